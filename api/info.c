@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph info (API.md "Graph info").
+#include "api/info.h"
+#include <string.h>
+#include "api/outputs.h"
+
+static void write_spec(const TensorSpec *spec, Text *out)
+{
+        bool known = spec != NULL;
+        text_add(out, "\"dtype\": ");
+        if (known && spec->dtype != DTYPE_NONE)
+                text_add_json(out, dtype_info[spec->dtype].name);
+        else
+                text_add(out, "null");
+        text_add(out, ", \"shape\": ");
+        if (!known || spec->rank < 0) {
+                text_add(out, "null");
+                return;
+        }
+        text_add_char(out, '[');
+        for (int i = 0; i < spec->rank; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                if (spec->size[i].expr != NULL)
+                        text_add_json(out, spec->size[i].expr);
+                else
+                        text_add_int(out, spec->size[i].value);
+        }
+        text_add_char(out, ']');
+}
+
+// {"s31": [0, 64]} for the symbols of this spec that have a range; a minimum <= 2 is not enforced and shows as 0.
+static void write_dims(const Signature *signature, const TensorSpec *spec, Text *out)
+{
+        bool any = false;
+        for (int i = 0; i < spec->rank; i++) {
+                const char *symbol = spec->size[i].expr;
+                bool repeated = false;
+                for (int earlier = 0; earlier < i && symbol != NULL; earlier++)
+                        repeated |= spec->size[earlier].expr != NULL && strcmp(spec->size[earlier].expr, symbol) == 0;
+                for (uint32_t range = 0; symbol != NULL && !repeated && range < signature->n_ranges; range++) {
+                        const SymbolRange *known = &signature->ranges[range];
+                        if (strcmp(known->symbol, symbol) != 0)
+                                continue;
+                        text_add(out, any ? ", " : ", \"dims\": {");
+                        any = true;
+                        text_add_json(out, symbol);
+                        text_addf(out, ": [%lld, ", (long long)(known->min <= 2 ? 0 : known->min));
+                        if (known->max == INT64_MAX)
+                                text_add(out, "null]");
+                        else
+                                text_addf(out, "%lld]", (long long)known->max);
+                        break;
+                }
+        }
+        if (any)
+                text_add_char(out, '}');
+}
+
+static void write_literal(Value value, Text *out)
+{
+        text_add(out, "\"value\": ");
+        switch (value.kind) {
+        case VALUE_BOOL:
+                text_add(out, value.b ? "true" : "false");
+                break;
+        case VALUE_INT:
+                text_add_int(out, value.i);
+                break;
+        case VALUE_FLOAT:
+                text_addf(out, "%.17g", value.f);
+                break;
+        case VALUE_STR:
+                text_add_json_n(out, value.str->text, value.str->n);
+                break;
+        default:
+                text_add(out, "null");
+                break;
+        }
+}
+
+static void write_inputs(const Graph *graph, Text *out)
+{
+        bool first = true;
+        text_add(out, "\"inputs\": [");
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->kind == INPUT_STATE)
+                        continue;
+                text_add(out, first ? "" : ", ");
+                first = false;
+                text_add(out, "{\"name\": ");
+                text_add_json(out, graph->signature.in_tree == NULL ? input->placeholder->target : input->placeholder->name);
+                text_add(out, ", ");
+                if (input->kind == INPUT_LITERAL) {
+                        write_literal(input->literal, out);
+                } else if (input->value_kind == VALUE_INT) {
+                        text_add(out, "\"type\": \"int\"");
+                } else {
+                        write_spec(&input->spec, out);
+                        if (input->spec.rank > 0)
+                                write_dims(&graph->signature, &input->spec, out);
+                }
+                text_add_char(out, '}');
+        }
+        text_add_char(out, ']');
+}
+
+static Status write_outputs(const Graph *graph, Text *out)
+{
+        OutputList list;
+        Status status = output_list_of(graph, NULL, &list);
+        text_add(out, ", \"outputs\": [");
+        for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
+                const OutputLeaf *leaf = &list.leaves[i];
+                text_add(out, i == 0 ? "" : ", ");
+                text_add(out, "{\"name\": ");
+                text_add_json(out, leaf->name);
+                text_add(out, ", \"node\": ");
+                if (leaf->node == NULL)
+                        text_add(out, "null");
+                else
+                        text_add_json(out, leaf->node->name);
+                text_add(out, ", ");
+                write_spec(leaf->node == NULL ? NULL : leaf->node->spec, out);
+                text_add_char(out, '}');
+        }
+        text_add_char(out, ']');
+        output_list_deinit(&list);
+        return status;
+}
+
+typedef struct OpCount { const char *target; uint32_t n; } OpCount;
+
+static int by_count(const void *a, const void *b)
+{
+        const OpCount *left = a, *right = b;
+        if (left->n != right->n)
+                return left->n < right->n ? 1 : -1;
+        return strcmp(left->target, right->target);
+}
+
+// "torch.ops.aten.conv2d.default" is shown as aten.conv2d.default.
+static const char *short_target(const Node *node, const Graph *graph)
+{
+        static const char prefix[] = "torch.ops.";
+        if (node->op == OP_CALL_MODULE) {
+                const Module *module = graph_module(graph, node->target);
+                return module != NULL && module->type != NULL ? module->type : node->target;
+        }
+        return strncmp(node->target, prefix, sizeof(prefix) - 1) == 0 ? node->target + sizeof(prefix) - 1 : node->target;
+}
+
+static Status write_ops(const Graph *graph, Text *out)
+{
+        _cleanup_(freep) OpCount *counts = new_array(graph->n_nodes, sizeof(*counts));
+        StringMap places = { 0 };
+        uint32_t n = 0;
+        Status status = counts == NULL ? fail_memory() : STATUS_OK;
+        for (uint32_t i = 0; status == STATUS_OK && i < graph->n_nodes; i++) {
+                if (!node_is_call(graph->nodes[i]))
+                        continue;
+                const char *target = short_target(graph->nodes[i], graph);
+                OpCount *count = string_map_get(&places, target);
+                if (count == NULL) {
+                        count = &counts[n++];
+                        count->target = target;
+                        status = string_map_set(&places, target, count, NULL);
+                }
+                count->n++;
+        }
+        string_map_deinit(&places);
+        TRY(status);
+        qsort(counts, n, sizeof(*counts), by_count);
+        text_add(out, ", \"ops\": {");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, counts[i].target);
+                text_addf(out, ": %u", counts[i].n);
+        }
+        text_add_char(out, '}');
+        return STATUS_OK;
+}
+
+static void write_head(const GraphVersion *version, Text *out)
+{
+        GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
+        text_add(out, "{\"name\": ");
+        text_add_json(out, version->name);
+        text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"format\": \"%s\", \"state\": \"%s\"", (long long)version->stored.version, version->stored.id.hex,
+                  version->stored.format, graph_state_names[state]);
+        if (state == GRAPH_STATE_DAMAGED) {
+                text_add(out, ", \"reason\": ");
+                text_add_json(out, version->reason);
+        }
+}
+
+static void write_run(const GraphVersion *version, Text *out)
+{
+        text_addf(out, ", \"run\": \"/v1/graphs/%s/run\"}", version->name);
+}
+
+void info_write_row(const GraphVersion *version, Text *out)
+{
+        write_head(version, out);
+        write_run(version, out);
+}
+
+Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions, int64_t default_version, Text *out)
+{
+        write_head(version, out);
+        if (graph != NULL) {
+                text_add(out, ", ");
+                write_inputs(graph, out);
+                TRY(write_outputs(graph, out));
+                text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes, graph->weights_bytes);
+                TRY(write_ops(graph, out));
+                text_add(out, ", \"programs\": []");
+        }
+        if (n_versions > 0) {
+                text_add(out, ", \"versions\": [");
+                for (uint32_t i = 0; i < n_versions; i++)
+                        text_addf(out, "%s%lld", i == 0 ? "" : ", ", (long long)versions[i]->stored.version);
+                text_addf(out, "], \"default_version\": %lld", (long long)default_version);
+        }
+        write_run(version, out);
+        return text_status(out);
+}

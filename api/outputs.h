@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flat list of a graph's outputs: names, nodes and (after a run) values, with the structure they came in.
+#pragma once
+#include "core/base/text.h"
+#include "core/graph/graph.h"
+
+typedef struct OutputLeaf {
+        const char *name;    // path in the output structure, or the node's name; unique
+        const Node *node;    // NULL: a literal
+        Value value;         // borrowed from the run's result; VALUE_NONE without one
+} OutputLeaf;
+
+typedef struct OutputList {
+        OutputLeaf *leaves;
+        uint32_t n, capacity;
+        Text structure;      // {"logits": {"$out": 0}}; empty when the graph returns one value or a flat tuple
+        Arena arena;
+} OutputList;
+
+void output_list_deinit(OutputList *list);
+// `value`: the output node's structure after a run, or NULL for the graph's info.
+Status output_list_of(const Graph *graph, const Value *value, OutputList *out_list);
+// Fetched nodes instead of the graph's outputs; containers are flattened.
+Status output_list_of_nodes(const Node *const *nodes, const Value *values, uint32_t n, OutputList *out_list);

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing over routes.def: the raw path is split at '/', each segment is percent-decoded on its own (so %2F never becomes a separator) and compared with the
+// template's. Names are checked against the one pattern; what does not match is refused, never cleaned up.
+#include <stdio.h>
+#include <string.h>
+#include "api/call.h"
+#include "core/base/limits.h"
+
+const Route routes[ROUTE_COUNT] = {
+#define ROUTE(id, method, path, query, success, summary) { ROUTE_##id, method, path, query, success, summary },
+#include "api/routes.def"
+#undef ROUTE
+};
+
+enum { MAX_SEGMENTS = 8, SEGMENT_MAX = 256 };
+
+typedef struct Segments {
+        char text[MAX_SEGMENTS][SEGMENT_MAX];
+        int n;
+} Segments;
+
+static int hex_digit(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// Percent-decodes [from, end) into `out`; '+' is a blank in queries. False: bad escape, control byte, NUL, or too long.
+static bool decode(const char *from, const char *end, bool plus_is_blank, char *out, size_t capacity)
+{
+        size_t n = 0;
+        for (; from < end; from++) {
+                int c = (unsigned char)*from;
+                if (c == '%') {
+                        if (end - from < 3 || hex_digit(from[1]) < 0 || hex_digit(from[2]) < 0)
+                                return false;
+                        c = hex_digit(from[1]) * 16 + hex_digit(from[2]);
+                        from += 2;
+                } else if (c == '+' && plus_is_blank) {
+                        c = ' ';
+                }
+                if (c < 0x20 || c == 0x7f || n + 1 >= capacity)
+                        return false;
+                out[n++] = (char)c;
+        }
+        out[n] = '\0';
+        return true;
+}
+
+static Status split_path(const char *path, const char *end, Segments *out)
+{
+        out->n = 0;
+        if (path == end || *path != '/')
+                return fail(STATUS_NOT_FOUND, "there is nothing here; GET /v1 shows the way");
+        while (path < end) {
+                const char *start = path + 1;
+                const char *stop = memchr(start, '/', (size_t)(end - start));
+                if (stop == NULL)
+                        stop = end;
+                if (out->n == MAX_SEGMENTS)
+                        return fail(STATUS_NOT_FOUND, "there is nothing at this path; GET /v1 shows the way");
+                if (!decode(start, stop, false, out->text[out->n], SEGMENT_MAX))
+                        return fail(STATUS_VALUE, "the path holds a bad percent escape, a control character or a segment over %d bytes", SEGMENT_MAX - 1);
+                out->n++;
+                path = stop;
+        }
+        return STATUS_OK;
+}
+
+static bool is_name(const char *text)
+{
+        size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+        return n > 0 && text[n] == '\0' && n <= (size_t)limits.max_name && text[0] != '.' && text[0] != '-';
+}
+
+static Status take_name(const char *text, ApiCall *call)
+{
+        char name[SEGMENT_MAX];
+        snprintf(name, sizeof(name), "%s", text);
+        size_t n = strlen(name);
+        if (call->route == ROUTE_GRAPH_PUT && n > 4 && strcmp(name + n - 4, ".pt2") == 0)
+                name[n - 4] = '\0';
+        else if (call->route == ROUTE_GRAPH_PUT && n > 5 && strcmp(name + n - 5, ".json") == 0)
+                name[n - 5] = '\0';
+        if (!is_name(name))
+                return fail(STATUS_VALUE, "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter, a digit or '_'",
+                            (int)limits.max_name);
+        memcpy(call->name, name, strlen(name) + 1);
+        return STATUS_OK;
+}
+
+static Status take_version(const char *text, ApiCall *call)
+{
+        size_t n = strspn(text, "0123456789");
+        if (n == 0 || text[n] != '\0' || n > 15 || strtoll(text, NULL, 10) == 0)
+                return fail(STATUS_VALUE, "a version is a number from 1 on");
+        call->version = strtoll(text, NULL, 10);
+        return STATUS_OK;
+}
+
+// Whether the segments fit the template; placeholders fit anything here.
+static bool fits(const char *template, const Segments *path)
+{
+        int i = 0;
+        for (const char *at = template; *at == '/'; i++) {
+                const char *start = at + 1;
+                size_t n = strcspn(start, "/");
+                if (i == path->n)
+                        return false;
+                if (*start != '{' && (strlen(path->text[i]) != n || memcmp(path->text[i], start, n) != 0))
+                        return false;
+                at = start + n;
+        }
+        return i == path->n;
+}
+
+static Status take_placeholders(const char *template, const Segments *path, ApiCall *call)
+{
+        int i = 0;
+        for (const char *at = template; *at == '/'; i++) {
+                const char *start = at + 1;
+                if (strncmp(start, "{name}", 6) == 0)
+                        TRY(take_name(path->text[i], call));
+                else if (strncmp(start, "{v}", 3) == 0)
+                        TRY(take_version(path->text[i], call));
+                else if (strncmp(start, "{id}", 4) == 0)
+                        snprintf(call->id, sizeof(call->id), "%.64s", path->text[i]);
+                at = start + strcspn(start, "/");
+        }
+        return STATUS_OK;
+}
+
+static Status find_route(const char *method, const Segments *path, ApiCall *call, char out_allow[64])
+{
+        bool known = false;
+        size_t n = 0;
+        if (strcmp(method, "HEAD") == 0)
+                method = "GET";
+        out_allow[0] = '\0';
+        for (size_t i = 0; i < ROUTE_COUNT; i++) {
+                if (!fits(routes[i].path, path))
+                        continue;
+                known = true;
+                if (strcmp(routes[i].method, method) == 0) {
+                        call->route = routes[i].id;
+                        return STATUS_OK;
+                }
+                n += (size_t)snprintf(out_allow + n, 64 - n, "%s%s%s", n == 0 ? "" : ", ", routes[i].method, strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
+        }
+        if (known)
+                return fail(STATUS_METHOD, "this path takes %s", out_allow);
+        return fail(STATUS_NOT_FOUND, "there is nothing at this path; GET /v1 shows the way");
+}
+
+// ---- query ----
+static bool word_in(const char *list, const char *word)
+{
+        size_t n = strlen(word);
+        for (const char *at = list; *at != '\0';) {
+                size_t length = strcspn(at, " ");
+                if (length == n && memcmp(at, word, n) == 0)
+                        return true;
+                at += length + (at[length] == ' ');
+        }
+        return false;
+}
+
+static Status add_query(const char *from, const char *end, ApiCall *call)
+{
+        char key[64], value[SEGMENT_MAX * 8];
+        const char *equals = memchr(from, '=', (size_t)(end - from));
+        const char *key_end = equals == NULL ? end : equals;
+        if (!decode(from, key_end, true, key, sizeof(key)) || (equals != NULL && !decode(equals + 1, end, true, value, sizeof(value))))
+                return fail(STATUS_VALUE, "the query holds a bad percent escape, a control character or a text that is too long");
+        if (equals == NULL)
+                value[0] = '\0';
+        const char *known = routes[call->route].query;
+        if (!word_in(known, key))
+                return fail(STATUS_UNKNOWN_MEMBER, "unknown query parameter \"%s\"; %s%s", key, known[0] == '\0' ? "this path takes none" : "this path takes: ", known);
+        if (call_query(call, key) != NULL)
+                return fail(STATUS_VALUE, "query parameter \"%s\" is given twice", key);
+        if (call->n_query == CALL_MAX_QUERY)
+                return fail(STATUS_VALUE, "more than %d query parameters", CALL_MAX_QUERY);
+        QueryParameter parameter = { copy_text(key, strlen(key)), copy_text(value, strlen(value)) };
+        call->query[call->n_query++] = parameter;
+        return parameter.key == NULL || parameter.value == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status parse_query(const char *query, ApiCall *call)
+{
+        while (*query != '\0') {
+                size_t n = strcspn(query, "&");
+                if (n > 0)
+                        TRY(add_query(query, query + n, call));
+                query += n + (query[n] == '&');
+        }
+        return STATUS_OK;
+}
+
+Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64])
+{
+        Segments path;
+        call->route = ROUTE_NONE;
+        out_allow[0] = '\0';
+        if (strlen(target) > (size_t)limits.max_uri)
+                return fail(STATUS_TOO_LARGE, "the request line is longer than %lld bytes", (long long)limits.max_uri);
+        const char *query = strchr(target, '?');
+        TRY(split_path(target, query == NULL ? target + strlen(target) : query, &path));
+        TRY(find_route(method, &path, call, out_allow));
+        TRY(take_placeholders(routes[call->route].path, &path, call));
+        return query == NULL ? STATUS_OK : parse_query(query + 1, call);
+}
+
+const char *route_template(RouteId route)
+{
+        return route == ROUTE_NONE ? "-" : routes[route].path;
+}
+
+const char *call_query(const ApiCall *call, const char *key)
+{
+        for (uint32_t i = 0; i < call->n_query; i++)
+                if (strcmp(call->query[i].key, key) == 0)
+                        return call->query[i].value;
+        return NULL;
+}
+
+Status call_query_bool(const ApiCall *call, const char *key, bool *value)
+{
+        const char *text = call_query(call, key);
+        if (text == NULL)
+                return STATUS_OK;
+        bool yes = strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || text[0] == '\0';
+        if (!yes && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
+                return fail(STATUS_VALUE, "query parameter \"%s\" is true or false, not \"%s\"", key, text);
+        *value = yes;
+        return STATUS_OK;
+}
+
+Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t max, int64_t *value)
+{
+        const char *text = call_query(call, key);
+        if (text == NULL)
+                return STATUS_OK;
+        size_t n = strspn(text, "0123456789");
+        if (n == 0 || n > 18 || text[n] != '\0' || strtoll(text, NULL, 10) < min || strtoll(text, NULL, 10) > max)
+                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from %lld to %lld, not \"%s\"", key, (long long)min, (long long)max, text);
+        *value = strtoll(text, NULL, 10);
+        return STATUS_OK;
+}
+
+void api_call_deinit(ApiCall *call)
+{
+        for (uint32_t i = 0; i < call->n_query; i++) {
+                free(call->query[i].key);
+                free(call->query[i].value);
+        }
+        call->n_query = 0;
+        call->body = storage_unref(call->body);
+}

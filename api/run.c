@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a run request. Options may stand in the query or in the body, not in both; what is not understood is refused with the list of what is.
+#include <stdio.h>
+#include <string.h>
+#include "api/fx_json.h"
+#include "api/npy.h"
+#include "api/run_private.h"
+#include "api/upload.h"
+#include "core/base/limits.h"
+#include "core/targets/targets.h"
+
+void run_call_init(RunCall *run)
+{
+        memset(run, 0, sizeof(*run));
+        run->deadline_ms = limits.run_deadline_ms;
+        budget_init(&run->budget, (size_t)limits.max_run_memory);
+        run_context_init(&run->ctx);
+        run->ctx.budget = &run->budget;
+}
+
+void run_call_deinit(RunCall *run)
+{
+        run_result_deinit(&run->result);
+        for (uint32_t i = 0; i < run->n_inputs; i++)
+                value_clear(&run->inputs[i]);
+        free(run->inputs);
+        free(run->fetch);
+        run_profile_unref(run->profile);
+        graph_unref(run->graph);
+        graph_version_unref(run->version);
+}
+
+// ---- options ----
+Status run_take_encoding(const char *text, RunCall *run)
+{
+        static const char *const names[] = { "list", "flat", "b64" };
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+                if (strcmp(text, names[i]) == 0) {
+                        run->encoding = (RunEncoding)i;
+                        return STATUS_OK;
+                }
+        return fail(STATUS_VALUE, "\"encoding\" is \"list\", \"flat\" or \"b64\", not \"%s\"", text);
+}
+
+Status run_take_reply(const char *text, RunCall *run)
+{
+        if (strcmp(text, "bare") == 0)
+                return fail(STATUS_NOT_YET, "\"reply\": \"bare\" is not there yet; leave it out");
+        if (strcmp(text, "full") != 0)
+                return fail(STATUS_VALUE, "\"reply\" is \"full\", not \"%s\"", text);
+        run->bare = false;
+        return STATUS_OK;
+}
+
+Status run_take_mode(const char *text)
+{
+        if (strcmp(text, "compiled") == 0 || strcmp(text, "deterministic") == 0)
+                return fail(STATUS_NOT_YET, "\"mode\": \"%s\" is not there yet; \"eager\" is, and is the default", text);
+        if (strcmp(text, "eager") != 0)
+                return fail(STATUS_VALUE, "\"mode\" is \"eager\", not \"%s\"", text);
+        return STATUS_OK;
+}
+
+Status run_take_outputs(const char *names, size_t n, RunCall *run)
+{
+        for (const char *at = names, *end = names + n; at <= end;) {
+                const char *stop = memchr(at, ',', (size_t)(end - at));
+                stop = stop == NULL ? end : stop;
+                const Node *node = string_map_get_n(&run->graph->node_by_name, at, (size_t)(stop - at));
+                if (node == NULL || node->op == OP_OUTPUT)
+                        return fail(STATUS_VALUE, "\"outputs\" names \"%.*s\", but the graph has no such node; GET .../text?form=graph prints them", (int)MIN(stop - at, 64),
+                                    at);
+                uint32_t capacity = run->n_fetch;
+                TRY(array_reserve(&run->fetch, &capacity, run->n_fetch + 1, sizeof(*run->fetch)));
+                run->fetch[run->n_fetch++] = node;
+                at = stop + 1;
+        }
+        return STATUS_OK;
+}
+
+static Status take_accept(const ApiCall *call, RunCall *run)
+{
+        const char *as = call_query(call, "as");
+        if (as == NULL) {
+                if (strstr(call->accept, "application/x-npy") != NULL)
+                        run->as = RUN_AS_NPY;
+                return STATUS_OK;
+        }
+        if (strcmp(as, "npy") == 0)
+                run->as = RUN_AS_NPY;
+        else if (strcmp(as, "npz") == 0 || strcmp(as, "safetensors") == 0)
+                return fail(STATUS_NOT_YET, "as=%s is not there yet; use as=json or as=npy", as);
+        else if (strcmp(as, "json") != 0)
+                return fail(STATUS_VALUE, "\"as\" is json or npy, not \"%s\"", as);
+        return STATUS_OK;
+}
+
+Status run_options(const ApiCall *call, RunCall *run)
+{
+        int64_t seed = -1;
+        TRY(take_accept(call, run));
+        TRY(call_query_bool(call, "profile", &run->profile_in_reply));
+        TRY(call_query_int(call, "deadline_ms", 1, limits.run_deadline_ms, &run->deadline_ms));
+        TRY(call_query_int(call, "seed", 0, INT64_MAX, &seed));
+        if (seed >= 0) {
+                run->seed = (uint64_t)seed;
+                run->seeded = true;
+        }
+        if (call_query(call, "mode") != NULL)
+                TRY(run_take_mode(call_query(call, "mode")));
+        if (call_query(call, "encoding") != NULL)
+                TRY(run_take_encoding(call_query(call, "encoding"), run));
+        if (call_query(call, "reply") != NULL)
+                TRY(run_take_reply(call_query(call, "reply"), run));
+        return STATUS_OK;
+}
+
+// ---- the body ----
+uint32_t run_n_user_inputs(const Graph *graph)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++)
+                n += graph->signature.inputs[i].kind != INPUT_STATE;
+        return n;
+}
+
+const Input *run_user_input(const RunCall *run, uint32_t index)
+{
+        const Signature *signature = &run->graph->signature;
+        for (uint32_t i = 0;; i++)  // states come first in exports: at most a pass over the inputs, once per input
+                if (signature->inputs[i].kind != INPUT_STATE && index-- == 0)
+                        return &signature->inputs[i];
+}
+
+static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
+{
+        return json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_run + MAX_RANK, 0, arena, out_reader);
+}
+
+static Status decode_json(const ApiCall *call, RunCall *run)
+{
+        Arena arena;
+        arena_init(&arena, (size_t)limits.max_envelope * 4);
+        JsonReader *reader = NULL;
+        Status status = open_body(call, &arena, &reader);
+        if (status == STATUS_OK)
+                status = run_read_body(reader, (const char *)call->body->data, call->route == ROUTE_RUN_INLINE, run);
+        json_close(reader);
+        arena_deinit(&arena);
+        return status;
+}
+
+static Status decode_npy(const ApiCall *call, RunCall *run)
+{
+        Tensor *tensor = NULL;
+        if (run->n_inputs != 1)
+                return fail(STATUS_INPUT, "an npy body is one input, but this graph takes %u; send JSON with \"inputs\"", run->n_inputs);
+        TRY(npy_read((ByteSpan){ call->body->data, call->body->n_bytes }, &run->budget, &tensor));
+        run->inputs[0] = value_tensor_take(tensor);
+        Dtype expected = run_user_input(run, 0)->spec.dtype;
+        if (expected == DTYPE_NONE || tensor->meta.dtype == expected)
+                return STATUS_OK;
+        return failure_at_argument(fail(STATUS_DTYPE, "the npy body is %s, the graph's input is %s; save it with .astype(numpy.%s)", dtype_info[tensor->meta.dtype].name,
+                                        dtype_info[expected].name, dtype_info[expected].name),
+                                   run_user_input(run, 0)->placeholder->name);
+}
+
+static bool is_npy(const Storage *body)
+{
+        return body->n_bytes >= 6 && memcmp(body->data, "\x93NUMPY", 6) == 0;
+}
+
+Status run_decode(const ApiCall *call, RunCall *run)
+{
+        run->n_inputs = run_n_user_inputs(run->graph);
+        run->inputs = new_array(run->n_inputs, sizeof(*run->inputs));
+        if (run->inputs == NULL) {
+                run->n_inputs = 0;
+                return fail_memory();
+        }
+        for (uint32_t i = 0; i < run->n_inputs; i++)
+                run->inputs[i].kind = VALUE_ABSENT;
+        const char *outputs = call_query(call, "outputs");
+        if (outputs != NULL)
+                TRY(run_take_outputs(outputs, strlen(outputs), run));
+        if (call->body == NULL || call->body->n_bytes == 0)
+                return run->n_inputs == 0 ? STATUS_OK : fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
+        if (is_npy(call->body))
+                return decode_npy(call, run);
+        return decode_json(call, run);
+}
+
+// ---- POST /v1/run ----
+static Status find_graph_member(JsonReader *reader, const char **out_text, size_t *out_n)
+{
+        const char *key;
+        bool more;
+        *out_text = NULL;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                if (strcmp(key, "graph") == 0)
+                        TRY(json_read_raw(reader, out_text, out_n));
+                else
+                        TRY(json_skip(reader));
+        }
+        if (*out_text == NULL)
+                return fail(STATUS_INPUT, "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
+        if (*out_n > (size_t)limits.max_graph_json)
+                return fail(STATUS_TOO_LARGE, "the graph is %zu bytes; the limit is %lld (--max-graph-json, FXSERVE_MAX_GRAPH_JSON)", *out_n, (long long)limits.max_graph_json);
+        return STATUS_OK;
+}
+
+static Status decode_inline(const ApiContext *context, const char *text, size_t n, RunCall *run)
+{
+        RegistryKey key;
+        struct sha256_ctx sha;
+        sha256_init(&sha);
+        sha256_update(&sha, n, (const uint8_t *)text);
+        sha256_digest(&sha, sizeof(key.bytes), key.bytes);
+        run->graph = engine_cached_graph(context->engine, &key);
+        if (run->graph != NULL)
+                return STATUS_OK;
+        Storage *bytes = NULL;
+        TRY(storage_new(n, false, NULL, &bytes));
+        memcpy(bytes->data, text, n);
+        UploadPart part = { .name = "", .bytes = bytes };
+        Status status = upload_decode(&part, 1, NULL, true, &run->graph);
+        storage_unref(bytes);
+        return status == STATUS_OK ? engine_cache_graph(context->engine, &key, run->graph) : status;
+}
+
+Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall *run)
+{
+        if (call->body == NULL || call->body->n_bytes == 0)
+                return fail(STATUS_INPUT, "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
+        Arena arena;
+        arena_init(&arena, (size_t)limits.max_graph_json * 4);
+        JsonReader *reader = NULL;
+        const char *text = NULL;
+        size_t n = 0;
+        Status status = json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
+        if (status == STATUS_OK)
+                status = find_graph_member(reader, &text, &n);
+        if (status == STATUS_OK)
+                status = decode_inline(context, text, n, run);
+        json_close(reader);
+        arena_deinit(&arena);
+        return status;
+}
+
+// ---- run ----
+static void describe_inputs(RunCall *run)
+{
+        char *out = run->profile->signature;
+        size_t capacity = sizeof(run->profile->signature), n = 0;
+        for (uint32_t i = 0; i < run->n_inputs && n < capacity; i++) {
+                const Value *value = &run->inputs[i];
+                const char *separator = i == 0 ? "" : ", ", *name = run_user_input(run, i)->placeholder->name;
+                char shape[128];
+                if (value->kind == VALUE_TENSOR)
+                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s%s", separator, name, dtype_info[value->tensor->meta.dtype].name,
+                                              shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape, sizeof(shape)));
+                else if (value->kind != VALUE_ABSENT)
+                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s", separator, name, value_kind_name(value->kind));
+        }
+}
+
+// The two hints of API "Errors" that need to know what was sent.
+static Status add_hints(const RunCall *run, Status status)
+{
+        Failure *failure = failure_current();
+        if (run->inputs_as_list && (status == STATUS_SHAPE || status == STATUS_INPUT) && failure->node[0] == '\0') {
+                failure_append(": \"inputs\" as a list holds one entry per argument");
+                if (run->inputs_text[0] != '\0' && run->n_inputs > 0)
+                        failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?", run->inputs_text, run_user_input(run, 0)->placeholder->target,
+                                       run->inputs_text);
+        }
+        if (run->guessed_int != NULL && status == STATUS_DTYPE)
+                failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, send {\"dtype\": \"float32\", \"data\": ...}, or declare it in "
+                               "the graph",
+                               run->guessed_int);
+        return status;
+}
+
+Status run_execute(RunCall *run)
+{
+        TRY(run_profile_new(run->graph, run->graph->n_nodes, &run->profile));
+        describe_inputs(run);
+        run->ctx.seed = run->seed;
+        run->ctx.seeded = run->seeded;
+        RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch };
+        Status status = engine_run(run->graph, &request, &run->ctx, run->profile, &run->result);
+        return status == STATUS_OK ? status : add_hints(run, status);
+}

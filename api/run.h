@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run request in steps, so that the server's step machine can move it between threads: options → (graph) → decode → run → encode. POST /v1/run brings its
+// graph in the body: run_inline_graph gives it first.
+#pragma once
+#include "api/call.h"
+
+typedef enum RunEncoding { RUN_ENCODING_LIST, RUN_ENCODING_FLAT, RUN_ENCODING_B64 } RunEncoding;
+typedef enum RunAs { RUN_AS_JSON, RUN_AS_NPY } RunAs;
+
+typedef struct RunCall {
+        // options, from the query and then the body (given twice with different meaning: STATUS_VALUE)
+        bool profile_in_reply;
+        RunEncoding encoding;
+        bool bare;
+        RunAs as;
+        int64_t deadline_ms;             // limits.run_deadline_ms or less
+        uint64_t seed;
+        bool seeded;
+        // what runs
+        Graph *graph;                    // counted
+        GraphVersion *version;           // counted; NULL for POST /v1/run
+        Budget budget;                   // of tensors: inputs and everything the run makes
+        RunContext ctx;
+        Value *inputs;                   // flat user inputs (n_inputs), owned
+        uint32_t n_inputs;
+        const Node **fetch;              // NULL: the graph's outputs
+        uint32_t n_fetch;
+        RunResult result;
+        RunProfile *profile;
+        // for the hints of API "Errors"
+        char inputs_text[128];           // the JSON of "inputs" when it was a list and short, else ""
+        bool inputs_as_list;
+        const char *guessed_int;         // an input whose dtype was guessed as int64 (lives in the graph); NULL: none
+} RunCall;
+
+void run_call_init(RunCall *run);
+void run_call_deinit(RunCall *run);
+// Reads query parameters and Accept.
+Status run_options(const ApiCall *call, RunCall *run);
+// POST /v1/run: finds "graph" in the body, decodes it or takes it from the cache by content; sets run->graph.
+Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall *run);
+// With run->graph set: decodes the body into run->inputs, fetch and options. Charges run->budget.
+Status run_decode(const ApiCall *call, RunCall *run);
+// Binds and runs on the calling thread; fills run->result and run->profile (made here; id, names and times are the caller's).
+Status run_execute(RunCall *run);
+// The reply; profile members must be set by then except encode and total, which this sets from clock_ns() and `received_ns`.
+Status run_encode(RunCall *run, int64_t received_ns, ApiReply *reply);

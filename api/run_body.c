@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The members of a run body. "inputs" may stand anywhere; tensor data goes straight into tensors, everything else is the envelope, whose size is capped.
+#include <stdio.h>
+#include <string.h>
+#include "api/run_private.h"
+#include "core/base/limits.h"
+
+static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding, overrides";
+
+static Status read_outputs(JsonReader *reader, RunCall *run)
+{
+        bool more;
+        if (run->fetch != NULL)
+                return fail(STATUS_VALUE, "\"outputs\" is given in the query and in the body");
+        if (json_peek(reader) != JSON_ARRAY)
+                return fail(STATUS_VALUE, "\"outputs\" is a list of node names");
+        TRY(json_enter_array(reader));
+        for (;;) {
+                const char *name;
+                size_t n;
+                TRY(json_next_item(reader, &more));
+                if (!more)
+                        return STATUS_OK;
+                if (json_peek(reader) != JSON_STRING)
+                        return fail(STATUS_VALUE, "\"outputs\" is a list of node names");
+                TRY(json_read_string(reader, &name, &n));
+                if (memchr(name, ',', n) != NULL)
+                        return fail(STATUS_VALUE, "\"outputs\" names \"%.64s\", but the graph has no such node", name);
+                if (run->n_fetch == (uint32_t)limits.max_nodes)
+                        return fail(STATUS_TOO_LARGE, "\"outputs\" names more than %lld nodes", (long long)limits.max_nodes);
+                TRY(run_take_outputs(name, n, run));
+        }
+}
+
+static Status read_text(JsonReader *reader, const char *member, const char **out)
+{
+        if (json_peek(reader) != JSON_STRING)
+                return fail(STATUS_VALUE, "\"%s\" is a text", member);
+        return json_read_string(reader, out, NULL);
+}
+
+static Status read_integer(JsonReader *reader, const char *member, int64_t min, int64_t max, int64_t *out)
+{
+        NumberKind kind = NUMBER_NONE;
+        double number;
+        if (json_peek(reader) == JSON_NUMBER)
+                TRY(json_read_number(reader, &kind, out, &number));
+        if (kind != NUMBER_INT || *out < min || *out > max)
+                return fail(STATUS_VALUE, "\"%s\" is a whole number from %lld to %lld", member, (long long)min, (long long)max);
+        return STATUS_OK;
+}
+
+static Status read_option(JsonReader *reader, const char *key, RunCall *run)
+{
+        const char *text;
+        if (strcmp(key, "outputs") == 0)
+                return read_outputs(reader, run);
+        if (strcmp(key, "profile") == 0) {
+                if (json_peek(reader) != JSON_TRUE && json_peek(reader) != JSON_FALSE)
+                        return fail(STATUS_VALUE, "\"profile\" is true or false");
+                return json_read_bool(reader, &run->profile_in_reply);
+        }
+        if (strcmp(key, "mode") == 0) {
+                TRY(read_text(reader, key, &text));
+                return run_take_mode(text);
+        }
+        if (strcmp(key, "encoding") == 0) {
+                TRY(read_text(reader, key, &text));
+                return run_take_encoding(text, run);
+        }
+        if (strcmp(key, "reply") == 0) {
+                TRY(read_text(reader, key, &text));
+                return run_take_reply(text, run);
+        }
+        if (strcmp(key, "deadline_ms") == 0)
+                return read_integer(reader, key, 1, limits.run_deadline_ms, &run->deadline_ms);
+        if (strcmp(key, "seed") == 0) {
+                int64_t seed;
+                TRY(read_integer(reader, key, 0, INT64_MAX, &seed));
+                run->seed = (uint64_t)seed;
+                run->seeded = true;
+                return STATUS_OK;
+        }
+        if (strcmp(key, "overrides") == 0)
+                return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
+        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s", key, known_members);
+}
+
+static Status read_inputs(JsonReader *reader, const char *document, RunCall *run, size_t *out_bytes)
+{
+        size_t before = json_tell(reader);
+        TRY(run_read_inputs(reader, run));
+        *out_bytes = json_tell(reader) - before;
+        const char *start = document + before;
+        size_t n = *out_bytes;
+        while (n > 0 && (*start == ' ' || *start == '\n' || *start == '\t' || *start == '\r')) {
+                start++;
+                n--;
+        }
+        while (n > 0 && start[n - 1] != ']')
+                n--;
+        if (run->inputs_as_list && n < 64)
+                snprintf(run->inputs_text, sizeof(run->inputs_text), "%.*s", (int)n, start);
+        return STATUS_OK;
+}
+
+Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run)
+{
+        const char *key;
+        bool more, seen_inputs = false;
+        size_t data_bytes = 0, graph_bytes = 0;
+        const char *graph_text;
+        if (json_peek(reader) != JSON_OBJECT)
+                return json_peek(reader) == JSON_BAD ? json_skip(reader) : fail(STATUS_INPUT, "a run body is an object: {\"inputs\": {...}}");
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                if (strcmp(key, "inputs") == 0) {
+                        TRY(read_inputs(reader, document, run, &data_bytes));
+                        seen_inputs = true;
+                } else if (graph_allowed && strcmp(key, "graph") == 0) {
+                        TRY(json_read_raw(reader, &graph_text, &graph_bytes));
+                } else {
+                        TRY(failure_at_argument(read_option(reader, key, run), key));
+                }
+        }
+        size_t end = json_tell(reader);
+        TRY(json_finish(reader));
+        if (end - data_bytes - graph_bytes > (size_t)limits.max_envelope)
+                return fail(STATUS_TOO_LARGE, "the run body without its tensor data is %zu bytes; the limit is %lld", end - data_bytes - graph_bytes,
+                            (long long)limits.max_envelope);
+        if (!seen_inputs && run->n_inputs > 0)
+                return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}", run_user_input(run, 0)->placeholder->target);
+        return STATUS_OK;
+}

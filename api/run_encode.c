@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results -> the reply body. Tensors go straight to text; the profile is written last, so that its encode time covers everything else.
+#include <stdio.h>
+#include <string.h>
+#include "api/npy.h"
+#include "api/outputs.h"
+#include "api/profile_text.h"
+#include "api/run_private.h"
+#include "api/tensor_json.h"
+#include "core/base/limits.h"
+
+static void write_name(const OutputLeaf *leaf, Text *out)
+{
+        text_add(out, "{\"name\": ");
+        text_add_json(out, leaf->name);
+        text_add(out, ", \"node\": ");
+        if (leaf->node == NULL)
+                text_add(out, "null");
+        else
+                text_add_json(out, leaf->node->name);
+}
+
+static Status write_tensor(const Tensor *tensor, RunEncoding encoding, Text *out)
+{
+        static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
+        text_addf(out, ", \"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
+        for (int i = 0; i < tensor->meta.rank; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_int(out, tensor->meta.size[i]);
+        }
+        text_add(out, encoding == RUN_ENCODING_B64 ? "], \"b64\": " : "], \"data\": ");
+        return tensor_json_write(tensor, styles[encoding], out);
+}
+
+static void write_number(double value, Text *out)
+{
+        char text[NUMBER_TEXT_MAX];
+        size_t n = number_print_f64(value, text);
+        bool finite = value - value == 0;
+        text_add(out, finite ? "" : "\"");
+        text_add_n(out, text, n);
+        text_add(out, finite ? "" : "\"");
+}
+
+static Status write_plain(Value value, Text *out)
+{
+        text_add(out, ", \"value\": ");
+        switch (value.kind) {
+        case VALUE_NONE:
+                text_add(out, "null");
+                return STATUS_OK;
+        case VALUE_BOOL:
+                text_add(out, value.b ? "true" : "false");
+                return STATUS_OK;
+        case VALUE_INT:
+                text_add_int(out, value.i);
+                return STATUS_OK;
+        case VALUE_FLOAT:
+                write_number(value.f, out);
+                return STATUS_OK;
+        case VALUE_STR:
+        case VALUE_DEVICE:
+        case VALUE_LAYOUT:
+                text_add_json_n(out, value.str->text, value.str->n);
+                return STATUS_OK;
+        case VALUE_DTYPE:
+                text_add_json(out, dtype_info[value.dtype].torch_name);
+                return STATUS_OK;
+        default:
+                return fail(STATUS_RUN, "an output is a %s, which has no JSON form", value_kind_name(value.kind));
+        }
+}
+
+static Status check_size(const Text *out)
+{
+        TRY(text_status(out));
+        if (out->n > (size_t)limits.max_response)
+                return fail(STATUS_TOO_LARGE, "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\" or as=npy",
+                            (long long)limits.max_response);
+        return STATUS_OK;
+}
+
+// Before any text is made: a lower bound of what the data will take.
+static Status check_numel(const OutputList *list)
+{
+        int64_t total = 0;
+        for (uint32_t i = 0; i < list->n; i++)
+                if (list->leaves[i].value.kind == VALUE_TENSOR)
+                        total += meta_numel(&list->leaves[i].value.tensor->meta);
+        if (total > limits.max_response)
+                return fail(STATUS_TOO_LARGE, "the outputs hold %lld values; a reply has at most %lld bytes (--max-response, FXSERVE_MAX_RESPONSE)", (long long)total,
+                            (long long)limits.max_response);
+        return STATUS_OK;
+}
+
+static Status write_outputs(const RunCall *run, const OutputList *list, Text *out)
+{
+        text_add(out, "{\"outputs\": [");
+        for (uint32_t i = 0; i < list->n; i++) {
+                const OutputLeaf *leaf = &list->leaves[i];
+                text_add(out, i == 0 ? "" : ", ");
+                write_name(leaf, out);
+                TRY(leaf->value.kind == VALUE_TENSOR ? write_tensor(leaf->value.tensor, run->encoding, out) : write_plain(leaf->value, out));
+                TRY(check_size(out));
+                text_add_char(out, '}');
+        }
+        text_add_char(out, ']');
+        if (list->structure.n > 0) {
+                text_add(out, ", \"structure\": ");
+                text_add_n(out, list->structure.data, list->structure.n);
+        }
+        text_add(out, ", \"program\": null");
+        return STATUS_OK;
+}
+
+static Status encode_npy(const OutputList *list, ApiReply *reply)
+{
+        if (list->n != 1 || list->leaves[0].value.kind != VALUE_TENSOR)
+                return fail(STATUS_NOT_ACCEPTABLE, "as=npy needs one tensor, but there are %u outputs; pick one with outputs=NODE, or use as=json", list->n);
+        reply->content_type = "application/x-npy";
+        return npy_write(list->leaves[0].value.tensor, &reply->body);
+}
+
+static void stamp(RunCall *run, int64_t started_ns, int64_t received_ns)
+{
+        int64_t now = clock_ns();
+        run->profile->encode_ns = now - started_ns;
+        run->profile->total_ns = now - received_ns;
+        run->profile->wall_ms = clock_wall_ms();
+}
+
+static Status encode(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns, ApiReply *reply)
+{
+        TRY(check_numel(list));
+        if (run->as == RUN_AS_NPY) {
+                TRY(encode_npy(list, reply));
+                stamp(run, started_ns, received_ns);
+        } else {
+                reply->content_type = "application/json";
+                TRY(write_outputs(run, list, &reply->body));
+                stamp(run, started_ns, received_ns);
+                if (run->profile_in_reply) {
+                        text_add(&reply->body, ", \"profile\": ");
+                        profile_write_json(run->profile, &reply->body);
+                }
+                text_add(&reply->body, "}\n");
+        }
+        reply->status = 200;
+        return check_size(&reply->body);
+}
+
+Status run_encode(RunCall *run, int64_t received_ns, ApiReply *reply)
+{
+        int64_t started_ns = clock_ns();
+        OutputList list;
+        Status status = run->fetch == NULL ? output_list_of(run->graph, &run->result.value, &list)
+                                           : output_list_of_nodes(run->fetch, run->result.fetched, run->n_fetch, &list);
+        if (status == STATUS_OK)
+                status = encode(run, &list, started_ns, received_ns, reply);
+        output_list_deinit(&list);
+        return status;
+}

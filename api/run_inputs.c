@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// "inputs" of a run request -> flat user inputs. Three forms: an object by argument name (or flat name), a list by position, and {"$args", "$kwargs"}. The
+// exported signature's tree says what nests; its depth is capped when the graph is read, so walking it recursively is bounded. Values not given stay
+// VALUE_ABSENT: binding says which are missing.
+#include <string.h>
+#include "api/run_private.h"
+#include "api/tensor_json.h"
+#include "core/base/limits.h"
+
+// An argument of forward: a subtree of the signature, or (without one) a single entry.
+typedef struct Argument {
+        const char *name;   // NULL if unknown
+        const Tree *tree;   // NULL: the leaf `first_leaf`
+        uint32_t first_leaf;
+} Argument;
+
+static uint32_t n_arguments(const Signature *signature, uint32_t n_user)
+{
+        if (signature->in_tree == NULL)
+                return n_user;
+        return signature->in_tree->children[0]->n + signature->in_tree->children[1]->n;
+}
+
+static Argument argument_at(const RunCall *run, uint32_t index)
+{
+        const Signature *signature = &run->graph->signature;
+        if (signature->in_tree == NULL) {
+                const Node *placeholder = run_user_input(run, index)->placeholder;
+                return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"), .first_leaf = index };
+        }
+        const Tree *positional = signature->in_tree->children[0], *keyword = signature->in_tree->children[1];
+        bool is_keyword = index >= positional->n;
+        const Tree *tree = is_keyword ? keyword->children[index - positional->n] : positional->children[index];
+        const char *name = is_keyword ? keyword->keys[index - positional->n] : NULL;
+        if (name == NULL && signature->argument_names != NULL && index < signature->n_arguments)
+                name = signature->argument_names[index];
+        return (Argument){ .name = name, .tree = tree, .first_leaf = tree->first_leaf };
+}
+
+static Status read_scalar(JsonReader *reader, Value *out)
+{
+        NumberKind kind;
+        int64_t integer;
+        double number;
+        const char *text;
+        size_t n;
+        bool yes;
+        switch (json_peek(reader)) {
+        case JSON_NULL:
+                TRY(json_read_null(reader));
+                *out = value_none();
+                return STATUS_OK;
+        case JSON_TRUE:
+        case JSON_FALSE:
+                TRY(json_read_bool(reader, &yes));
+                *out = value_bool(yes);
+                return STATUS_OK;
+        case JSON_STRING:
+                TRY(json_read_string(reader, &text, &n));
+                return value_str_new(text, n, out);
+        case JSON_NUMBER:
+                TRY(json_read_number(reader, &kind, &integer, &number));
+                *out = kind == NUMBER_INT ? value_int(integer) : value_float(number);
+                return STATUS_OK;
+        default:
+                return fail(STATUS_INPUT, "a plain value (number, text, true, false or null) is expected");
+        }
+}
+
+static Status read_tensor(JsonReader *reader, const Input *input, RunCall *run, Value *out)
+{
+        Tensor *tensor = NULL;
+        TRY(tensor_json_read(reader, input->spec.dtype, &run->budget, &tensor));
+        if (input->spec.dtype == DTYPE_NONE && tensor->meta.dtype == DTYPE_I64 && run->guessed_int == NULL)
+                run->guessed_int = input->placeholder->target;
+        *out = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run, Value *out);
+
+// One leaf: what the signature says, or (kind unknown) what the JSON looks like.
+static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Value *out)
+{
+        const char *target = input->placeholder->target;
+        JsonType type = json_peek(reader);
+        if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT)
+                return read_scalar(reader, out);
+        if (target[0] == '*')
+                return read_sequence(reader, input, run, out);
+        if (input->value_kind != VALUE_TENSOR && (type == JSON_NULL || type == JSON_STRING))
+                return read_scalar(reader, out);
+        return read_tensor(reader, input, run, out);
+}
+
+// "*args": a list of tensors. "**kwargs" cannot be sent yet.
+static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run, Value *out)
+{
+        enum { MAX_STARRED = 1024 };
+        if (input->placeholder->target[1] == '*')
+                return fail(STATUS_INPUT, "a graph with **kwargs takes its keyword arguments by name; this one declares none");
+        Value items[MAX_STARRED];
+        uint32_t n = 0;
+        Status status = json_enter_array(reader);
+        for (bool more = true; status == STATUS_OK;) {
+                status = json_next_item(reader, &more);
+                if (status != STATUS_OK || !more)
+                        break;
+                if (n == MAX_STARRED)
+                        status = fail(STATUS_TOO_LARGE, "more than %d entries for *args", MAX_STARRED);
+                else if ((status = read_tensor(reader, input, run, &items[n])) == STATUS_OK)
+                        n++;
+        }
+        Seq *seq = NULL;
+        if (status == STATUS_OK)
+                status = seq_new(n, &seq);
+        for (uint32_t i = 0; i < n; i++) {
+                if (status == STATUS_OK)
+                        seq->items[i] = items[i];
+                else
+                        value_clear(&items[i]);
+        }
+        if (status == STATUS_OK)
+                *out = value_seq_take(VALUE_TUPLE, seq);
+        return status;
+}
+
+static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
+{
+        const Input *input = run_user_input(run, leaf);
+        if (run->inputs[leaf].kind != VALUE_ABSENT)
+                return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name), input->placeholder->name);
+        Value value;
+        TRY(failure_at_argument(read_kind(reader, input, run, &value), input->placeholder->name));
+        run->inputs[leaf] = value;
+        return STATUS_OK;
+}
+
+static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run);
+
+static Status read_children(JsonReader *reader, const Tree *tree, const char *what, RunCall *run)
+{
+        bool more;
+        TRY(json_enter_array(reader));
+        for (uint32_t i = 0;; i++) {
+                TRY(json_next_item(reader, &more));
+                if (more != (i < tree->n))
+                        return fail(STATUS_INPUT, "the %s holds %s entries than the exported model's, which has %u", what, more ? "more" : "fewer", tree->n);
+                if (!more)
+                        return STATUS_OK;
+                TRY(read_tree(reader, tree->children[i], run));
+        }
+}
+
+static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
+{
+        const char *key;
+        bool more;
+        uint32_t n_read = 0;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                uint32_t place = 0;
+                while (place < tree->n && strcmp(tree->keys[place], key) != 0)
+                        place++;
+                if (place == tree->n)
+                        return fail(STATUS_INPUT, "the exported model's dict has no key \"%s\"; its first is \"%s\"", key, tree->n == 0 ? "" : tree->keys[0]);
+                TRY(read_tree(reader, tree->children[place], run));
+                n_read++;
+        }
+        if (n_read < tree->n)
+                return fail(STATUS_INPUT, "the dict lacks keys: it has %u of %u; \"%s\" is the model's first", n_read, tree->n, tree->keys[0]);
+        return STATUS_OK;
+}
+
+static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run)
+{
+        if (tree->kind == TREE_LEAF)
+                return read_leaf(reader, tree->first_leaf, run);
+        JsonType type = json_peek(reader);
+        bool by_key = tree->kind == TREE_DICT || (tree->kind == TREE_NAMEDTUPLE && type == JSON_OBJECT);
+        if (type != (by_key ? JSON_OBJECT : JSON_ARRAY))
+                return fail(STATUS_INPUT, "the exported model has a %s here: send %s", by_key ? "dict" : "tuple or list", by_key ? "an object" : "a list");
+        return by_key ? read_members(reader, tree, run) : read_children(reader, tree, tree->kind == TREE_LIST ? "list" : "tuple", run);
+}
+
+static Status read_argument(JsonReader *reader, uint32_t index, RunCall *run)
+{
+        Argument argument = argument_at(run, index);
+        if (argument.tree == NULL)
+                return read_leaf(reader, argument.first_leaf, run);
+        return read_tree(reader, argument.tree, run);
+}
+
+// ---- the three forms ----
+static Status unknown_name(const RunCall *run, uint32_t n, const char *name)
+{
+        char known[512] = "";
+        for (uint32_t i = 0; i < n && strlen(known) < sizeof(known) - 140; i++) {
+                Argument argument = argument_at(run, i);
+                strncat(known, i == 0 ? "" : ", ", 3);
+                strncat(known, argument.name == NULL ? "?" : argument.name, 128);
+        }
+        Status status = fail(STATUS_INPUT, "there is no input \"%s\"; this graph takes: %s", name, n == 0 ? "nothing" : known);
+        return failure_at_argument(status, name);
+}
+
+static Status read_named(JsonReader *reader, const char *name, RunCall *run)
+{
+        uint32_t n = n_arguments(&run->graph->signature, run->n_inputs);
+        for (uint32_t i = 0; i < n; i++) {
+                Argument argument = argument_at(run, i);
+                if (argument.name != NULL && strcmp(argument.name, name) == 0)
+                        return read_argument(reader, i, run);
+        }
+        for (uint32_t leaf = 0; leaf < run->n_inputs; leaf++)
+                if (strcmp(run_user_input(run, leaf)->placeholder->name, name) == 0)
+                        return read_leaf(reader, leaf, run);
+        return unknown_name(run, n, name);
+}
+
+static Status read_positional(JsonReader *reader, RunCall *run)
+{
+        uint32_t n = n_arguments(&run->graph->signature, run->n_inputs);
+        bool more;
+        TRY(json_enter_array(reader));
+        for (uint32_t i = 0;; i++) {
+                TRY(json_next_item(reader, &more));
+                if (!more)
+                        return STATUS_OK;
+                if (i == n)
+                        return fail(STATUS_INPUT, "\"inputs\" holds more than %u entr%s", n, n == 1 ? "y" : "ies");
+                TRY(read_argument(reader, i, run));
+        }
+}
+
+static Status read_object(JsonReader *reader, bool dollar, RunCall *run)
+{
+        const char *key;
+        bool more;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                if (dollar && strcmp(key, "$args") == 0)
+                        TRY(read_positional(reader, run));
+                else if (dollar && strcmp(key, "$kwargs") == 0)
+                        TRY(read_object(reader, false, run));
+                else
+                        TRY(read_named(reader, key, run));
+        }
+}
+
+Status run_read_inputs(JsonReader *reader, RunCall *run)
+{
+        if (json_peek(reader) == JSON_OBJECT)
+                return read_object(reader, true, run);
+        if (json_peek(reader) != JSON_ARRAY)
+                return fail(STATUS_INPUT, "\"inputs\" is an object by name, {\"x\": ...}, or a list with one entry per argument");
+        run->inputs_as_list = true;
+        return read_positional(reader, run);
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as JSON (API.md "Tensors"): nested lists, {"shape", "dtype", "data"}, {"dtype", "shape", "b64"}. Straight between text and tensor memory.
+#pragma once
+#include "core/base/json.h"
+#include "core/tensor/tensor.h"
+
+// Reads the next value as a tensor. `expected` is the signature's dtype, DTYPE_NONE when unknown: then an object's "dtype" or torch.tensor's inference
+// (bools -> bool, all integers -> int64, any float -> float32) decides. Failures say where: ragged lists, wrong counts, values out of range.
+Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor);
+
+typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
+// The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the contiguous little-endian bytes. Non-finite floats are the
+// strings "NaN", "Infinity", "-Infinity". The tensor may be strided.
+Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Text *out);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// memory.c: growing arrays and copies of text, sizes checked.
+#include "core/base/memory.h"
+
+#include <string.h>
+
+Status array_reserve(void *items, uint32_t *capacity, uint32_t n_needed, size_t item_bytes)
+{
+        if (n_needed <= *capacity)
+                return STATUS_OK;
+        uint32_t n = *capacity < 4 ? 8 : *capacity > UINT32_MAX / 2 ? UINT32_MAX : *capacity * 2;
+        n = MAX(n, n_needed);
+        size_t n_bytes;
+        if (!mul_size(n, item_bytes, &n_bytes))
+                return fail_memory();
+        void *old;
+        memcpy(&old, items, sizeof(old));
+        void *grown = realloc(old, n_bytes);
+        if (grown == NULL)
+                return fail_memory();
+        memcpy(items, &grown, sizeof(grown));
+        *capacity = n;
+        return STATUS_OK;
+}
+
+char *copy_text(const char *text, size_t n)
+{
+        size_t length = n == 0 ? 0 : strnlen(text, n);
+        size_t n_bytes;
+        if (!add_size(length, 1, &n_bytes))
+                return NULL;
+        char *copy = malloc(n_bytes);
+        if (copy == NULL)
+                return NULL;
+        if (length > 0)
+                memcpy(copy, text, length);
+        copy[length] = '\0';
+        return copy;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as JSON text. Reading equals (float)strtod / strtod to the bit; printing gives the shortest text that reads back equal, the closest among
+// equals. No locale, no allocation, any thread.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NUMBER_TEXT_MAX = 40 };  // longest text any number_print_* writes, NUL excluded
+
+typedef enum NumberKind { NUMBER_NONE, NUMBER_INT, NUMBER_FLOAT } NumberKind;
+
+// Reads one JSON number (RFC 8259 grammar) at `text`, not past `end`. Returns the first byte after it, NULL if none is there.
+// `out_kind` INT when it has neither fraction nor exponent and fits int64 (then `out_int` is set); `out_double` = strtod of the text always
+// (inf when it overflows).
+const char *number_scan(const char *text, const char *end, NumberKind *out_kind, int64_t *out_int, double *out_double);
+
+// Shortest decimal text, e.g. 0.1, 1e-05 is written 1e-05 in Python but 1e-5 here; integral values keep ".0" (1.0). Not finite: "NaN", "Infinity",
+// "-Infinity" WITHOUT quotes. Writes at most NUMBER_TEXT_MAX bytes, returns their number.
+size_t number_print_f32(float value, char *out);
+size_t number_print_f64(double value, char *out);
+size_t number_print_i64(int64_t value, char *out);
+size_t number_print_u64(uint64_t value, char *out);
+// Python's repr(float): 1e-05, 1e+16, 0.1, inf, nan.
+size_t number_print_python(double value, char *out);

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and versions. Writers go one at a time (`writing`): first the disk, then the index, so that whatever a reader can see is durable. Readers take the
+// index mutex for a look-up only. A GraphVersion never changes once it is in the index; replacing and deleting swap pointers.
+#include <stdio.h>
+#include <string.h>
+#include "core/base/limits.h"
+#include "core/engine_private.h"
+
+const char *const graph_state_names[] = { "loading", "ready", "damaged" };
+
+static bool is_content_id(const char *name)
+{
+        return strlen(name) == HASH_HEX_BYTES - 1 && strspn(name, "0123456789abcdef") == HASH_HEX_BYTES - 1;
+}
+
+// ---- versions ----
+static RegistryKey key_of(const StoreVersion *stored)
+{
+        RegistryKey key;
+        Sha256 sha;
+        sha256_start(&sha);
+        sha256_add(&sha, stored->id.hex, sizeof(stored->id.hex));
+        sha256_add(&sha, stored->model, strlen(stored->model));
+        HashHex hex = sha256_finish(&sha);
+        for (size_t i = 0; i < sizeof(key.bytes); i++) {
+                unsigned byte = 0;
+                sscanf(hex.hex + 2 * i, "%2x", &byte);
+                key.bytes[i] = (uint8_t)byte;
+        }
+        return key;
+}
+
+static Status version_new(const char *name, const StoreVersion *stored, GraphState state, GraphVersion **out_version)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = calloc(1, sizeof(*version));
+        if (version == NULL)
+                return fail_memory();
+        refcount_init(&version->ref);
+        snprintf(version->name, sizeof(version->name), "%s", name);
+        version->stored = *stored;
+        version->key = key_of(stored);
+        atomic_init(&version->state, (int)state);
+        TRY(profile_stats_new(&version->stats));
+        *out_version = take_ptr(version);
+        return STATUS_OK;
+}
+
+GraphVersion *graph_version_ref(GraphVersion *version)
+{
+        refcount_get(&version->ref);
+        return version;
+}
+
+GraphVersion *graph_version_unref(GraphVersion *version)
+{
+        if (version == NULL || !refcount_put(&version->ref))
+                return NULL;
+        profile_stats_free(version->stats);
+        for (size_t i = 0; i < ARRAY_LENGTH(version->bytes); i++)
+                storage_unref(version->bytes[i]);
+        free(version);
+        return NULL;
+}
+
+static void graph_free(EngineGraph *graph)
+{
+        if (graph == NULL)
+                return;
+        for (uint32_t i = 0; i < graph->n_versions; i++)
+                graph_version_unref(graph->versions[i]);
+        free(graph->versions);
+        free(graph);
+}
+DEFINE_CLEANUP(EngineGraph, graph_free)
+
+static Status graph_new_named(const char *name, EngineGraph **out_graph)
+{
+        EngineGraph *graph = calloc(1, sizeof(*graph));
+        if (graph == NULL)
+                return fail_memory();
+        snprintf(graph->name, sizeof(graph->name), "%s", name);
+        graph->next_version = 1;
+        *out_graph = graph;
+        return STATUS_OK;
+}
+
+static GraphVersion *version_of(const EngineGraph *graph, int64_t number)
+{
+        for (uint32_t i = 0; i < graph->n_versions; i++)
+                if (graph->versions[i]->stored.version == number)
+                        return graph->versions[i];
+        return NULL;
+}
+
+// ---- open and close ----
+static void graph_ref_object(void *object)
+{
+        graph_ref(object);
+}
+static void graph_unref_object(void *object)
+{
+        graph_unref(object);
+}
+static size_t graph_bytes_object(const void *object)
+{
+        const Graph *graph = object;
+        return graph->weights_bytes + graph->arena.total_bytes;
+}
+
+static Status restore(void *context, const StoreGraph *stored)
+{
+        Engine *engine = context;
+        _cleanup_(graph_freep) EngineGraph *graph = NULL;
+        TRY(graph_new_named(stored->name, &graph));
+        graph->next_version = stored->next_version;
+        graph->default_version = stored->default_version;
+        for (uint32_t i = 0; i < stored->n_versions; i++) {
+                TRY(array_reserve(&graph->versions, &graph->capacity, i + 1, sizeof(GraphVersion *)));
+                TRY(version_new(stored->name, &stored->versions[i], GRAPH_STATE_LOADING, &graph->versions[i]));
+                graph->n_versions++;
+        }
+        TRY(string_map_set(&engine->graphs, graph->name, graph, NULL));
+        graph = NULL;
+        return STATUS_OK;
+}
+
+Status engine_open(const EngineOptions *options, Engine **out_engine)
+{
+        static const RegistryType type = { graph_ref_object, graph_unref_object, graph_bytes_object };
+        _cleanup_(engine_closep) Engine *engine = calloc(1, sizeof(*engine));
+        if (engine == NULL)
+                return fail_memory();
+        pthread_mutex_init(&engine->writing, NULL);
+        pthread_mutex_init(&engine->mutex, NULL);
+        engine->loader = options->loader;
+        TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
+        TRY(profile_ring_open((uint32_t)limits.max_profiles, &engine->profiles));
+        if (options->data_folder != NULL) {
+                TRY(store_open(options->data_folder, options->log, options->log_context, &engine->store));
+                TRY(store_each(engine->store, restore, engine));
+        }
+        *out_engine = take_ptr(engine);
+        return STATUS_OK;
+}
+
+Engine *engine_close(Engine *engine)
+{
+        if (engine == NULL)
+                return NULL;
+        for (uint32_t i = 0; i < engine->graphs.n; i++)
+                if (engine->graphs.entries[i].key != NULL)
+                        graph_free(engine->graphs.entries[i].value);
+        string_map_deinit(&engine->graphs);
+        profile_ring_close(engine->profiles);
+        registry_close(engine->decoded);
+        store_close(engine->store);
+        pthread_mutex_destroy(&engine->mutex);
+        pthread_mutex_destroy(&engine->writing);
+        free(engine);
+        return NULL;
+}
+
+// ---- put ----
+static int by_part_name(const void *a, const void *b)
+{
+        return strcmp(((const StorePart *)a)->name, ((const StorePart *)b)->name);
+}
+
+Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version)
+{
+        StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = n_parts };
+        if (n_parts == 0 || n_parts > STORE_MAX_PARTS)
+                return fail(STATUS_INTERNAL, "an upload has one or two parts, not %u", n_parts);
+        if (model != NULL && strlen(model) > STORE_MODEL_MAX)
+                return fail(STATUS_VALUE, "the name given as ?model= is longer than %d bytes", STORE_MODEL_MAX);
+        snprintf(version.format, sizeof(version.format), "%s", format);
+        snprintf(version.model, sizeof(version.model), "%s", model == NULL ? "" : model);
+        for (uint32_t i = 0; i < n_parts; i++) {
+                snprintf(version.parts[i].name, sizeof(version.parts[i].name), "%s", parts[i].name);
+                version.parts[i].n_bytes = parts[i].bytes->n_bytes;
+                version.parts[i].digest = sha256_of(parts[i].bytes->data, parts[i].bytes->n_bytes);
+        }
+        if (n_parts == 1) {
+                version.id = version.parts[0].digest;
+        } else {
+                StorePart sorted[STORE_MAX_PARTS];
+                Sha256 sha;
+                memcpy(sorted, version.parts, sizeof(sorted));
+                qsort(sorted, n_parts, sizeof(*sorted), by_part_name);
+                sha256_start(&sha);
+                for (uint32_t i = 0; i < n_parts; i++)
+                        sha256_add(&sha, sorted[i].digest.hex, HASH_HEX_BYTES - 1);
+                version.id = sha256_finish(&sha);
+        }
+        *out_version = version;
+        return STATUS_OK;
+}
+
+// The manifest of `graph` with one version more (NULL: none) or one fewer (0: none).
+static Status manifest_of(const EngineGraph *graph, const StoreVersion *more, int64_t without, StoreGraph *out_manifest)
+{
+        StoreGraph manifest = { .next_version = graph->next_version, .default_version = graph->default_version };
+        snprintf(manifest.name, sizeof(manifest.name), "%s", graph->name);
+        manifest.versions = new_array((size_t)graph->n_versions + 1, sizeof(*manifest.versions));
+        if (manifest.versions == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < graph->n_versions; i++)
+                if (graph->versions[i]->stored.version != without)
+                        manifest.versions[manifest.n_versions++] = graph->versions[i]->stored;
+        if (more != NULL) {
+                manifest.versions[manifest.n_versions++] = *more;
+                manifest.default_version = more->version;
+                manifest.next_version = more->version + 1;
+        } else if (without == manifest.default_version && manifest.n_versions > 0) {
+                manifest.default_version = manifest.versions[manifest.n_versions - 1].version;
+        }
+        *out_manifest = manifest;
+        return STATUS_OK;
+}
+
+static Status put_on_disk(Engine *engine, const EngineGraph *graph, const GraphVersion *version, const UploadPart *parts)
+{
+        if (engine->store == NULL)
+                return STATUS_OK;
+        StoreGraph manifest;
+        uint32_t n_held = 0;
+        TRY(manifest_of(graph, &version->stored, 0, &manifest));
+        Status status = STATUS_OK;
+        for (; n_held < version->stored.n_parts && status == STATUS_OK; n_held++)
+                status = store_hold_blob(engine->store, (ByteSpan){ parts[n_held].bytes->data, parts[n_held].bytes->n_bytes }, &version->stored.parts[n_held].digest);
+        if (status == STATUS_OK)
+                status = store_put_graph(engine->store, &manifest);
+        else
+                n_held--;
+        for (uint32_t i = 0; i < n_held; i++)
+                store_release_blob(engine->store, &version->stored.parts[i].digest);
+        free(manifest.versions);
+        return status;
+}
+
+static EngineGraph *graph_of(Engine *engine, const char *name)
+{
+        pthread_mutex_lock(&engine->mutex);
+        EngineGraph *graph = string_map_get(&engine->graphs, name);
+        pthread_mutex_unlock(&engine->mutex);
+        return graph;
+}
+
+// Makes the version visible. The room was reserved before the disk was written: only the map can run out of memory, and only for a new name.
+static Status publish(Engine *engine, EngineGraph *graph, bool is_new_name, GraphVersion *version)
+{
+        Status status = STATUS_OK;
+        pthread_mutex_lock(&engine->mutex);
+        if (is_new_name)
+                status = string_map_set(&engine->graphs, graph->name, graph, NULL);
+        if (status == STATUS_OK) {
+                graph->versions[graph->n_versions++] = graph_version_ref(version);
+                graph->default_version = version->stored.version;
+                graph->next_version = version->stored.version + 1;
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+static Status reserve_place(Engine *engine, EngineGraph *graph)
+{
+        pthread_mutex_lock(&engine->mutex);  // readers walk `versions`
+        Status status = array_reserve(&graph->versions, &graph->capacity, graph->n_versions + 1, sizeof(GraphVersion *));
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *identified, Graph *decoded,
+                         GraphVersion **out_version, bool *out_created)
+{
+        _cleanup_(graph_freep) EngineGraph *fresh = NULL;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph != NULL) {
+                GraphVersion *latest = graph->versions[graph->n_versions - 1];
+                if (memcmp(latest->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 && strcmp(latest->stored.model, identified->model) == 0) {
+                        *out_version = graph_version_ref(latest);
+                        *out_created = false;
+                        return STATUS_OK;
+                }
+        } else {
+                TRY(graph_new_named(name, &fresh));
+                graph = fresh;
+        }
+        StoreVersion stored = *identified;
+        stored.version = graph->next_version;
+        TRY(version_new(name, &stored, GRAPH_STATE_READY, &version));
+        if (engine->store == NULL)
+                for (uint32_t i = 0; i < stored.n_parts; i++)
+                        version->bytes[i] = storage_ref(parts[i].bytes);
+        TRY(reserve_place(engine, graph));
+        TRY(registry_put(engine->decoded, &version->key, decoded));
+        TRY(put_on_disk(engine, graph, version, parts));
+        TRY(publish(engine, graph, fresh != NULL, version));
+        fresh = NULL;
+        *out_version = take_ptr(version);
+        *out_created = true;
+        return STATUS_OK;
+}
+
+Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
+                  GraphVersion **out_version, bool *out_created)
+{
+        if (n_parts != identified->n_parts)
+                return fail(STATUS_INTERNAL, "an upload was identified with %u parts and put with %u", identified->n_parts, n_parts);
+        if (name == NULL || name[0] == '\0')
+                name = identified->id.hex;
+        else if (is_content_id(name) && strcmp(name, identified->id.hex) != 0)
+                return fail(STATUS_CONFLICT, "a name of 64 hex digits must be the upload's own id, which is %s", identified->id.hex);
+        pthread_mutex_lock(&engine->writing);
+        Status status = put_locked(engine, name, parts, identified, graph, out_version, out_created);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
+// ---- find, list ----
+static Status not_found(const char *name)
+{
+        return fail(STATUS_NOT_FOUND, "there is no graph '%s'; GET /v1/graphs lists what is there", name);
+}
+
+Status engine_find(Engine *engine, const char *name, int64_t number, GraphVersion **out_version)
+{
+        Status status = STATUS_OK;
+        pthread_mutex_lock(&engine->mutex);
+        EngineGraph *graph = string_map_get(&engine->graphs, name);
+        GraphVersion *version = graph == NULL ? NULL : version_of(graph, number == 0 ? graph->default_version : number);
+        if (version != NULL)
+                *out_version = graph_version_ref(version);
+        else if (graph == NULL)
+                status = not_found(name);
+        else
+                status = fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", name, (long long)number,
+                              (long long)graph->versions[graph->n_versions - 1]->stored.version);
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp((*(EngineGraph *const *)a)->name, (*(EngineGraph *const *)b)->name);
+}
+
+Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n, bool *out_more)
+{
+        Status status = STATUS_OK;
+        uint32_t n = 0;
+        pthread_mutex_lock(&engine->mutex);
+        _cleanup_(freep) EngineGraph **sorted = new_array(engine->graphs.n_live, sizeof(*sorted));
+        if (sorted == NULL) {
+                status = fail_memory();
+        } else {
+                for (uint32_t i = 0; i < engine->graphs.n; i++)
+                        if (engine->graphs.entries[i].key != NULL && (after == NULL || strcmp(engine->graphs.entries[i].key, after) > 0))
+                                sorted[n++] = engine->graphs.entries[i].value;
+                qsort(sorted, n, sizeof(*sorted), by_name);
+                *out_more = n > limit;
+                *out_n = MIN(n, limit);
+                for (uint32_t i = 0; i < *out_n; i++)
+                        out[i] = graph_version_ref(version_of(sorted[i], sorted[i]->default_version));
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+Status engine_versions(Engine *engine, const char *name, GraphVersion ***out, uint32_t *out_n, int64_t *out_default)
+{
+        Status status = STATUS_OK;
+        pthread_mutex_lock(&engine->mutex);
+        EngineGraph *graph = string_map_get(&engine->graphs, name);
+        GraphVersion **versions = graph == NULL ? NULL : new_array(graph->n_versions, sizeof(*versions));
+        if (graph == NULL) {
+                status = not_found(name);
+        } else if (versions == NULL) {
+                status = fail_memory();
+        } else {
+                for (uint32_t i = 0; i < graph->n_versions; i++)
+                        versions[i] = graph_version_ref(graph->versions[i]);
+                *out = versions;
+                *out_n = graph->n_versions;
+                *out_default = graph->default_version;
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+// ---- delete ----
+// Takes the version (NULL: all) out of the index; what was taken out is dropped by the caller, outside the lock.
+static void unpublish(Engine *engine, EngineGraph *graph, GraphVersion *version, int64_t default_version)
+{
+        pthread_mutex_lock(&engine->mutex);
+        if (version == NULL || graph->n_versions == 1) {
+                string_map_remove(&engine->graphs, graph->name);
+        } else {
+                uint32_t place = 0;
+                while (graph->versions[place] != version)
+                        place++;
+                memmove(&graph->versions[place], &graph->versions[place + 1], (graph->n_versions - place - 1) * sizeof(GraphVersion *));
+                graph->n_versions--;
+                graph->default_version = default_version;
+        }
+        pthread_mutex_unlock(&engine->mutex);
+}
+
+// Decoded graphs are shared by content: only content that no version uses any more is dropped.
+static void drop_unused(Engine *engine, const GraphVersion *version)
+{
+        bool used = false;
+        pthread_mutex_lock(&engine->mutex);
+        for (uint32_t i = 0; i < engine->graphs.n && !used; i++) {
+                const EngineGraph *graph = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                for (uint32_t v = 0; graph != NULL && v < graph->n_versions && !used; v++)
+                        used = memcmp(graph->versions[v]->key.bytes, version->key.bytes, sizeof(version->key.bytes)) == 0;
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        if (!used)
+                registry_drop(engine->decoded, &version->key);
+}
+
+static Status delete_locked(Engine *engine, const char *name, int64_t number)
+{
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph == NULL)
+                return not_found(name);
+        GraphVersion *version = number == 0 ? NULL : version_of(graph, number);
+        if (number != 0 && version == NULL)
+                return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld", name, (long long)number);
+        StoreGraph manifest = { .default_version = 0 };
+        TRY(manifest_of(graph, NULL, number, &manifest));
+        if (version == NULL)
+                manifest.n_versions = 0;
+        Status status = engine->store == NULL ? STATUS_OK : store_put_graph(engine->store, &manifest);
+        free(manifest.versions);
+        TRY(status);
+        bool whole = version == NULL || graph->n_versions == 1;
+        unpublish(engine, graph, version, manifest.default_version);
+        if (whole) {
+                for (uint32_t i = 0; i < graph->n_versions; i++)
+                        drop_unused(engine, graph->versions[i]);
+                graph_free(graph);
+        } else {
+                drop_unused(engine, version);
+                graph_version_unref(version);
+        }
+        return STATUS_OK;
+}
+
+Status engine_delete(Engine *engine, const char *name, int64_t version)
+{
+        pthread_mutex_lock(&engine->writing);
+        Status status = delete_locked(engine, name, version);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
+EngineStats engine_stats(Engine *engine)
+{
+        EngineStats stats = { .runs = atomic_load(&engine->n_runs), .graphs = registry_stats(engine->decoded) };
+        pthread_mutex_lock(&engine->mutex);
+        stats.n_graphs = engine->graphs.n_live;
+        for (uint32_t i = 0; i < engine->graphs.n; i++)
+                if (engine->graphs.entries[i].key != NULL)
+                        stats.n_versions += ((EngineGraph *)engine->graphs.entries[i].value)->n_versions;
+        pthread_mutex_unlock(&engine->mutex);
+        return stats;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoded graphs on demand, and runs. A graph that is not decoded yet is loaded by one worker, through the registry's single flight; the others' tickets wait.
+#include <stdio.h>
+#include <string.h>
+#include "core/engine_private.h"
+#include "core/eval/eager.h"
+
+// ---- decoded graphs ----
+static Status read_part(Engine *engine, const GraphVersion *version, uint32_t index, Storage **out_bytes)
+{
+        if (version->bytes[index] != NULL) {
+                *out_bytes = storage_ref(version->bytes[index]);
+                return STATUS_OK;
+        }
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        TRY(storage_new((size_t)version->stored.parts[index].n_bytes, false, NULL, &bytes));
+        TRY(store_read_blob(engine->store, &version->stored.parts[index], bytes->data));
+        *out_bytes = take_ptr(bytes);
+        return STATUS_OK;
+}
+
+static Status load(Engine *engine, const GraphVersion *version, Graph **out_graph)
+{
+        UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
+        Status status = STATUS_OK;
+        uint32_t n = 0;
+        for (; n < version->stored.n_parts && status == STATUS_OK; n++) {
+                parts[n].name = version->stored.parts[n].name;
+                status = read_part(engine, version, n, &parts[n].bytes);
+        }
+        if (status == STATUS_OK)
+                status = engine->loader.load(engine->loader.context, parts, n, version->stored.model[0] == '\0' ? NULL : version->stored.model, out_graph);
+        for (uint32_t i = 0; i < n; i++)
+                storage_unref(parts[i].bytes);
+        return status;
+}
+
+// The reason is written by whoever builds, and builds of one version do not overlap.
+static void mark(GraphVersion *version, Status status)
+{
+        if (status == STATUS_OK) {
+                atomic_store(&version->state, GRAPH_STATE_READY);
+        } else if (status_class(status) == STATUS_CLASS_CALLER && status != STATUS_CANCELLED && status != STATUS_DEADLINE) {
+                snprintf(version->reason, sizeof(version->reason), "%.255s", failure_current()->message);
+                atomic_store(&version->state, GRAPH_STATE_DAMAGED);
+        }
+}
+
+static Status damaged(const GraphVersion *version)
+{
+        return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version, version->reason);
+}
+
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph, RegistryEntry **out_build)
+{
+        if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
+                return damaged(version);
+        void *object = NULL;
+        TRY(registry_acquire(engine->decoded, &version->key, ticket, out_how, &object, out_build));
+        *out_graph = object;
+        if (*out_how == ACQUIRE_READY)
+                atomic_store(&version->state, GRAPH_STATE_READY);
+        return STATUS_OK;
+}
+
+Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build)
+{
+        Graph *graph = NULL;
+        Status status = load(engine, version, &graph);
+        mark(version, status);
+        if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
+                damaged(version);
+        return registry_publish(engine->decoded, build, status == STATUS_OK ? graph : NULL);
+}
+
+Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph)
+{
+        Graph *graph = registry_peek(engine->decoded, &version->key);
+        if (graph == NULL) {
+                Status status = load(engine, version, &graph);
+                mark(version, status);
+                TRY(status);
+                TRY(registry_put(engine->decoded, &version->key, graph));
+        }
+        *out_graph = graph;
+        return STATUS_OK;
+}
+
+Graph *engine_cached_graph(Engine *engine, const RegistryKey *key)
+{
+        return registry_peek(engine->decoded, key);
+}
+
+Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph)
+{
+        return registry_put(engine->decoded, key, graph);
+}
+
+// ---- runs ----
+void run_result_deinit(RunResult *result)
+{
+        value_clear(&result->value);
+        for (uint32_t i = 0; i < result->n_fetched; i++)
+                value_clear(&result->fetched[i]);
+        free(result->fetched);
+        *result = (RunResult){ .fetched = NULL };
+}
+
+static void values_free(Value *values, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                value_clear(&values[i]);
+        free(values);
+}
+
+static Status walk(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile, RunResult *out_result)
+{
+        _cleanup_(eager_closep) EagerEmitter *eager = NULL;
+        WalkTrace trace = { .rows = profile->rows, .capacity = graph->n_nodes };
+        RunResult result = { .value = value_none(), .n_fetched = request->n_fetch };
+        result.fetched = new_array(request->n_fetch, sizeof(*result.fetched));
+        if (result.fetched == NULL)
+                return fail_memory();
+        WalkOptions options = { .inputs = inputs, .fetch = request->fetch, .n_fetch = request->n_fetch, .trace = &trace };
+        Status status = eager_open(graph, ctx, &eager);
+        profile->run_start_ns = clock_ns();
+        if (status == STATUS_OK)
+                status = walk_graph(eager_emitter(eager), graph, &options, &result.value, result.fetched);
+        profile->run_ns = clock_ns() - profile->run_start_ns;
+        profile->n_rows = trace.n_rows;
+        profile->peak_live_bytes = ctx->budget == NULL ? 0 : atomic_load(&ctx->budget->peak);
+        if (status != STATUS_OK)
+                run_result_deinit(&result);
+        else
+                *out_result = result;
+        return status;
+}
+
+Status engine_run(const Graph *graph, const RunRequest *request, RunContext *ctx, RunProfile *profile, RunResult *out_result)
+{
+        uint32_t n = graph->signature.n_inputs;
+        Value *inputs = new_array(n, sizeof(*inputs));
+        if (inputs == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < n; i++)
+                inputs[i].kind = VALUE_ABSENT;
+        Status status = bind_inputs(graph, request->inputs, inputs);
+        if (status == STATUS_OK)
+                status = walk(graph, request, (ValueSpan){ inputs, n }, ctx, profile, out_result);
+        values_free(inputs, n);
+        return status;
+}
+
+void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile)
+{
+        atomic_fetch_add(&engine->n_runs, 1u);
+        profile_ring_add(engine->profiles, profile);
+        if (version != NULL)
+                profile_stats_add(version->stats, profile);
+}
+
+ProfileRing *engine_profiles(Engine *engine)
+{
+        return engine->profiles;
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// eager.c: the eager emitter. A kernel call becomes: output tensors as infer described them, POD state in a stack buffer, run. Views share storage,
+// in-place twins write where the tensor lives. Where a node may write state, all state is seen through shells of this run, one per shared storage, so
+// that tied entries and views see each other's writes and other runs see none; else as it is. One run, one thread.
+#include "core/eval/eager.h"
+
+#include "core/base/limits.h"
+#include "core/ops/inplace.h"
+
+enum { MAX_INLINE_INPUTS = 16 };
+
+typedef struct StateView {   // one state entry as this run sees it
+        const Tensor *entry;
+        Tensor *seen;        // counted
+} StateView;
+
+struct EagerEmitter {
+        Emitter base;
+        Graph *graph;        // counted
+        StateView *views;    // in order of first use
+        uint32_t n_views, views_capacity;
+        bool writes;         // some state entry, here or in a child graph, may be written
+};
+
+static EagerEmitter *eager_of(Emitter *emitter)
+{
+        return (EagerEmitter *)emitter;
+}
+
+// ---- outputs ----
+static Status make_out(const EagerEmitter *eager, const OpCall *call, const OutSpec *spec, Tensor **out_tensor)
+{
+        Tensor *source;
+        switch (spec->kind) {
+        case OUT_FRESH:
+                if (spec->undefined)
+                        return STATUS_OK;
+                return tensor_new(&spec->meta, eager->base.ctx->budget, out_tensor);
+        case OUT_VIEW:
+                source = call->args[spec->arg].tensor;
+                return tensor_new_view(source->storage, &spec->meta, spec->offset, out_tensor);
+        case OUT_SAME:
+                *out_tensor = tensor_ref(call->args[spec->arg].tensor);
+                return STATUS_OK;
+        case OUT_VALUE:
+                return STATUS_OK;
+        case OUT_UNSET:
+                break;
+        }
+        return fail(STATUS_INTERNAL, "%s: infer left an output open", call->schema->name);
+}
+
+static Value take_out(OutSpec *spec, Tensor **tensor)
+{
+        if (spec->kind == OUT_VALUE) {
+                spec->kind = OUT_UNSET;
+                return spec->value;
+        }
+        return *tensor == NULL ? value_none() : value_tensor_take(take_ptr(*tensor));
+}
+
+static Status pack_outs(OpCall *call, Tensor **tensors, Value *out)
+{
+        const Schema *schema = call->schema;
+        if (schema->returns == RETURN_NOTHING) {
+                *out = value_none();
+                return STATUS_OK;
+        }
+        if (schema->returns == RETURN_ONE) {
+                *out = take_out(&call->outs[0], &tensors[0]);
+                return STATUS_OK;
+        }
+        Seq *seq;
+        TRY(seq_new(call->n_outs, &seq));
+        seq->fields = schema->return_names;
+        for (uint32_t k = 0; k < call->n_outs; k++)
+                seq->items[k] = take_out(&call->outs[k], &tensors[k]);
+        *out = value_seq_take(schema->returns == RETURN_LIST ? VALUE_LIST : VALUE_TUPLE, seq);
+        return STATUS_OK;
+}
+
+// ---- running ----
+typedef struct Operands {
+        const void **data;
+        const TensorMeta **metas;
+        uint32_t n, capacity;
+        const void *inline_data[MAX_INLINE_INPUTS];
+        const TensorMeta *inline_metas[MAX_INLINE_INPUTS];
+} Operands;
+
+static void operands_add(Operands *operands, const Value *value)
+{
+        const Tensor *tensor = value->kind == VALUE_TENSOR ? value->tensor : NULL;
+        operands->data[operands->n] = tensor == NULL ? NULL : tensor_data(tensor);
+        operands->metas[operands->n++] = tensor == NULL ? NULL : &tensor->meta;
+}
+
+// Tensor arguments in schema order, lists flattened, absent optionals NULL.
+static Status operands_open(const OpCall *call, Operands *out)
+{
+        size_t n = 0;
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                if (call->schema->args[i].type == ARG_TENSOR)
+                        n += value_is_sequence(call->args[i]) ? call->args[i].seq->n : 1;
+        }
+        out->n = 0;
+        out->data = out->inline_data;
+        out->metas = out->inline_metas;
+        if (n > MAX_INLINE_INPUTS) {
+                out->data = new_array(n, 2 * sizeof(void *));
+                if (out->data == NULL)
+                        return fail_memory();
+                out->metas = (const TensorMeta **)(out->data + n);
+        }
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                if (call->schema->args[i].type != ARG_TENSOR)
+                        continue;
+                const Value *value = &call->args[i];
+                if (!value_is_sequence(*value)) {
+                        operands_add(out, value);
+                        continue;
+                }
+                for (uint32_t k = 0; k < value->seq->n; k++)
+                        operands_add(out, &value->seq->items[k]);
+        }
+        return STATUS_OK;
+}
+
+static void operands_close(Operands *operands)
+{
+        if (operands->data != operands->inline_data)
+                free(operands->data);
+}
+
+static int64_t meta_bytes(const TensorMeta *meta)
+{
+        return meta == NULL ? 0 : meta_numel(meta) * dtype_info[meta->dtype].bytes;
+}
+
+// Rows that say nothing read every operand once, write every result once and do one operation per element.
+static void add_cost(Emitter *emitter, const OpRun *run)
+{
+        Cost cost = { 0 };
+        if (run->call->op->cost != NULL) {
+                cost = run->call->op->cost(run->call);
+        } else {
+                for (uint32_t i = 0; i < run->n_in; i++)
+                        cost.bytes += meta_bytes(run->in_meta[i]);
+                for (uint32_t k = 0; k < run->n_out; k++) {
+                        cost.bytes += meta_bytes(run->out_meta[k]);
+                        if ((run->call->op->flags & OP_ELEMENTWISE) != 0 && run->out_meta[k] != NULL)
+                                cost.flops += meta_numel(run->out_meta[k]);
+                }
+        }
+        emitter->cost.bytes += cost.bytes;
+        emitter->cost.flops += cost.flops;
+}
+
+static Status run_kernel(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data, const TensorMeta **out_metas)
+{
+        _Alignas(64) uint8_t state[OP_STATE_BYTES];
+        _cleanup_(operands_close) Operands operands;
+        operands.data = operands.inline_data;
+        for (uint32_t k = 0; k < call->n_outs; k++) {
+                out_data[k] = tensors[k] == NULL ? NULL : tensor_data(tensors[k]);
+                out_metas[k] = tensors[k] == NULL ? NULL : &tensors[k]->meta;
+        }
+        TRY(operands_open(call, &operands));
+        if (call->op->prepare != NULL)
+                TRY(call->op->prepare(call, state));
+        eager->base.last_op = call->op;
+        eager->base.last_kernel = call->op->kernel != NULL ? call->op->kernel : call->schema->name;
+        OpRun run = {
+                .out = out_data,
+                .in = operands.data,
+                .out_meta = out_metas,
+                .in_meta = operands.metas,
+                .n_out = call->n_outs,
+                .n_in = operands.n,
+                .state = state,
+                .call = call,
+                .ctx = eager->base.ctx,
+        };
+        if (eager->base.measure)
+                add_cost(&eager->base, &run);
+        return call->op->run(&run);
+}
+
+static Status run_call(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data, const TensorMeta **out_metas, Value *out)
+{
+        bool computes = call->inplace || call->n_outs == 0;
+        if (call->inplace) {
+                Tensor *self = call->args[0].tensor;
+                TRY(storage_make_writable(self->storage));
+                tensors[0] = tensor_ref(self);
+        } else {
+                for (uint32_t k = 0; k < call->n_outs; k++) {
+                        TRY(make_out(eager, call, &call->outs[k], &tensors[k]));
+                        computes |= call->outs[k].kind == OUT_FRESH;
+                }
+        }
+        if (call->op->run != NULL && computes)
+                TRY(run_kernel(eager, call, tensors, out_data, out_metas));
+        return pack_outs(call, tensors, out);
+}
+
+static Status eager_op(Emitter *emitter, OpCall *call, Value *out)
+{
+        EagerEmitter *eager = eager_of(emitter);
+        Tensor *inline_tensors[OP_INLINE_OUTS] = { 0 };
+        void *inline_data[OP_INLINE_OUTS];
+        const TensorMeta *inline_metas[OP_INLINE_OUTS];
+        if (call->n_outs <= OP_INLINE_OUTS) {
+                Status status = run_call(eager, call, inline_tensors, inline_data, inline_metas, out);
+                for (uint32_t k = 0; k < call->n_outs; k++)
+                        tensor_unref(inline_tensors[k]);
+                return status;
+        }
+        // Long lists: one block for the three arrays.
+        size_t n = call->n_outs;
+        _cleanup_(freep) void **block = new_array(n, 3 * sizeof(void *));
+        if (block == NULL)
+                return fail_memory();
+        Tensor **tensors = (Tensor **)block;
+        Status status = run_call(eager, call, tensors, block + n, (const TensorMeta **)(block + 2 * n), out);
+        for (size_t k = 0; k < n; k++)
+                tensor_unref(tensors[k]);
+        return status;
+}
+
+// ---- writes ----
+static Status eager_write(Emitter *emitter, Tensor *to, const Tensor *from)
+{
+        Budget *budget = emitter->ctx->budget;
+        int rank;
+        int64_t size[MAX_RANK];
+        TRY(inplace_check_internal_overlap(&to->meta));
+        TRY(shape_broadcast(&to->meta, &from->meta, &rank, size));
+        TensorMeta wanted;
+        meta_init(&wanted, to->meta.dtype, rank, size);
+        TRY(inplace_check_write(to, &wanted));
+        TRY(storage_make_writable(to->storage));
+        Overlap overlap = tensor_overlap(to, from);
+        if (overlap == OVERLAP_FULL)
+                return STATUS_OK;
+        _cleanup_(tensor_unrefp) Tensor *copy = NULL;
+        if (overlap == OVERLAP_PARTIAL || overlap == OVERLAP_MAYBE) {
+                TensorMeta dense = from->meta;
+                meta_set_contiguous(&dense);
+                TRY(tensor_new(&dense, budget, &copy));
+                tensor_copy_data(from, copy);
+                from = copy;
+        }
+        Tensor source = { .meta = from->meta, .storage = from->storage, .offset = from->offset };
+        int shift = to->meta.rank - from->meta.rank;
+        source.meta.rank = to->meta.rank;
+        for (int i = 0; i < to->meta.rank; i++) {
+                source.meta.size[i] = to->meta.size[i];
+                source.meta.stride[i] = i < shift || from->meta.size[i - shift] != to->meta.size[i] ? 0 : from->meta.stride[i - shift];
+        }
+        tensor_copy_data(&source, to);
+        return STATUS_OK;
+}
+
+// ---- state ----
+// The storage this run writes to for `origin`: tied entries share it.
+static Status state_storage(EagerEmitter *eager, Storage *origin, Storage **out_storage)
+{
+        for (uint32_t i = 0; i < eager->n_views; i++) {
+                if (eager->views[i].entry->storage == origin) {
+                        *out_storage = storage_ref(eager->views[i].seen->storage);
+                        return STATUS_OK;
+                }
+        }
+        return storage_shell(origin, eager->base.ctx->budget, out_storage);
+}
+
+static Status eager_state(Emitter *emitter, const Graph *graph, const char *path, Value *out)
+{
+        EagerEmitter *eager = eager_of(emitter);
+        const State *state = graph_state(graph, path);
+        if (state == NULL) {
+                const Module *module = graph_module(graph, path);
+                if (module == NULL || module->graph == NULL)
+                        return fail(STATUS_RUN, "Node referenced nonexistent target %s", path);
+                *out = (Value){ .kind = VALUE_GRAPH, .graph = module->graph };
+                return STATUS_OK;
+        }
+        if (!eager->writes) {
+                *out = value_tensor_take(tensor_ref(state->tensor));
+                return STATUS_OK;
+        }
+        for (uint32_t i = 0; i < eager->n_views; i++) {
+                if (eager->views[i].entry == state->tensor) {
+                        *out = value_tensor_take(tensor_ref(eager->views[i].seen));
+                        return STATUS_OK;
+                }
+        }
+        TRY(array_reserve(&eager->views, &eager->views_capacity, eager->n_views + 1, sizeof(*eager->views)));
+        _cleanup_(storage_unrefp) Storage *shell = NULL;
+        TRY(state_storage(eager, state->tensor->storage, &shell));
+        Tensor *seen;
+        TRY(tensor_new_view(shell, &state->tensor->meta, state->tensor->offset, &seen));
+        eager->views[eager->n_views++] = (StateView){ .entry = state->tensor, .seen = seen };
+        *out = value_tensor_take(tensor_ref(seen));
+        return STATUS_OK;
+}
+
+// ---- child graphs ----
+static Status eager_call(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
+{
+        if (emitter->depth >= limits.max_child_graphs)
+                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels", (int)limits.max_child_graphs);
+        const Graph *outer = emitter->graph;
+        emitter->graph = graph;
+        emitter->depth++;
+        WalkOptions options = { .inputs = inputs };
+        Status status = walk_graph(emitter, graph, &options, out, NULL);
+        emitter->depth--;
+        emitter->graph = outer;
+        return status;
+}
+
+static Status truth(Value value, bool *out)
+{
+        double number = 0;
+        if (value_is_sequence(value) && value.seq->n == 1)
+                value = value.seq->items[0];
+        switch (value.kind) {
+        case VALUE_BOOL:
+                *out = value.b;
+                return STATUS_OK;
+        case VALUE_INT:
+                *out = value.i != 0;
+                return STATUS_OK;
+        case VALUE_TENSOR:
+                if (meta_numel(&value.tensor->meta) != 1)
+                        return fail(STATUS_VALUE, "Boolean value of Tensor with more than one value is ambiguous");
+                TRY(tensor_item_f64(value.tensor, &number));
+                *out = number != 0;
+                return STATUS_OK;
+        default:
+                return fail(STATUS_VALUE, "a condition must be a bool or a one-element tensor, not %s", value_kind_name(value.kind));
+        }
+}
+
+static Status eager_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out)
+{
+        bool taken = false;
+        TRY(truth(predicate, &taken));
+        return eager_call(emitter, taken ? if_true : if_false, operands, out);
+}
+
+static Status take_carried(Value result, uint32_t n_carried, Value *carried)
+{
+        Value single = result;
+        const Value *items = value_is_sequence(result) ? result.seq->items : &single;
+        uint32_t n = value_is_sequence(result) ? result.seq->n : 1;
+        if (n != n_carried)
+                return fail(STATUS_RUN, "while_loop: the body returns %u values; %u are carried", n, n_carried);
+        for (uint32_t i = 0; i < n; i++) {
+                Value old = carried[i];
+                carried[i] = value_ref(items[i]);
+                value_unref(old);
+        }
+        return STATUS_OK;
+}
+
+static Status run_loop(Emitter *emitter, const Graph *condition, const Graph *body, Value *values, uint32_t n_carried, uint32_t n)
+{
+        ValueSpan inputs = { .items = values, .n = n };
+        for (;;) {
+                bool again = false;
+                TRY(run_poll(emitter->ctx));
+                _cleanup_(value_clear) Value holds = value_none();
+                TRY(eager_call(emitter, condition, inputs, &holds));
+                TRY(truth(holds, &again));
+                if (!again)
+                        return STATUS_OK;
+                _cleanup_(value_clear) Value result = value_none();
+                TRY(eager_call(emitter, body, inputs, &result));
+                TRY(take_carried(result, n_carried, values));
+        }
+}
+
+static Status eager_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried, ValueSpan additional, Value *out)
+{
+        // The sequence holds carried and additional values; it becomes the result when the additional ones are cut off.
+        uint32_t n = carried.n + additional.n;
+        _cleanup_(seq_unrefp) Seq *values = NULL;
+        Seq *result;
+        TRY(seq_new(n, &values));
+        for (uint32_t i = 0; i < n; i++)
+                values->items[i] = value_ref(i < carried.n ? carried.items[i] : additional.items[i - carried.n]);
+        TRY(run_loop(emitter, condition, body, values->items, carried.n, n));
+        TRY(seq_new(carried.n, &result));
+        for (uint32_t i = 0; i < carried.n; i++)
+                result->items[i] = value_ref(values->items[i]);
+        *out = value_seq_take(VALUE_TUPLE, result);
+        return STATUS_OK;
+}
+
+static const EmitterVtbl eager_vtbl = {
+        .op = eager_op,
+        .write = eager_write,
+        .state = eager_state,
+        .call = eager_call,
+        .cond = eager_cond,
+        .loop = eager_loop,
+};
+
+// ---- life ----
+static bool any_written(const Graph *graph, int depth)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                if (graph->state[i].written)
+                        return true;
+        }
+        for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
+                if (graph->modules[i]->graph != NULL && any_written(graph->modules[i]->graph, depth + 1))
+                        return true;
+        }
+        return false;
+}
+
+Status eager_open(const Graph *graph, RunContext *ctx, EagerEmitter **out_eager)
+{
+        EagerEmitter *eager = calloc(1, sizeof(*eager));
+        if (eager == NULL)
+                return fail_memory();
+        eager->graph = graph_ref((Graph *)(uintptr_t)graph);
+        eager->writes = any_written(graph, 0);
+        eager->base = (Emitter){ .vtbl = &eager_vtbl, .ctx = ctx, .graph = graph };
+        *out_eager = eager;
+        return STATUS_OK;
+}
+
+EagerEmitter *eager_close(EagerEmitter *eager)
+{
+        if (eager == NULL)
+                return NULL;
+        for (uint32_t i = 0; i < eager->n_views; i++)
+                tensor_unref(eager->views[i].seen);
+        free(eager->views);
+        graph_unref(eager->graph);
+        free(eager);
+        return NULL;
+}
+
+Emitter *eager_emitter(EagerEmitter *eager)
+{
+        return &eager->base;
+}

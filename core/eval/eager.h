@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The eager emitter: infers and runs at once on real tensors, with real storage sharing and real in-place writes, as torch.fx.Interpreter does.
+// State is seen through per-run copy-on-write shells, so that writes never leak into other runs.
+#pragma once
+#include "core/eval/walk.h"
+
+typedef struct EagerEmitter EagerEmitter;
+// For one run of `graph` (counted until closed). `ctx` is borrowed.
+Status eager_open(const Graph *graph, RunContext *ctx, EagerEmitter **out_eager);
+EagerEmitter *eager_close(EagerEmitter *eager);
+DEFINE_CLEANUP(EagerEmitter, eager_close)
+Emitter *eager_emitter(EagerEmitter *eager);

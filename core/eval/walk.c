@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+// walk.c: torch.fx.Interpreter's walk. One array of values by node index; a node's arguments are laid out on the stack and borrow from it, only
+// containers that hold nodes are rebuilt. A value is dropped by its last reader, so memory peaks where PyTorch's does.
+#include "core/eval/walk.h"
+
+#include <string.h>
+#include "core/base/limits.h"
+#include "core/graph/print.h"
+#include "core/targets/targets.h"
+
+enum { INLINE_NODES = 48, INLINE_ARGS = 16, INLINE_KWARGS = 12 };
+
+typedef struct Walk {
+        Emitter *emitter;
+        const Graph *graph;
+        const WalkOptions *options;
+        Value *env;              // by node->index; VALUE_ABSENT: no value (yet, or any more)
+        uint32_t n_placeholders; // met so far
+        Value result;            // of the output node
+} Walk;
+
+// ---- arguments ----
+typedef struct NodeArgs {
+        CallArgs call;
+        Value *args;
+        struct DictItem *kwargs;
+        Value *owned;            // rebuilt containers
+        uint32_t n_owned;
+        void *block;             // heap, for long argument lists
+        Value inline_args[INLINE_ARGS];
+        struct DictItem inline_kwargs[INLINE_KWARGS];
+        Value inline_owned[INLINE_ARGS + INLINE_KWARGS];
+} NodeArgs;
+
+static bool holds_node(Value value)
+{
+        if (value.kind == VALUE_NODE)
+                return true;
+        if (value_is_sequence(value) || value.kind == VALUE_SLICE) {
+                for (uint32_t i = 0; i < value.seq->n; i++) {
+                        if (holds_node(value.seq->items[i]))
+                                return true;
+                }
+        } else if (value.kind == VALUE_DICT) {
+                for (uint32_t i = 0; i < value.dict->n; i++) {
+                        if (holds_node(value.dict->items[i].value))
+                                return true;
+                }
+        }
+        return false;
+}
+
+static Status read_node(const Walk *walk, const Node *node, Value *out)
+{
+        const Value *value = &walk->env[node->index];
+        if (value->kind == VALUE_ABSENT)
+                return fail(STATUS_LINT, "the value of node %s is read before it is there or after its last use", node->name);
+        *out = *value;
+        return STATUS_OK;
+}
+
+static Status read_leaf(void *context, const Value *leaf, Value *out)
+{
+        Value value = *leaf;
+        if (leaf->kind == VALUE_NODE)
+                TRY(read_node(context, leaf->node, &value));
+        *out = value_ref(value);
+        return STATUS_OK;
+}
+
+// A borrowed value; what had to be rebuilt is owned by `args`.
+static Status read_arg(Walk *walk, Value arg, NodeArgs *args, Value *out)
+{
+        if (arg.kind == VALUE_NODE)
+                return read_node(walk, arg.node, out);
+        if (arg.kind < VALUE_SLICE || arg.kind > VALUE_DICT || !holds_node(arg)) {
+                *out = arg;
+                return STATUS_OK;
+        }
+        TRY(value_map(arg, read_leaf, walk, out));
+        args->owned[args->n_owned++] = *out;
+        return STATUS_OK;
+}
+
+static Status node_args_room(NodeArgs *args, uint32_t n_args, uint32_t n_kwargs)
+{
+        args->args = args->inline_args;
+        args->kwargs = args->inline_kwargs;
+        args->owned = args->inline_owned;
+        if (n_args <= INLINE_ARGS && n_kwargs <= INLINE_KWARGS)
+                return STATUS_OK;
+        size_t n = (size_t)n_args + n_kwargs;
+        args->block = new_array(n + n_args, sizeof(Value));
+        if (args->block == NULL)
+                return fail_memory();
+        args->args = args->block;
+        args->owned = args->args + n_args;
+        args->kwargs = new_array(n_kwargs, sizeof(*args->kwargs));
+        return args->kwargs == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status node_args_open(Walk *walk, const Node *node, NodeArgs *args)
+{
+        uint32_t n_args = node->args.seq->n, n_kwargs = node->kwargs.kind == VALUE_DICT ? node->kwargs.dict->n : 0;
+        args->n_owned = 0;
+        args->block = NULL;
+        TRY(node_args_room(args, n_args, n_kwargs));
+        for (uint32_t i = 0; i < n_args; i++)
+                TRY(read_arg(walk, node->args.seq->items[i], args, &args->args[i]));
+        for (uint32_t k = 0; k < n_kwargs; k++) {
+                args->kwargs[k].key = node->kwargs.dict->items[k].key;
+                TRY(read_arg(walk, node->kwargs.dict->items[k].value, args, &args->kwargs[k].value));
+        }
+        args->call = (CallArgs){ .args = args->args, .n_args = n_args, .kwargs = args->kwargs, .n_kwargs = n_kwargs };
+        return STATUS_OK;
+}
+
+static void node_args_close(NodeArgs *args)
+{
+        for (uint32_t i = 0; i < args->n_owned; i++)
+                value_unref(args->owned[i]);
+        if (args->block == NULL)
+                return;
+        free(args->block);
+        free(args->kwargs);
+}
+
+// ---- the six opcodes ----
+static Status empty_rest(const Node *node, Value *out)
+{
+        if (node->target[1] == '*') {
+                Dict *dict;
+                TRY(dict_new(0, &dict));
+                *out = (Value){ .kind = VALUE_DICT, .dict = dict };
+                return STATUS_OK;
+        }
+        Seq *seq;
+        TRY(seq_new(0, &seq));
+        *out = value_seq_take(VALUE_TUPLE, seq);
+        return STATUS_OK;
+}
+
+static Status run_placeholder(Walk *walk, const Node *node, Value *out)
+{
+        const Signature *signature = &walk->graph->signature;
+        uint32_t at = walk->n_placeholders++;
+        if (at < walk->options->inputs.n && walk->options->inputs.items[at].kind != VALUE_ABSENT) {
+                *out = value_ref(walk->options->inputs.items[at]);
+                return STATUS_OK;
+        }
+        if (node->target[0] == '*')
+                return empty_rest(node, out);
+        if (at < signature->n_inputs && signature->inputs[at].placeholder == node && signature->inputs[at].kind == INPUT_STATE)
+                return walk->emitter->vtbl->state(walk->emitter, walk->graph, signature->inputs[at].path, out);
+        if (node->args.seq->n == 0)
+                return failure_at_argument(
+                        fail(STATUS_INPUT, "Expected positional argument for parameter %s, but one was not passed in!", node->target), node->target);
+        *out = value_ref(node->args.seq->items[0]);
+        return STATUS_OK;
+}
+
+static Status run_function(Walk *walk, const Node *node, const CallArgs *call, Value *out)
+{
+        const Target *target = node->resolved != NULL ? node->resolved : target_function(node->target);
+        if (target == NULL)
+                return fail(STATUS_UNSUPPORTED, "no operator is known as %s", node->target);
+        return target_call(walk->emitter, target, call, out);
+}
+
+static Status run_method(Walk *walk, const Node *node, const CallArgs *call, Value *out)
+{
+        const Target *target = node->resolved != NULL ? node->resolved : target_method(node->target);
+        if (target == NULL && call->n_args > 0)
+                return fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'", value_kind_name(call->args[0].kind), node->target);
+        if (target == NULL)
+                return fail(STATUS_UNSUPPORTED, "no method is known as %s", node->target);
+        return target_call(walk->emitter, target, call, out);
+}
+
+// ---- calls of child graphs: positional values and keywords to one value per placeholder ----
+static Status gather_positional(const CallArgs *call, uint32_t from, Value *out)
+{
+        uint32_t n = from < call->n_args ? call->n_args - from : 0;
+        Seq *seq;
+        TRY(seq_new(n, &seq));
+        for (uint32_t i = 0; i < n; i++)
+                seq->items[i] = value_ref(call->args[from + i]);
+        *out = value_seq_take(VALUE_TUPLE, seq);
+        return STATUS_OK;
+}
+
+// Keywords not yet used, as the dict of a **kwargs placeholder.
+static Status gather_keywords(const CallArgs *call, const bool *used, Value *out)
+{
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < call->n_kwargs; k++)
+                n += !used[k];
+        Dict *dict;
+        TRY(dict_new(n, &dict));
+        n = 0;
+        for (uint32_t k = 0; k < call->n_kwargs; k++) {
+                if (used[k])
+                        continue;
+                refcount_get(&call->kwargs[k].key->ref);
+                dict->items[n].key = call->kwargs[k].key;
+                dict->items[n++].value = value_ref(call->kwargs[k].value);
+        }
+        *out = (Value){ .kind = VALUE_DICT, .dict = dict };
+        return STATUS_OK;
+}
+
+static Status take_keyword(const CallArgs *call, const char *name, bool *used, Value *inout)
+{
+        for (uint32_t k = 0; k < call->n_kwargs; k++) {
+                if (strcmp(call->kwargs[k].key->text, name) != 0)
+                        continue;
+                if (inout->kind != VALUE_ABSENT)
+                        return fail(STATUS_VALUE, "forward() got multiple values for argument '%s'", name);
+                *inout = value_ref(call->kwargs[k].value);
+                used[k] = true;
+        }
+        return STATUS_OK;
+}
+
+// `inputs` (counted values) and `used` start out empty.
+static Status lay_out_call(const Graph *graph, const CallArgs *call, bool *used, Value *inputs)
+{
+        uint32_t at = 0, next = 0;
+        bool takes_all = false, takes_any_keyword = false;
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                const Node *node = graph->nodes[i];
+                if (node->op != OP_PLACEHOLDER)
+                        continue;
+                if (node->target[0] == '*' && node->target[1] == '*') {
+                        TRY(gather_keywords(call, used, &inputs[at]));
+                        takes_any_keyword = true;
+                } else if (node->target[0] == '*') {
+                        TRY(gather_positional(call, next, &inputs[at]));
+                        takes_all = true;
+                } else {
+                        if (next < call->n_args && !takes_all)
+                                inputs[at] = value_ref(call->args[next++]);
+                        TRY(take_keyword(call, node->target, used, &inputs[at]));
+                }
+                at++;
+        }
+        if (next < call->n_args && !takes_all)
+                return fail(STATUS_VALUE, "forward() takes %u positional arguments but %u were given", at, call->n_args);
+        for (uint32_t k = 0; k < call->n_kwargs && !takes_any_keyword; k++) {
+                if (!used[k])
+                        return fail(STATUS_VALUE, "forward() got an unexpected keyword argument '%s'", call->kwargs[k].key->text);
+        }
+        return STATUS_OK;
+}
+
+static Status call_child(Walk *walk, const Graph *graph, const CallArgs *call, Value *out)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                n += graph->nodes[i]->op == OP_PLACEHOLDER;
+        _cleanup_(freep) Value *inputs = new_array(n, sizeof(*inputs));
+        _cleanup_(freep) bool *used = new_array(call->n_kwargs, sizeof(*used));
+        if (inputs == NULL || used == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < n; i++)
+                inputs[i].kind = VALUE_ABSENT;
+        Status status = lay_out_call(graph, call, used, inputs);
+        if (status == STATUS_OK)
+                status = walk->emitter->vtbl->call(walk->emitter, graph, (ValueSpan){ .items = inputs, .n = n }, out);
+        for (uint32_t i = 0; i < n; i++)
+                value_unref(inputs[i]);
+        return status;
+}
+
+static Status run_module(Walk *walk, const Node *node, const CallArgs *call, Value *out)
+{
+        const Module *module = graph_module(walk->graph, node->target);
+        if (module == NULL)
+                return fail(STATUS_LINT, "Node %s target %s references nonexistent attribute", node->name, node->target);
+        return module->graph != NULL ? call_child(walk, module->graph, call, out) : module_call(walk->emitter, module, call, out);
+}
+
+static Status run_call(Walk *walk, const Node *node, Value *out)
+{
+        NodeArgs args;
+        Status status = node_args_open(walk, node, &args);
+        if (status == STATUS_OK) {
+                if (node->op == OP_CALL_FUNCTION)
+                        status = run_function(walk, node, &args.call, out);
+                else if (node->op == OP_CALL_METHOD)
+                        status = run_method(walk, node, &args.call, out);
+                else
+                        status = run_module(walk, node, &args.call, out);
+        }
+        node_args_close(&args);
+        return status;
+}
+
+static Status run_node(Walk *walk, const Node *node, Value *out)
+{
+        switch (node->op) {
+        case OP_PLACEHOLDER:
+                return run_placeholder(walk, node, out);
+        case OP_GET_ATTR:
+                return walk->emitter->vtbl->state(walk->emitter, walk->graph, node->target, out);
+        case OP_OUTPUT:
+                if (node->args.seq->n != 1)
+                        return fail(STATUS_LINT, "the output node has %u arguments; it takes one", node->args.seq->n);
+                return value_map(node->args.seq->items[0], read_leaf, walk, out);
+        default:
+                return run_call(walk, node, out);
+        }
+}
+
+// ---- failures, timing ----
+// A failure goes on with the line PyTorch prints. Cancelled runs, deadlines and our own faults are nobody's node.
+static Status annotate(Status status, const Node *node)
+{
+        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE)
+                return status;
+        Text line = { 0 };
+        node_print(node, &line);
+        if (text_status(&line) == STATUS_OK)
+                failure_append("\n\nWhile executing %s", line.data);
+        text_deinit(&line);
+        return failure_at_node(status, node->name);
+}
+
+static const Tensor *first_tensor(Value value)
+{
+        for (int depth = 0; value_is_sequence(value) && value.seq->n > 0 && depth < 4; depth++)
+                value = value.seq->items[0];
+        return value.kind == VALUE_TENSOR ? value.tensor : NULL;
+}
+
+static void trace_node(const Walk *walk, const Node *node, Value value, int64_t start_ns, int64_t end_ns)
+{
+        WalkTrace *trace = walk->options->trace;
+        const Emitter *emitter = walk->emitter;
+        if (trace->n_rows >= trace->capacity)
+                return;
+        const Tensor *tensor = first_tensor(value);
+        NodeTiming *row = &trace->rows[trace->n_rows++];
+        *row = (NodeTiming){
+                .node = node,
+                .kernel = emitter->last_kernel != NULL ? emitter->last_kernel : node_is_call(node) && tensor != NULL ? "view" : NULL,
+                .start_ns = start_ns,
+                .end_ns = end_ns,
+                .has_tensor = tensor != NULL,
+                .bytes = emitter->cost.bytes,
+                .flops = emitter->cost.flops,
+        };
+        if (tensor != NULL)
+                row->meta = tensor->meta;
+}
+
+static Status run_traced(Walk *walk, const Node *node, int64_t *inout_clock, Value *out)
+{
+        walk->emitter->last_op = NULL;
+        walk->emitter->last_kernel = NULL;
+        walk->emitter->cost = (Cost){ 0 };
+        TRY(run_node(walk, node, out));
+        int64_t start_ns = *inout_clock;
+        *inout_clock = clock_ns();
+        trace_node(walk, node, *out, start_ns, *inout_clock);
+        return STATUS_OK;
+}
+
+// ---- the walk ----
+static void keep_fetched(const Walk *walk, const Node *node, Value value, Value *out_fetched)
+{
+        for (uint32_t i = 0; i < walk->options->n_fetch; i++) {
+                if (walk->options->fetch[i] == node)
+                        out_fetched[i] = value_ref(value);
+        }
+}
+
+static Status walk_nodes(Walk *walk, Value *out_fetched)
+{
+        const Graph *graph = walk->graph;
+        bool traced = walk->options->trace != NULL;
+        int64_t clock = traced ? clock_ns() : 0;
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                const Node *node = graph->nodes[i];
+                Value value = value_none();
+                TRY(run_poll(walk->emitter->ctx));
+                Status status = traced ? run_traced(walk, node, &clock, &value) : run_node(walk, node, &value);
+                if (__builtin_expect(status != STATUS_OK, 0))
+                        return annotate(status, node);
+                keep_fetched(walk, node, value, out_fetched);
+                if (node->op == OP_OUTPUT)
+                        walk->result = value_ref(value);
+                walk->env[i] = value;
+                for (uint32_t k = 0; k < node->n_frees; k++) {
+                        Value *dead = &walk->env[node->frees[k]->index];
+                        value_unref(*dead);
+                        dead->kind = VALUE_ABSENT;
+                }
+        }
+        if (walk->n_placeholders < walk->options->inputs.n)
+                return fail(STATUS_INPUT, "forward() takes %u positional arguments but %u were given", walk->n_placeholders, walk->options->inputs.n);
+        return STATUS_OK;
+}
+
+Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value, Value *out_fetched)
+{
+        Value inline_env[INLINE_NODES];
+        Walk walk = { .emitter = emitter, .graph = graph, .options = options, .env = inline_env, .result = value_none() };
+        _cleanup_(freep) Value *block = NULL;
+        if (graph->n_nodes > INLINE_NODES) {
+                walk.env = block = new_array(graph->n_nodes, sizeof(Value));
+                if (block == NULL)
+                        return fail_memory();
+        }
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                walk.env[i].kind = VALUE_ABSENT;
+        for (uint32_t i = 0; i < options->n_fetch; i++)
+                out_fetched[i] = value_none();
+        bool measure = emitter->measure;
+        emitter->measure = measure || options->trace != NULL;
+        Status status = walk_nodes(&walk, out_fetched);
+        emitter->measure = measure;
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                value_unref(walk.env[i]);
+        if (options->trace != NULL && emitter->ctx->budget != NULL)
+                options->trace->live_bytes_peak = atomic_load_explicit(&emitter->ctx->budget->peak, memory_order_relaxed);
+        if (status == STATUS_OK) {
+                *out_value = walk.result;
+                return STATUS_OK;
+        }
+        value_unref(walk.result);
+        for (uint32_t i = 0; i < options->n_fetch; i++)
+                value_clear(&out_fetched[i]);
+        return status;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// walk_graph: the only code that knows the six opcodes at run time. Visits nodes in order with torch.fx.Interpreter's meaning (defaults, *args, nested
+// arguments, values freed at their last use) and reports failures with the line PyTorch prints: "While executing %add : [num_users=1] = ...".
+#pragma once
+#include "core/ops/emitter.h"
+
+// One row per executed node, in order. Times are clock_ns().
+typedef struct NodeTiming {
+        const Node *node;
+        const char *kernel;      // static; NULL: none ran (placeholders, get_attr, views say "view")
+        int64_t start_ns, end_ns;
+        bool has_tensor;
+        TensorMeta meta;         // of the (first) tensor result
+        int64_t bytes, flops;
+} NodeTiming;
+
+typedef struct WalkTrace {       // caller's storage; rows: capacity >= graph->n_nodes
+        NodeTiming *rows;
+        uint32_t n_rows, capacity;
+        size_t live_bytes_peak;
+} WalkTrace;
+
+typedef struct WalkOptions {
+        // One Value per placeholder, in order. VALUE_ABSENT: not given (the state entry for INPUT_STATE placeholders, else the default). A "*args" placeholder's
+        // value is a tuple, a "**kwargs" placeholder's a dict; absent they are empty.
+        ValueSpan inputs;
+        const Node *const *fetch;  // nodes whose values are wanted besides the output (kept alive to the end)
+        uint32_t n_fetch;
+        WalkTrace *trace;        // NULL: no timing
+} WalkOptions;
+
+// `out_fetched` (n_fetch Values, may be NULL when n_fetch is 0) and *out_value (the output node's structure) are owned by the caller.
+Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value, Value *out_fetched);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// print_names.c: what things are called in generated code. torch.fx gives the code one fresh namespace for locals and globals. Objects from torch keep
+// their qualified name; everything else becomes a global whose name is made by the naming rule (math.floor -> math_floor), on first use.
+#include <string.h>
+#include "core/base/limits.h"
+#include "core/graph/print_forms.h"
+
+static const char *const python_methods[] = {
+#define PYTHON_METHOD(name) name,
+#include "core/graph/spelling.def"
+#undef PYTHON_METHOD
+};
+
+// torch.Tensor's methods written in C have no module; only the Python ones count as torch's own.
+static bool is_method_of_torch(const char *method)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(python_methods); i++) {
+                if (strcmp(python_methods[i], method) == 0)
+                        return true;
+        }
+        return false;
+}
+
+// The object's module is torch or below, but not below torch._dynamo or torch._inductor.
+static bool is_from_torch(const char *name)
+{
+        if (strncmp(name, "torch.", 6) != 0 || strcmp(name, "torch.device") == 0)
+                return false;
+        if (strncmp(name, "torch.Tensor.", 13) == 0)
+                return is_method_of_torch(name + 13);
+        const char *last = strrchr(name, '.');
+        const char *dynamo = strstr(name, "._dynamo."), *inductor = strstr(name, "._inductor.");
+        return (dynamo == NULL || dynamo + 8 >= last) && (inductor == NULL || inductor + 10 >= last);
+}
+
+const char *code_global(CodeNames *names, const char *qualified_name)
+{
+        if (names->status != STATUS_OK || is_from_torch(qualified_name))
+                return qualified_name;
+        const char *known = string_map_get(&names->globals, qualified_name);
+        if (known != NULL)
+                return known;
+        const char *name = qualified_name, *key = arena_text(&names->arena, qualified_name, strlen(qualified_name));
+        names->status = key == NULL ? fail_memory() : namespace_create(&names->space, &names->arena, qualified_name, strchr(qualified_name, '.') == NULL, &name);
+        if (names->status == STATUS_OK)
+                names->status = string_map_set(&names->globals, key, (void *)(uintptr_t)name, NULL);
+        return name;
+}
+
+// ---- annotations ----
+
+typedef struct Annotation {
+        CodeNames *names;
+        Text *out;
+        int depth;
+} Annotation;
+
+static void add_type(Annotation *a, const char *text, size_t n);
+
+static void add_name(Annotation *a, const char *text, size_t n)
+{
+        // typing's bare containers stand for the builtin ones.
+        static const char *const bare[][2] = { { "typing.List", "list" }, { "typing.Dict", "dict" }, { "typing.Tuple", "tuple" }, { "typing.Set", "set" },
+                                               { "typing.FrozenSet", "frozenset" }, { "None", "NoneType" } };
+        char *name = arena_text(&a->names->arena, text, n);
+        if (name == NULL) {
+                a->names->status = fail_memory();
+                return;
+        }
+        const char *found = name;
+        for (size_t i = 0; i < ARRAY_LENGTH(bare); i++) {
+                if (strcmp(name, bare[i][0]) == 0)
+                        found = bare[i][1];
+        }
+        text_add(a->out, code_global(a->names, found));
+}
+
+// The end of the first item of a list separated by `separator` outside of brackets.
+static size_t item_end(const char *text, size_t n, char separator)
+{
+        int depth = 0;
+        for (size_t i = 0; i < n; i++) {
+                depth += text[i] == '[' || text[i] == '(';
+                depth -= text[i] == ']' || text[i] == ')';
+                if (depth == 0 && text[i] == separator)
+                        return i;
+        }
+        return n;
+}
+
+static void add_list(Annotation *a, const char *text, size_t n, char separator)
+{
+        for (size_t at = 0; at < n;) {
+                size_t end = at + item_end(text + at, n - at, separator);
+                if (at > 0)
+                        text_add_char(a->out, separator);
+                size_t from = at, to = end;
+                while (from < to && text[from] == ' ')
+                        from++;
+                while (to > from && text[to - 1] == ' ')
+                        to--;
+                add_type(a, text + from, to - from);
+                at = end + 1;
+        }
+}
+
+static void add_type(Annotation *a, const char *text, size_t n)
+{
+        if (a->names->status != STATUS_OK)
+                return;
+        const char *bracket = memchr(text, '[', n);
+        if (++a->depth > limits.max_nested_values || (n == 2 && memcmp(text, "()", 2) == 0)) {
+                text_add_n(a->out, text, n);
+        } else if (item_end(text, n, '|') < n) {
+                add_list(a, text, n, '|');
+        } else if (bracket == NULL || text[n - 1] != ']') {
+                add_name(a, text, n);
+        } else {
+                size_t head = (size_t)(bracket - text);
+                bool optional = head == 15 && memcmp(text, "typing.Optional", 15) == 0;
+                char *origin = arena_text(&a->names->arena, optional ? "typing.Union" : text, optional ? 12 : head);
+                if (origin == NULL)
+                        a->names->status = fail_memory();
+                else
+                        text_add(a->out, code_global(a->names, origin));
+                text_add_char(a->out, '[');
+                add_list(a, bracket + 1, n - head - 2, ',');
+                if (optional)
+                        text_add(a->out, ",NoneType");
+                text_add_char(a->out, ']');
+        }
+        a->depth--;
+}
+
+void code_annotation(CodeNames *names, const char *type, Text *out)
+{
+        Annotation annotation = { .names = names, .out = out };
+        add_type(&annotation, type, strlen(type));
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense reading and writing: conversions and strided copies are the tensor room's tensor_copy_data; this file only decides when they are needed and
+// who owns the bytes.
+#include "core/kernels/dense.h"
+#include <string.h>
+
+Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t item_bytes)
+{
+        memset(scratch, 0, sizeof(*scratch));
+        size_t n_bytes, padded;
+        if (n < 0 || !mul_size((size_t)n, item_bytes, &n_bytes) || !add_size(n_bytes, 2 * STORAGE_ALIGN - 1, &padded))
+                return fail(STATUS_TOO_LARGE, "an operator's working memory would overflow; use smaller shapes");
+        n_bytes = padded / STORAGE_ALIGN * STORAGE_ALIGN;
+        Budget *budget = ctx == NULL ? NULL : ctx->budget;
+        if (!budget_take(budget, n_bytes))
+                return fail(STATUS_TOO_LARGE, "the working memory of this operator (%zu bytes) is over the run's limit; send smaller inputs or start the server "
+                                              "with a larger --max-run-memory",
+                            n_bytes);
+        scratch->data = aligned_alloc(STORAGE_ALIGN, n_bytes);
+        if (scratch->data == NULL) {
+                budget_give(budget, n_bytes);
+                return fail_memory();
+        }
+        scratch->n_bytes = n_bytes;
+        scratch->budget = budget;
+        return STATUS_OK;
+}
+
+void scratch_deinit(Scratch *scratch)
+{
+        if (scratch->data != NULL)
+                budget_give(scratch->budget, scratch->n_bytes);
+        free(scratch->data);
+        memset(scratch, 0, sizeof(*scratch));
+}
+
+Dtype dtype_compute(Dtype dtype)
+{
+        if (dtype == DTYPE_F64)
+                return DTYPE_F64;
+        return dtype_is_float(dtype) ? DTYPE_F32 : DTYPE_I64;
+}
+
+// A tensor on the stack over bytes that somebody else owns.
+static Tensor borrow_tensor(Storage *storage, const void *data, const TensorMeta *meta)
+{
+        *storage = (Storage){ .data = (uint8_t *)(uintptr_t)data };
+        return (Tensor){ .meta = *meta, .storage = storage };
+}
+
+static TensorMeta contiguous_meta(const TensorMeta *meta, Dtype as)
+{
+        TensorMeta contiguous;
+        meta_init(&contiguous, as, meta->rank, meta->size);
+        return contiguous;
+}
+
+Status dense_init(Dense *dense, const RunContext *ctx, const void *data, const TensorMeta *meta, Dtype as)
+{
+        memset(dense, 0, sizeof(*dense));
+        dense->data = data;
+        int64_t n = meta_numel(meta);
+        if (n == 0 || (meta->dtype == as && meta_is_contiguous(meta)))
+                return STATUS_OK;
+        TRY(scratch_init(&dense->scratch, ctx, n, dtype_info[as].bytes));
+        dense->data = dense->scratch.data;
+        Storage from_storage, to_storage;
+        TensorMeta to_meta = contiguous_meta(meta, as);
+        Tensor from = borrow_tensor(&from_storage, data, meta), to = borrow_tensor(&to_storage, dense->scratch.data, &to_meta);
+        tensor_copy_data(&from, &to);
+        return STATUS_OK;
+}
+
+void dense_deinit(Dense *dense)
+{
+        scratch_deinit(&dense->scratch);
+}
+
+Status dense_out_init(DenseOut *out, const RunContext *ctx, void *target, const TensorMeta *meta, Dtype as)
+{
+        *out = (DenseOut){ .data = target, .as = as, .target = target, .meta = meta };
+        int64_t n = meta_numel(meta);
+        if (n == 0 || (meta->dtype == as && meta_is_contiguous(meta)))
+                return STATUS_OK;
+        TRY(scratch_init(&out->scratch, ctx, n, dtype_info[as].bytes));
+        out->data = out->scratch.data;
+        return STATUS_OK;
+}
+
+void dense_out_store(DenseOut *out)
+{
+        if (out->scratch.data == NULL)
+                return;
+        Storage from_storage, to_storage;
+        TensorMeta from_meta = contiguous_meta(out->meta, out->as);
+        Tensor from = borrow_tensor(&from_storage, out->data, &from_meta), to = borrow_tensor(&to_storage, out->target, out->meta);
+        tensor_copy_data(&from, &to);
+}
+
+void dense_out_deinit(DenseOut *out)
+{
+        scratch_deinit(&out->scratch);
+}
+
+bool meta_suggests_channels_last(const TensorMeta *meta)
+{
+        // Innermost first. A batch stride equal to the channel stride is the ambiguous N111: contiguous.
+        static const int order4[] = { 1, 3, 2, 0 }, order5[] = { 1, 4, 3, 2, 0 };
+        if ((meta->rank != 4 && meta->rank != 5) || meta->stride[1] == 0)
+                return false;
+        const int *order = meta->rank == 4 ? order4 : order5;
+        int64_t least = 0;
+        for (int i = 0; i < meta->rank; i++) {
+                int d = order[i];
+                if (meta->size[d] == 0 || meta->stride[d] < least || (d == 0 && least == meta->stride[1]))
+                        return false;
+                least = meta->stride[d] * (meta->size[d] > 1 ? meta->size[d] : 1);
+        }
+        return true;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul.c: the blocked product. Model: c is cut into macro tiles (MC x NC); each is one piece of parallel_for and goes over k in blocks of KC: a block of
+// b and a block of a are packed into panels, then register tiles are computed and merged into c. Every element of c sums k in one fixed order.
+// Three more ways for thin shapes, where packing would cost more than the product: rows times rows (dot products, both contiguous along k), a row
+// vector times a matrix with contiguous rows, and the transposed problem when n is thinner than m.
+// f32 and f64 within a block: plain sums of KC terms per lane; integers wrap.
+#include "core/kernels/matmul.h"
+#include <string.h>
+#include "core/kernels/matmul_tile.h"
+
+enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024, DOT_NC = 64 };
+
+typedef struct GemmRun {
+        const Gemm *task;
+        const GemmTile *tile;
+        const RunContext *ctx;
+        size_t item_bytes;
+        int64_t m_blocks, n_blocks, m_step, n_step;
+        size_t slot_bytes;      // packing buffers of one piece
+        _Atomic int failed;     // a piece could not get its packing buffer
+} GemmRun;
+
+static int64_t batch_offset(const Gemm *task, const GemmMatrix *matrix, int64_t item)
+{
+        int64_t offset = 0;
+        for (int d = task->batch_rank - 1; d >= 0; d--) {
+                offset += item % task->batch_size[d] * matrix->batch[d];
+                item /= task->batch_size[d];
+        }
+        return offset;
+}
+
+static char *element(const GemmRun *run, const GemmMatrix *matrix, int64_t item, int64_t i, int64_t j)
+{
+        if (matrix->data == NULL)
+                return NULL;
+        return (char *)matrix->data + (batch_offset(run->task, matrix, item) + i * matrix->row + j * matrix->col) * (int64_t)run->item_bytes;
+}
+
+static GemmMerge merge_of(const Gemm *task, bool first, bool last)
+{
+        return (GemmMerge){ .first = first, .last = last, .c_col = task->c.col, .add_col = task->add.col, .alpha = task->alpha, .beta = task->beta };
+}
+
+// Where piece number `piece` stands: batch item, first row, first column.
+static void locate(const GemmRun *run, int64_t piece, int64_t *item, int64_t *i, int64_t *j)
+{
+        *j = piece % run->n_blocks * run->n_step;
+        piece /= run->n_blocks;
+        *i = piece % run->m_blocks * run->m_step;
+        *item = piece / run->m_blocks;
+}
+
+static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item, int64_t i, int64_t n_i, int64_t j, int64_t n_j, const char *tile)
+{
+        char *c = element(run, &run->task->c, item, i, j);
+        const char *add = element(run, &run->task->add, item, i, j);
+        int64_t c_step = run->task->c.row * (int64_t)run->item_bytes, add_step = run->task->add.row * (int64_t)run->item_bytes;
+        for (int64_t r = 0; r < n_i; r++) {
+                run->tile->merge_row(merge, n_j, tile, c, add);
+                tile += (size_t)run->tile->columns * run->item_bytes;
+                c += c_step;
+                if (add != NULL)
+                        add += add_step;
+        }
+}
+
+static void pack_columns(const GemmRun *run, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j, void *out)
+{
+        const Gemm *task = run->task;
+        if (task->pack_b != NULL)
+                task->pack_b(task->pack_context, item, k, n_k, j, n_j, run->tile->columns, out);
+        else
+                run->tile->pack_b(element(run, &task->b, item, k, j), task->b.row, task->b.col, n_k, n_j, out);
+}
+
+static void macro_tile(const GemmRun *run, int64_t item, int64_t i0, int64_t j0, char *buffer)
+{
+        const Gemm *task = run->task;
+        const GemmTile *tile = run->tile;
+        int64_t n_i = MIN(task->m - i0, run->m_step), n_j = MIN(task->n - j0, run->n_step);
+        char *a_panels = buffer, *b_panels = buffer + (size_t)(run->m_step + tile->rows) * KC * run->item_bytes;
+        _Alignas(64) char out[GEMM_MAX_TILE * 8];
+        for (int64_t k = 0; k < task->k; k += KC) {
+                int64_t n_k = MIN(task->k - k, KC);
+                GemmMerge merge = merge_of(task, k == 0, k + n_k == task->k);
+                pack_columns(run, item, k, n_k, j0, n_j, b_panels);
+                tile->pack_a(element(run, &task->a, item, i0, k), task->a.row, task->a.col, n_i, n_k, a_panels);
+                for (int64_t j = 0; j < n_j; j += tile->columns) {
+                        const char *b = b_panels + (size_t)(j * n_k) * run->item_bytes;
+                        for (int64_t i = 0; i < n_i; i += tile->rows) {
+                                int64_t rows = MIN(n_i - i, tile->rows);
+                                tile->product((int)rows, n_k, a_panels + (size_t)(i * n_k) * run->item_bytes, b, out);
+                                merge_tile(run, &merge, item, i0 + i, rows, j0 + j, MIN(n_j - j, tile->columns), out);
+                        }
+                }
+                if (run_stopping(run->ctx))
+                        return;
+        }
+}
+
+static void blocked_pieces(void *argument, int64_t begin, int64_t end)
+{
+        GemmRun *run = argument;
+        Scratch scratch;
+        if (scratch_init(&scratch, run->ctx, (int64_t)run->slot_bytes, 1) != STATUS_OK) {
+                atomic_store(&run->failed, 1);
+                return;
+        }
+        for (int64_t piece = begin; piece < end; piece++) {
+                int64_t item, i, j;
+                locate(run, piece, &item, &i, &j);
+                macro_tile(run, item, i, j, scratch.data);
+        }
+        scratch_deinit(&scratch);
+}
+
+// Both contiguous along k: 4 x 4 dot products straight from the operands.
+static void dot_pieces(void *argument, int64_t begin, int64_t end)
+{
+        const GemmRun *run = argument;
+        const Gemm *task = run->task;
+        GemmMerge merge = merge_of(task, true, true);
+        _Alignas(64) char dots[4 * 4 * 8];
+        for (int64_t piece = begin; piece < end; piece++) {
+                int64_t item, i0, j0;
+                locate(run, piece, &item, &i0, &j0);
+                int64_t i_end = MIN(task->m, i0 + run->m_step), j_end = MIN(task->n, j0 + run->n_step);
+                for (int64_t j = j0; j < j_end; j += 4) {
+                        for (int64_t i = i0; i < i_end; i += 4) {
+                                int n_i = (int)MIN(i_end - i, 4), n_j = (int)MIN(j_end - j, 4);
+                                run->tile->dot_block(n_i, n_j, task->k, element(run, &task->a, item, i, 0), task->a.row, element(run, &task->b, item, 0, j),
+                                                     task->b.col, dots);
+                                for (int r = 0; r < n_i; r++)
+                                        run->tile->merge_row(&merge, n_j, dots + (size_t)(r * 4) * run->item_bytes, element(run, &task->c, item, i + r, j),
+                                                             element(run, &task->add, item, i + r, j));
+                        }
+                }
+                if (run_stopping(run->ctx))
+                        return;
+        }
+}
+
+// Rows of b are contiguous and a has few rows: y += x[k] * b[k], in blocks of columns that stay in the first cache.
+static void row_pieces(void *argument, int64_t begin, int64_t end)
+{
+        const GemmRun *run = argument;
+        const Gemm *task = run->task;
+        GemmMerge merge = merge_of(task, true, true);
+        _Alignas(64) char sum[ROW_NC * 8];
+        for (int64_t piece = begin; piece < end; piece++) {
+                int64_t item, i, j;
+                locate(run, piece, &item, &i, &j);
+                int64_t n = MIN(task->n - j, run->n_step);
+                memset(sum, 0, (size_t)n * run->item_bytes);
+                for (int64_t k = 0; k < task->k; k += KC) {
+                        run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k), task->a.col, element(run, &task->b, item, k, j),
+                                            task->b.row, sum);
+                }
+                run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j), element(run, &task->add, item, i, j));
+                if (run_stopping(run->ctx))
+                        return;
+        }
+}
+
+// k == 0: c = beta * add.
+static void empty_pieces(void *argument, int64_t begin, int64_t end)
+{
+        const GemmRun *run = argument;
+        GemmMerge merge = merge_of(run->task, true, true);
+        static const char zeros[8];
+        for (int64_t piece = begin; piece < end; piece++) {
+                int64_t item, i, j;
+                locate(run, piece, &item, &i, &j);
+                for (int64_t column = j; column < MIN(run->task->n, j + run->n_step); column++)
+                        run->tile->merge_row(&merge, 1, zeros, element(run, &run->task->c, item, i, column), element(run, &run->task->add, item, i, column));
+        }
+}
+
+// a b = (b^T a^T)^T: rows and columns change places in all four.
+static Gemm transposed(const Gemm *task)
+{
+        Gemm out = *task;
+        out.m = task->n;
+        out.n = task->m;
+        out.a = task->b;
+        out.b = task->a;
+        GemmMatrix *matrices[] = { &out.a, &out.b, &out.c, &out.add };
+        for (size_t i = 0; i < ARRAY_LENGTH(matrices); i++) {
+                int64_t row = matrices[i]->row;
+                matrices[i]->row = matrices[i]->col;
+                matrices[i]->col = row;
+        }
+        return out;
+}
+
+static Status run_pieces(GemmRun *run, int64_t items, int64_t m_step, int64_t n_step, int64_t flops_per_piece, ParallelBody body)
+{
+        run->m_step = m_step;
+        run->n_step = n_step;
+        run->m_blocks = (run->task->m + m_step - 1) / m_step;
+        run->n_blocks = (run->task->n + n_step - 1) / n_step;
+        int64_t grain = MAX((int64_t)1, 2000000 / MAX(flops_per_piece, 1));
+        TRY(parallel_for(run->ctx, items * run->m_blocks * run->n_blocks, grain, body, run));
+        if (atomic_load(&run->failed))
+                return fail(STATUS_TOO_LARGE, "a matrix product has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+        return run_poll(run->ctx);
+}
+
+Status gemm(const RunContext *ctx, const Gemm *task)
+{
+        Gemm local = *task;
+        if (local.beta == 0)
+                local.add.data = NULL;
+        int64_t items = 1;
+        for (int d = 0; d < local.batch_rank; d++)
+                items *= local.batch_size[d];
+        if (items == 0 || local.m == 0 || local.n == 0)
+                return STATUS_OK;
+        // The thinner side becomes m.
+        if (local.pack_b == NULL && local.n < local.m && local.n <= THIN_ROWS)
+                local = transposed(&local);
+        GemmRun run = { .task = &local, .tile = local.portable ? gemm_tile_portable(local.dtype) : gemm_tile(local.dtype), .ctx = ctx,
+                        .item_bytes = dtype_info[local.dtype].bytes };
+        if (local.k == 0)
+                return run_pieces(&run, items, 1, ROW_NC, ROW_NC, empty_pieces);
+        bool thin = local.pack_b == NULL && local.m <= THIN_ROWS;
+        if (thin && local.a.col == 1 && local.b.row == 1)
+                return run_pieces(&run, items, THIN_ROWS, DOT_NC, local.m * DOT_NC * local.k * 2, dot_pieces);
+        if (thin && local.m <= 3 && local.b.col == 1)
+                return run_pieces(&run, items, 1, ROW_NC, MIN(local.n, ROW_NC) * local.k * 2, row_pieces);
+        // Whole panels, except at the edges.
+        int64_t m_step = MIN((int64_t)MC, (local.m + run.tile->rows - 1) / run.tile->rows * run.tile->rows);
+        int64_t n_step = MIN((int64_t)NC, (local.n + run.tile->columns - 1) / run.tile->columns * run.tile->columns);
+        run.slot_bytes = (size_t)(m_step + run.tile->rows + n_step + run.tile->columns) * KC * run.item_bytes;
+        return run_pieces(&run, items, m_step, n_step, m_step * n_step * local.k * 2, blocked_pieces);
+}

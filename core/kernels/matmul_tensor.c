@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul_tensor.c: products of tensors on top of gemm. Operands that are not in the compute dtype are converted as a whole first; all others are read
+// where they stand, whatever their strides.
+#include "core/kernels/matmul.h"
+#include <string.h>
+
+typedef struct Read {
+        Dense dense;
+        GemmMatrix matrix;
+        int64_t size[MAX_RANK], stride[MAX_RANK];
+} Read;
+
+static void read_deinit(Read *read)
+{
+        dense_deinit(&read->dense);
+}
+
+static Status read_init(Read *read, const RunContext *ctx, const Operand *operand, Dtype as)
+{
+        memset(read, 0, sizeof(*read));
+        if (operand == NULL)
+                return STATUS_OK;
+        TensorMeta meta = operand->meta;
+        const void *data = operand->data;
+        if (meta.dtype != as) {
+                TRY(dense_init(&read->dense, ctx, operand->data, &operand->meta, as));
+                data = read->dense.data;
+                meta_set_contiguous(&meta);
+        }
+        read->matrix.data = (void *)(uintptr_t)data;
+        memcpy(read->size, meta.size, sizeof(read->size));
+        memcpy(read->stride, meta.stride, sizeof(read->stride));
+        return STATUS_OK;
+}
+
+// Strides of the batch and of the matrix; a dimension of size 1 against a larger one is repeated.
+static void lay_out(Read *read, int rank, const int64_t *out_size)
+{
+        for (int d = 0; d < rank - 2; d++)
+                read->matrix.batch[d] = read->size[d] == 1 && out_size[d] != 1 ? 0 : read->stride[d];
+        read->matrix.row = read->stride[rank - 2];
+        read->matrix.col = read->stride[rank - 1];
+}
+
+// While b does not depend on the last batch dimension and the rows of a, add and c go on across it, it becomes rows.
+static void fold_batch(Gemm *task)
+{
+        GemmMatrix *matrices[] = { &task->a, &task->c, task->add.data == NULL ? NULL : &task->add };
+        while (task->batch_rank > 0) {
+                int d = task->batch_rank - 1;
+                bool folds = task->batch_size[d] == 1 || task->b.batch[d] == 0;
+                for (size_t i = 0; i < ARRAY_LENGTH(matrices) && task->batch_size[d] != 1; i++)
+                        folds = folds && (matrices[i] == NULL || task->m == 1 || matrices[i]->batch[d] == task->m * matrices[i]->row);
+                if (!folds)
+                        return;
+                for (size_t i = 0; i < ARRAY_LENGTH(matrices) && task->batch_size[d] != 1 && task->m == 1; i++) {
+                        if (matrices[i] != NULL)
+                                matrices[i]->row = matrices[i]->batch[d];
+                }
+                task->m *= task->batch_size[d];
+                task->batch_rank--;
+        }
+}
+
+static void expand_add(Read *add, int rank, const int64_t *out_size)
+{
+        for (int d = rank - 2; d < rank; d++) {
+                if (add->size[d] == 1 && out_size[d] != 1)
+                        add->stride[d] = 0;
+        }
+        lay_out(add, rank, out_size);
+}
+
+static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, double alpha, double beta, const DenseOut *out)
+{
+        int rank = out->meta->rank;
+        const int64_t *size = out->meta->size;
+        TensorMeta contiguous = *out->meta;
+        meta_set_contiguous(&contiguous);
+        Read c = { .matrix.data = out->data };
+        memcpy(c.size, contiguous.size, sizeof(c.size));
+        memcpy(c.stride, contiguous.stride, sizeof(c.stride));
+        lay_out(a, rank, size);
+        lay_out(b, rank, size);
+        lay_out(&c, rank, size);
+        if (add->matrix.data != NULL)
+                expand_add(add, rank, size);
+        Gemm task = { .dtype = out->as, .m = size[rank - 2], .n = size[rank - 1], .k = a->size[rank - 1], .batch_rank = rank - 2, .a = a->matrix,
+                      .b = b->matrix, .c = c.matrix, .add = add->matrix, .alpha = alpha, .beta = beta };
+        memcpy(task.batch_size, size, (size_t)(rank - 2) * sizeof(int64_t));
+        fold_batch(&task);
+        return gemm(ctx, &task);
+}
+
+Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add, double alpha, double beta, void *out,
+                      const TensorMeta *out_meta)
+{
+        Dtype as = dtype_compute(out_meta->dtype);
+        _cleanup_(read_deinit) Read left = { 0 }, right = { 0 }, added = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut result = { 0 };
+        TRY(read_init(&left, ctx, a, as));
+        TRY(read_init(&right, ctx, b, as));
+        TRY(read_init(&added, ctx, beta == 0 ? NULL : add, as));
+        TRY(dense_out_init(&result, ctx, out, out_meta, as));
+        TRY(multiply(ctx, &left, &right, &added, alpha, beta, &result));
+        dense_out_store(&result);
+        return STATUS_OK;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul_tile.c: the inner loops of matmul_tile.inc, compiled for the plain instruction set, AVX2 + FMA and AVX-512, and the choice among them. All of a
+// process uses one choice, so results do not depend on the worker.
+#include "core/kernels/matmul_tile.h"
+#include <string.h>
+#include "core/base/memory.h"
+
+// Plain: what every x86-64 (or other) CPU has.
+#define TILE_TARGET
+#define TILE_FMA(x, b, c)  ((c) + (x) * (b))
+#define TILE_FMAV(x, b, c) ((c) + (x) * (b))
+#define TILE_NUMBER(x)     ((TILE_T)(x))
+#define TILE_ROWS          6
+#define TILE_VECTORS       1
+#define TILE_BYTES         32
+
+#define TILE(x) f32_plain_##x
+#define TILE_T  float
+#include "core/kernels/matmul_tile.inc"
+#undef TILE
+#undef TILE_T
+#define TILE(x) f64_plain_##x
+#define TILE_T  double
+#include "core/kernels/matmul_tile.inc"
+#undef TILE
+#undef TILE_T
+// Integers wrap: products are made in unsigned arithmetic.
+#undef TILE_NUMBER
+#define TILE_NUMBER(x) ((uint64_t)(int64_t)(x))
+#define TILE(x)        i64_plain_##x
+#define TILE_T         uint64_t
+#include "core/kernels/matmul_tile.inc"
+#undef TILE_NUMBER
+#define TILE_NUMBER(x) ((TILE_T)(x))
+#undef TILE
+#undef TILE_T
+
+#undef TILE_TARGET
+#undef TILE_FMA
+#undef TILE_FMAV
+#undef TILE_ROWS
+#undef TILE_VECTORS
+#undef TILE_BYTES
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define TILE_TARGET  __attribute__((target("avx2,fma")))
+#define TILE_ROWS    6
+#define TILE_VECTORS 2
+#define TILE_BYTES   32
+#define TILE(x)      f32_avx2_##x
+#define TILE_T       float
+#define TILE_FMA(x, b, c)  _mm256_fmadd_ps(_mm256_set1_ps(x), (b), (c))
+#define TILE_FMAV(x, b, c) _mm256_fmadd_ps((x), (b), (c))
+#include "core/kernels/matmul_tile.inc"
+#undef TILE
+#undef TILE_T
+#undef TILE_FMA
+#undef TILE_FMAV
+#define TILE(x)            f64_avx2_##x
+#define TILE_T             double
+#define TILE_FMA(x, b, c)  _mm256_fmadd_pd(_mm256_set1_pd(x), (b), (c))
+#define TILE_FMAV(x, b, c) _mm256_fmadd_pd((x), (b), (c))
+#include "core/kernels/matmul_tile.inc"
+#undef TILE
+#undef TILE_T
+#undef TILE_FMA
+#undef TILE_FMAV
+#undef TILE_TARGET
+#undef TILE_ROWS
+#undef TILE_BYTES
+
+#define TILE_TARGET        __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")))
+#define TILE_ROWS          12
+#define TILE_BYTES         64
+#define TILE(x)            f32_avx512_##x
+#define TILE_T             float
+#define TILE_FMA(x, b, c)  _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
+#define TILE_FMAV(x, b, c) _mm512_fmadd_ps((x), (b), (c))
+#include "core/kernels/matmul_tile.inc"
+#undef TILE
+#undef TILE_T
+#undef TILE_FMA
+#undef TILE_FMAV
+#define TILE(x)            f64_avx512_##x
+#define TILE_T             double
+#define TILE_FMA(x, b, c)  _mm512_fmadd_pd(_mm512_set1_pd(x), (b), (c))
+#define TILE_FMAV(x, b, c) _mm512_fmadd_pd((x), (b), (c))
+#include "core/kernels/matmul_tile.inc"
+#undef TILE
+#undef TILE_T
+#undef TILE_FMA
+#undef TILE_FMAV
+
+static bool has_avx512(void)
+{
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx2(void)
+{
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+const GemmTile *gemm_tile_portable(Dtype dtype)
+{
+        return dtype == DTYPE_F32 ? &f32_plain_tile : dtype == DTYPE_F64 ? &f64_plain_tile : &i64_plain_tile;
+}
+
+const GemmTile *gemm_tile(Dtype dtype)
+{
+#if defined(__x86_64__)
+        if (dtype == DTYPE_F32 && has_avx512())
+                return &f32_avx512_tile;
+        if (dtype == DTYPE_F64 && has_avx512())
+                return &f64_avx512_tile;
+        if (dtype == DTYPE_F32 && has_avx2())
+                return &f32_avx2_tile;
+        if (dtype == DTYPE_F64 && has_avx2())
+                return &f64_avx2_tile;
+#endif
+        return gemm_tile_portable(dtype);
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise.c: the engine below all pointwise rows. Dimensions are ordered by the output's strides and merged where every operand allows
+// it; what is left is walked in rows, and rows in tiles. An operand whose storage is what the loop reads is handed over in place, others
+// are converted into a tile first. Work is split over output elements.
+#include "core/kernels/pointwise.h"
+
+#include <string.h>
+#include "core/tensor/convert.h"
+
+enum {
+        TILE = 512,
+        GRAIN = 16384,
+        OUT = POINT_MAX_INPUTS, // index of the output among the operands
+        N_OPERANDS = POINT_MAX_INPUTS + 1,
+};
+
+typedef struct Operand {
+        char *data;
+        Dtype dtype;
+        int64_t stride[MAX_RANK]; // bytes, in plan order
+        bool is_mask, constant;
+        bool in_place;  // storage is what the loop reads or writes
+        Dtype round_to; // inputs: rounded to this dtype after loading, DTYPE_NONE if there is no need
+} Operand;
+
+typedef struct Plan {
+        int n_in, rank; // dimension 0 is the innermost
+        int64_t size[MAX_RANK];
+        Operand operands[N_OPERANDS];
+        PointLoop *loop;
+        TileClass class; // of x operands; masks are uint8_t
+        const PointParams *params;
+        atomic_bool *zero_divisor;
+} Plan;
+
+typedef struct Tiles {
+        _Alignas(64) char bytes[N_OPERANDS][TILE * sizeof(int64_t)];
+        _Alignas(64) char scratch[TILE * sizeof(int64_t)];
+        const char *filled[N_OPERANDS]; // a tile that already repeats the element at this address
+        size_t n_filled[N_OPERANDS];
+} Tiles;
+
+PointClass point_class(Dtype common)
+{
+        if (common == DTYPE_BOOL)
+                return POINT_BOOL;
+        if (dtype_is_int(common))
+                return POINT_I64;
+        return common == DTYPE_F64 ? POINT_F64 : POINT_F32;
+}
+
+// ---- plan ----
+static bool goes_inside(const Plan *plan, int a, int b)
+{
+        for (int i = OUT; i >= 0; i--) {
+                int k = i == OUT ? OUT : OUT - 1 - i; // the output first, then inputs in order
+                if (k != OUT && k >= plan->n_in)
+                        continue;
+                int64_t stride_a = plan->operands[k].stride[a], stride_b = plan->operands[k].stride[b];
+                if (stride_a != stride_b)
+                        return stride_a < stride_b;
+        }
+        return false;
+}
+
+static void swap_dims(Plan *plan, int a, int b)
+{
+        int64_t size = plan->size[a];
+        plan->size[a] = plan->size[b];
+        plan->size[b] = size;
+        for (int k = 0; k < N_OPERANDS; k++) {
+                int64_t *stride = plan->operands[k].stride, swap = stride[a];
+                stride[a] = stride[b];
+                stride[b] = swap;
+        }
+}
+
+static bool continues(const Plan *plan, int inner, int outer)
+{
+        for (int k = 0; k < N_OPERANDS; k++) {
+                const int64_t *stride = plan->operands[k].stride;
+                if ((k == OUT || k < plan->n_in) && stride[outer] != stride[inner] * plan->size[inner])
+                        return false;
+        }
+        return true;
+}
+
+static void merge_dims(Plan *plan)
+{
+        int n = MIN(plan->rank, 1);
+        for (int d = 1; d < plan->rank; d++) {
+                if (continues(plan, n - 1, d)) {
+                        plan->size[n - 1] *= plan->size[d];
+                        continue;
+                }
+                if (n != d)
+                        swap_dims(plan, n, d);
+                n++;
+        }
+        plan->rank = n;
+}
+
+static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_meta)
+{
+        plan->rank = 0;
+        for (int d = out_meta->rank - 1; d >= 0; d--) {
+                if (out_meta->size[d] == 1)
+                        continue;
+                int at = plan->rank++;
+                plan->size[at] = out_meta->size[d];
+                plan->operands[OUT].stride[at] = out_meta->stride[d] * dtype_info[out_meta->dtype].bytes;
+                for (int k = 0; k < plan->n_in; k++) {
+                        const TensorMeta *meta = in[k].meta;
+                        int from = d - (out_meta->rank - meta->rank);
+                        bool broadcast = from < 0 || meta->size[from] == 1;
+                        plan->operands[k].stride[at] = broadcast ? 0 : meta->stride[from] * dtype_info[meta->dtype].bytes;
+                }
+                for (; at > 0 && goes_inside(plan, at, at - 1); at--)
+                        swap_dims(plan, at, at - 1);
+        }
+        merge_dims(plan);
+        if (plan->rank > 0)
+                return;
+        plan->rank = 1;
+        plan->size[0] = 1;
+        for (int k = 0; k < N_OPERANDS; k++)
+                plan->operands[k].stride[0] = 0;
+        plan->operands[OUT].stride[0] = dtype_info[out_meta->dtype].bytes;
+}
+
+// Small types have values that the class does not tell from others, so a conversion into them has to be seen.
+static bool must_round(Dtype from, Dtype common)
+{
+        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 && common != DTYPE_BOOL;
+}
+
+static bool reads_in_place(const Operand *operand, TileClass class)
+{
+        static const Dtype same[] = { [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64 };
+        int64_t bytes = dtype_info[operand->dtype].bytes;
+        return operand->dtype == (operand->is_mask ? DTYPE_BOOL : same[class]) && operand->stride[0] == bytes;
+}
+
+static TileClass tile_class(PointClass class)
+{
+        return class == POINT_F32 ? TILE_F32 : class == POINT_F64 ? TILE_F64 : TILE_I64;
+}
+
+static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, const PointOperand *in, const TensorMeta *out_meta)
+{
+        bool all_masks = point_class(common) == POINT_BOOL;
+        for (int k = 0; k < plan->n_in; k++) {
+                Operand *operand = &plan->operands[k];
+                operand->dtype = in[k].meta->dtype;
+                operand->is_mask = kernel->in[k] == 'm' || all_masks;
+                operand->constant = true;
+                for (int d = 0; d < plan->rank; d++)
+                        operand->constant &= operand->stride[d] == 0;
+                bool round = !operand->is_mask && !in[k].exact && must_round(operand->dtype, common);
+                operand->round_to = round ? common : DTYPE_NONE;
+                operand->in_place = !round && reads_in_place(operand, plan->class);
+        }
+        Operand *out = &plan->operands[OUT];
+        out->dtype = out_meta->dtype;
+        out->is_mask = kernel->mask_out || all_masks;
+        out->in_place = reads_in_place(out, plan->class);
+}
+
+// ---- tiles ----
+// A mask is whether an element differs from zero, read in the class that holds its dtype.
+static void load_mask(const Operand *operand, const char *data, size_t n, void *scratch, void *tile)
+{
+        TileClass class = dtype_info[operand->dtype].kind != DTYPE_KIND_FLOAT ? TILE_I64
+                          : operand->dtype == DTYPE_F64                       ? TILE_F64
+                                                                              : TILE_F32;
+        tile_loaders[class][operand->dtype](data, operand->stride[0], n, scratch);
+        tile_storers[class][DTYPE_BOOL](scratch, n, tile, 1);
+}
+
+static const void *load_tile(const Plan *plan, int k, const char *data, size_t n, Tiles *tiles)
+{
+        const Operand *operand = &plan->operands[k];
+        if (operand->in_place)
+                return data;
+        if (operand->stride[0] == 0 && tiles->filled[k] == data && tiles->n_filled[k] >= n)
+                return tiles->bytes[k];
+        if (operand->is_mask) {
+                load_mask(operand, data, n, tiles->scratch, tiles->bytes[k]);
+        } else {
+                tile_loaders[plan->class][operand->dtype](data, operand->stride[0], n, tiles->bytes[k]);
+                if (operand->round_to != DTYPE_NONE) {
+                        tile_storers[plan->class][operand->round_to](tiles->bytes[k], n, tiles->scratch,
+                                                                     dtype_info[operand->round_to].bytes);
+                        tile_loaders[plan->class][operand->round_to](tiles->scratch, dtype_info[operand->round_to].bytes, n,
+                                                                     tiles->bytes[k]);
+                }
+        }
+        tiles->filled[k] = data;
+        tiles->n_filled[k] = n;
+        return tiles->bytes[k];
+}
+
+static void store_tile(const Plan *plan, char *data, size_t n, Tiles *tiles)
+{
+        const Operand *out = &plan->operands[OUT];
+        if (!out->is_mask) {
+                tile_storers[plan->class][out->dtype](tiles->bytes[OUT], n, data, out->stride[0]);
+                return;
+        }
+        tile_loaders[TILE_I64][DTYPE_BOOL](tiles->bytes[OUT], 1, n, tiles->scratch);
+        tile_storers[TILE_I64][out->dtype](tiles->scratch, n, data, out->stride[0]);
+}
+
+static void run_row(const Plan *plan, char *const *data, int64_t n, Tiles *tiles)
+{
+        bool whole = plan->operands[OUT].in_place;
+        for (int k = 0; k < plan->n_in; k++)
+                whole &= plan->operands[k].in_place;
+        int64_t step = whole ? n : TILE;
+        for (int64_t i = 0; i < n; i += step) {
+                size_t count = (size_t)MIN(n - i, step);
+                const void *in[POINT_MAX_INPUTS];
+                for (int k = 0; k < plan->n_in; k++)
+                        in[k] = load_tile(plan, k, data[k] + i * plan->operands[k].stride[0], count, tiles);
+                char *out = data[OUT] + i * plan->operands[OUT].stride[0];
+                bool in_place = plan->operands[OUT].in_place;
+                PointTile tile = { .in = in,
+                                   .out = in_place ? out : tiles->bytes[OUT],
+                                   .n = count,
+                                   .params = plan->params,
+                                   .zero_divisor = plan->zero_divisor };
+                plan->loop(&tile);
+                if (!in_place)
+                        store_tile(plan, out, count, tiles);
+        }
+}
+
+// Output elements begin..end in the order of the plan.
+static void run_range(void *argument, int64_t begin, int64_t end)
+{
+        const Plan *plan = argument;
+        Tiles tiles;
+        memset(tiles.filled, 0, sizeof(tiles.filled));
+        int64_t index[MAX_RANK], left = begin;
+        char *data[N_OPERANDS];
+        for (int k = 0; k < N_OPERANDS; k++)
+                data[k] = plan->operands[k].data;
+        for (int d = 0; d < plan->rank; d++) {
+                index[d] = left % plan->size[d];
+                left /= plan->size[d];
+                for (int k = 0; k < N_OPERANDS; k++)
+                        data[k] += index[d] * plan->operands[k].stride[d];
+        }
+        for (int64_t at = begin; at < end;) {
+                int64_t n = MIN(plan->size[0] - index[0], end - at);
+                run_row(plan, data, n, &tiles);
+                at += n;
+                index[0] += n;
+                for (int k = 0; k < N_OPERANDS; k++)
+                        data[k] += n * plan->operands[k].stride[0];
+                for (int d = 0; d + 1 < plan->rank && index[d] == plan->size[d]; d++) {
+                        index[d] = 0;
+                        index[d + 1]++;
+                        for (int k = 0; k < N_OPERANDS; k++)
+                                data[k] += plan->operands[k].stride[d + 1] - plan->operands[k].stride[d] * plan->size[d];
+                }
+        }
+}
+
+Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params, const PointOperand *in, void *out,
+                     const TensorMeta *out_meta, const RunContext *ctx)
+{
+        int64_t numel = meta_numel(out_meta);
+        if (numel == 0)
+                return STATUS_OK;
+        PointClass class = point_class(common);
+        if (kernel->loop[class] == NULL)
+                return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", kernel->label, dtype_info[common].name);
+        PointParams sized = *params;
+        sized.bits = 8 * dtype_info[common].bytes;
+        sized.is_unsigned = common == DTYPE_U8 || (DTYPES_UINTS >> common & 1) != 0;
+        atomic_bool zero_divisor = false;
+        Plan plan = { .n_in = (int)strlen(kernel->in),
+                      .loop = kernel->loop[class],
+                      .class = tile_class(class),
+                      .params = &sized,
+                      .zero_divisor = &zero_divisor };
+        for (int k = 0; k < plan.n_in; k++) {
+                const void *data = in[k].data;
+                memcpy(&plan.operands[k].data, &data, sizeof(data)); // inputs are only read
+        }
+        plan.operands[OUT].data = out;
+        plan_dims(&plan, in, out_meta);
+        plan_operands(&plan, kernel, common, in, out_meta);
+        TRY(parallel_for(ctx, numel, GRAIN, run_range, &plan));
+        if (atomic_load_explicit(&zero_divisor, memory_order_relaxed))
+                return fail(STATUS_RUN, "ZeroDivisionError");
+        return STATUS_OK;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in pointwise.c walks broadcast, strided operands
+// in tiles and converts between storage dtypes and the class, so that no row knows about either. f16 and bf16 are computed as f32 and
+// rounded when stored; integers are computed in 64 bits and wrap when stored.
+#pragma once
+#include <stdatomic.h>
+#include "core/kernels/run_context.h"
+#include "core/tensor/tensor.h"
+
+typedef enum PointClass { POINT_F32, POINT_F64, POINT_I64, POINT_BOOL, POINT_CLASS_COUNT } PointClass;
+
+enum { POINT_MAX_INPUTS = 3, POINT_PARAMS = 4 };
+
+typedef union PointParam {
+        double f;  // classes F32, F64
+        int64_t i; // classes I64, BOOL
+} PointParam;
+
+typedef struct PointParams {
+        PointParam of[POINT_PARAMS];
+        int bits;         // width of the integer dtype computed, for shifts; set by the engine
+        bool is_unsigned; // the same dtype
+} PointParams;
+
+// What a loop sees. in[]: dense tiles; out: a dense tile, may be one of in[]. Division by an integer zero sets *zero_divisor and gives 0.
+typedef struct PointTile {
+        const void *const *in;
+        void *out;
+        size_t n;
+        const PointParams *params;
+        atomic_bool *zero_divisor;
+} PointTile;
+typedef void PointLoop(const PointTile *tile);
+
+typedef struct PointKernel {
+        const char *label;                  // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
+        const char *in;                     // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
+        bool mask_out;                      // the result is a mask
+        PointLoop *loop[POINT_CLASS_COUNT]; // NULL: not implemented
+} PointKernel;
+
+#define POINT1(name, ...)  extern const PointKernel point_##name;
+#define POINT1M(name, ...) extern const PointKernel point_##name;
+#define POINT2(name, ...)  extern const PointKernel point_##name;
+#define POINT2M(name, ...) extern const PointKernel point_##name;
+#define POINT3(name, ...)  extern const PointKernel point_##name;
+#include "core/kernels/pointwise_unary.def"
+#include "core/kernels/pointwise_activation.def"
+#include "core/kernels/pointwise_binary.def"
+#undef POINT1
+#undef POINT1M
+#undef POINT2
+#undef POINT2M
+#undef POINT3
+extern const PointKernel point_logical_not, point_logical_and, point_logical_or, point_logical_xor;
+extern const PointKernel point_where;       // m, x, x
+extern const PointKernel point_masked_fill; // x, m, x
+
+typedef struct PointOperand {
+        const void *data;
+        const TensorMeta *meta; // broadcastable to the output's shape; any real dtype
+        bool exact;             // not rounded to the common dtype before use (PyTorch's scalars of mul and div)
+} PointOperand;
+
+PointClass point_class(Dtype common);
+// out[i] = formula(in...[i]) in the class of `common`. `out` is writable, of any real dtype and strides (no element twice); it may be the
+// very same tensor as an input, but must not overlap one otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL
+// when the row lacks the class.
+Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params, const PointOperand *in, void *out,
+                     const TensorMeta *out_meta, const RunContext *ctx);

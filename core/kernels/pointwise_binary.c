@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise_binary.c: loops of two and three operands, and those on masks. Integer division is guarded here: by zero it is recorded and
+// refused after the run, INT64_MIN / -1 wraps.
+#include "core/kernels/pointwise_loops.h"
+
+#define NONZERO(y) ((y) == 0 ? (zero_divisor = true, (int64_t)1) : (y))
+
+static inline int64_t int_div(int64_t x, int64_t y)
+{
+        return y == -1 ? INEG(x) : x / y;
+}
+
+static inline int64_t int_mod(int64_t x, int64_t y)
+{
+        return y == -1 ? 0 : x % y;
+}
+
+static inline int64_t int_div_floor(int64_t x, int64_t y)
+{
+        int64_t quotient = int_div(x, y);
+        return int_mod(x, y) != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+}
+
+static inline int64_t int_remainder(int64_t x, int64_t y)
+{
+        int64_t rest = int_mod(x, y);
+        return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+// Negative exponents: 1 stays, -1 alternates, all else is truncated to 0.
+static inline int64_t int_pow(int64_t x, int64_t y)
+{
+        if (y < 0)
+                return x == 1 ? 1 : x == -1 ? ((y & 1) != 0 ? -1 : 1) : 0;
+        uint64_t result = 1, base = (uint64_t)x;
+        for (; y > 0; y >>= 1) {
+                if ((y & 1) != 0)
+                        result *= base;
+                base *= base;
+        }
+        return (int64_t)result;
+}
+
+static inline int64_t int_gcd(int64_t x, int64_t y)
+{
+        uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x, b = y < 0 ? 0 - (uint64_t)y : (uint64_t)y;
+        while (b != 0) {
+                uint64_t rest = a % b;
+                a = b;
+                b = rest;
+        }
+        return (int64_t)a;
+}
+
+static inline int64_t int_lcm(int64_t x, int64_t y)
+{
+        int64_t divisor = int_gcd(x, y);
+        int64_t product = divisor == 0 ? 0 : IMUL(x / divisor, y);
+        return product < 0 ? INEG(product) : product;
+}
+
+// Python's floor division of floats: the quotient of what fmod leaves, so that it agrees with remainder.
+#define DEFINE_FLOAT_DIVISION(suffix, type, fmod_fn, floor_fn, copysign_fn)                                                                \
+        static inline type div_floor_##suffix(type x, type y)                                                                              \
+        {                                                                                                                                  \
+                if (y == 0)                                                                                                                \
+                        return x / y;                                                                                                      \
+                type rest = fmod_fn(x, y);                                                                                                 \
+                type quotient = (x - rest) / y;                                                                                            \
+                if (rest != 0 && (y < 0) != (rest < 0))                                                                                    \
+                        quotient -= 1;                                                                                                     \
+                if (quotient == 0)                                                                                                         \
+                        return copysign_fn((type)0, x / y);                                                                                \
+                type whole = floor_fn(quotient);                                                                                           \
+                return quotient - whole > (type)0.5 ? whole + 1 : whole;                                                                   \
+        }                                                                                                                                  \
+        static inline type remainder_##suffix(type x, type y)                                                                              \
+        {                                                                                                                                  \
+                type rest = fmod_fn(x, y);                                                                                                 \
+                return rest != 0 && (y < 0) != (rest < 0) ? rest + y : rest;                                                               \
+        }
+DEFINE_FLOAT_DIVISION(f32, float, fmodf, floorf, copysignf)
+DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
+
+#define DIV_FLOOR(x, y)         _Generic((x), float : div_floor_f32, default : div_floor_f64)(x, y)
+#define REMAINDER(x, y)         _Generic((x), float : remainder_f32, default : remainder_f64)(x, y)
+#define LERP(x, y, weight)      (fabs(weight) < K(0.5) ? (x) + (weight) * ((y) - (x)) : (y) - ((y) - (x)) * (K(1) - (weight)))
+#define CLAMP_NAN(x, low, high) ((x) != (x) ? (x) : (low) != (low) ? (low) : (high) != (high) ? (high) : CLAMP(x, low, high))
+
+#include "core/kernels/pointwise_binary.def"
+
+// ---- masks ----
+#define MASK_LOOP(name, formula)                                                                                                           \
+        static void name(const PointTile *tile)                                                                                            \
+        {                                                                                                                                  \
+                const uint8_t *xs = tile->in[0], *ys = tile->in[1];                                                                        \
+                uint8_t *out = tile->out;                                                                                                  \
+                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                {                                                                                                                          \
+                        const bool x = xs[i] != 0, y = ys[i] != 0;                                                                         \
+                        out[i] = (formula);                                                                                                \
+                }                                                                                                                          \
+        }                                                                                                                                  \
+        const PointKernel point_##name = {                                                                                                 \
+                .label = #name,                                                                                                            \
+                .in = "mm",                                                                                                                \
+                .mask_out = true,                                                                                                          \
+                .loop = { name, name, name, name },                                                                                        \
+        };
+MASK_LOOP(logical_and, x &&y)
+MASK_LOOP(logical_or, x || y)
+MASK_LOOP(logical_xor, x != y)
+
+static void logical_not(const PointTile *tile)
+{
+        const uint8_t *xs = tile->in[0];
+        uint8_t *out = tile->out;
+        for (size_t i = 0; i < tile->n; i++)
+                out[i] = xs[i] == 0;
+}
+const PointKernel point_logical_not = {
+        .label = "logical_not", .in = "m", .mask_out = true, .loop = { logical_not, logical_not, logical_not, logical_not }
+};
+
+// chosen = mask ? yes : no, with the mask as operand `at_mask`.
+#define CHOOSE_LOOP(name, CLASS, type, at_mask, at_yes, at_no)                                                                             \
+        static void name##_##CLASS(const PointTile *tile)                                                                                  \
+        {                                                                                                                                  \
+                const uint8_t *mask = tile->in[at_mask];                                                                                   \
+                const type *yes = tile->in[at_yes], *no = tile->in[at_no];                                                                 \
+                type *out = tile->out;                                                                                                     \
+                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++) out[i] = mask[i] != 0 ? yes[i] : no[i];                          \
+        }
+#define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                                                         \
+        CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                                              \
+        CHOOSE_LOOP(name, F64, double, at_mask, at_yes, at_no)                                                                             \
+        CHOOSE_LOOP(name, I64, int64_t, at_mask, at_yes, at_no)                                                                            \
+        CHOOSE_LOOP(name, BOOL, uint8_t, at_mask, at_yes, at_no)
+CHOOSE_LOOPS(where, 0, 1, 2)
+CHOOSE_LOOPS(masked_fill, 1, 2, 0)
+POINT_ROW(where, "where_cpu", "mxx", false, F | I | B)
+POINT_ROW(masked_fill, "masked_fill", "xmx", false, F | I | B)

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops behind the rows of pointwise_*.def: included by the files that expand them, nowhere else. Formulas see x, y, z (values), a b c
+// d (parameters), T (the class's type), K() (constants of that type). Inputs and output may be the same tile, hence ivdep instead of
+// restrict.
+#pragma once
+#include <tgmath.h>
+#undef I // complex.h's imaginary unit
+#include "core/kernels/pointwise.h"
+
+enum { F = 1, I = 2, B = 4 };
+
+#define K(value)            ((T)(value))
+#define CLAMP(x, low, high) ((x) < (low) ? ((low) > (high) ? (high) : (low)) : (x) > (high) ? (high) : (x))
+// Integers wrap.
+#define INEG(x)    ((int64_t)(0 - (uint64_t)(x)))
+#define IADD(x, y) ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
+#define ISUB(x, y) ((int64_t)((uint64_t)(x) - (uint64_t)(y)))
+#define IMUL(x, y) ((int64_t)((uint64_t)(x) * (uint64_t)(y)))
+
+#define PARAM_F32(k)  ((float)tile->params->of[k].f)
+#define PARAM_F64(k)  (tile->params->of[k].f)
+#define PARAM_I64(k)  (tile->params->of[k].i)
+#define PARAM_BOOL(k) (tile->params->of[k].i)
+
+// Declares what a formula may name; a row uses some of it.
+#define POINT_NAMES(CLASS, type)                                                                                                           \
+        typedef type T;                                                                                                                    \
+        const __typeof__(PARAM_##CLASS(0)) a = PARAM_##CLASS(0), b = PARAM_##CLASS(1), c = PARAM_##CLASS(2);                               \
+        const int bits = tile->params->bits, top_shift = bits - !tile->params->is_unsigned;                                                \
+        bool zero_divisor = false;                                                                                                         \
+        (void)a, (void)b, (void)c, (void)bits, (void)top_shift;
+
+#define POINT_END                                                                                                                          \
+        if (zero_divisor)                                                                                                                  \
+                atomic_store_explicit(tile->zero_divisor, true, memory_order_relaxed);
+
+#define POINT_LOOP_1(name, CLASS, type, out_type, formula)                                                                                 \
+        static void name##_##CLASS(const PointTile *tile)                                                                                  \
+        {                                                                                                                                  \
+                POINT_NAMES(CLASS, type)                                                                                                   \
+                const T *xs = tile->in[0];                                                                                                 \
+                out_type *out = tile->out;                                                                                                 \
+                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                {                                                                                                                          \
+                        const T x = xs[i];                                                                                                 \
+                        (void)x;                                                                                                           \
+                        out[i] = (out_type)(formula);                                                                                      \
+                }                                                                                                                          \
+                POINT_END                                                                                                                  \
+        }
+#define POINT_LOOP_2(name, CLASS, type, out_type, formula)                                                                                 \
+        static void name##_##CLASS(const PointTile *tile)                                                                                  \
+        {                                                                                                                                  \
+                POINT_NAMES(CLASS, type)                                                                                                   \
+                const T *xs = tile->in[0], *ys = tile->in[1];                                                                              \
+                out_type *out = tile->out;                                                                                                 \
+                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                {                                                                                                                          \
+                        const T x = xs[i], y = ys[i];                                                                                      \
+                        (void)x, (void)y;                                                                                                  \
+                        out[i] = (out_type)(formula);                                                                                      \
+                }                                                                                                                          \
+                POINT_END                                                                                                                  \
+        }
+#define POINT_LOOP_3(name, CLASS, type, out_type, formula)                                                                                 \
+        static void name##_##CLASS(const PointTile *tile)                                                                                  \
+        {                                                                                                                                  \
+                POINT_NAMES(CLASS, type)                                                                                                   \
+                const T *xs = tile->in[0], *ys = tile->in[1], *zs = tile->in[2];                                                           \
+                out_type *out = tile->out;                                                                                                 \
+                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                {                                                                                                                          \
+                        const T x = xs[i], y = ys[i], z = zs[i];                                                                           \
+                        (void)x, (void)y, (void)z;                                                                                         \
+                        out[i] = (out_type)(formula);                                                                                      \
+                }                                                                                                                          \
+                POINT_END                                                                                                                  \
+        }
+
+#define POINT_ROW(name_, label_, operands, is_mask, classes)                                                                               \
+        const PointKernel point_##name_ = {                                                                                                \
+                .label = label_,                                                                                                           \
+                .in = operands,                                                                                                            \
+                .mask_out = is_mask,                                                                                                       \
+                .loop = { [POINT_F32] = (classes)&F ? name_##_F32 : NULL,                                                                  \
+                          [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                                                  \
+                          [POINT_I64] = (classes)&I ? name_##_I64 : NULL,                                                                  \
+                          [POINT_BOOL] = (classes)&B ? name_##_BOOL : NULL },                                                              \
+        };
+
+#define POINT_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                                  \
+        LOOP(name, F32, float, T, float_formula)                                                                                           \
+        LOOP(name, F64, double, T, float_formula)                                                                                          \
+        LOOP(name, I64, int64_t, T, int_formula)                                                                                           \
+        LOOP(name, BOOL, uint8_t, T, bool_formula)
+#define POINT_MASK_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                             \
+        LOOP(name, F32, float, uint8_t, float_formula)                                                                                     \
+        LOOP(name, F64, double, uint8_t, float_formula)                                                                                    \
+        LOOP(name, I64, int64_t, uint8_t, int_formula)                                                                                     \
+        LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
+
+#define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
+        POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", false, classes)
+#define POINT1M(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
+        POINT_MASK_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", true, classes)
+#define POINT2(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
+        POINT_LOOPS(POINT_LOOP_2, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "xx", false, classes)
+#define POINT2M(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
+        POINT_MASK_LOOPS(POINT_LOOP_2, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "xx", true, classes)
+#define POINT3(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
+        POINT_LOOPS(POINT_LOOP_3, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "xxx", false, classes)

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise_unary.c: loops of one operand. float uses libm's float functions.
+#include "core/kernels/pointwise_loops.h"
+
+#define BY_TYPE(x, name) _Generic((x), float : name##_f32, double : name##_f64, default : name##_none)
+
+// lgamma writes the global signgam; the reentrant forms do not.
+static inline float lgamma_f32(float x)
+{
+        int sign;
+        return lgammaf_r(x, &sign);
+}
+static inline double lgamma_f64(double x)
+{
+        int sign;
+        return lgamma_r(x, &sign);
+}
+static inline int64_t lgamma_none(int64_t x)
+{
+        return x;
+}
+#define LGAMMA(x)    BY_TYPE(x, lgamma)(x)
+#define LOGIT(value) log((value) / (K(1) - (value)))
+#define SINC(x)      ((x) == K(0) ? K(1) : sin(K(M_PI) * (x)) / (K(M_PI) * (x)))
+
+#include "core/kernels/pointwise_unary.def"

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// pool.c: a window is reduced in two steps: its rows into one line as wide as the input (a vector loop), then the line's columns per output. Where
+// indices are asked for, windows are walked element by element in PyTorch's order: a later NaN replaces an earlier one.
+#include "core/kernels/pool.h"
+#include <math.h>
+#include <string.h>
+
+int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil_mode)
+{
+        int64_t span = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
+        int64_t out = (span >= 0 ? span / stride : -((-span + stride - 1) / stride)) + 1;
+        // The last window must start inside the input or the left padding.
+        if (ceil_mode && (out - 1) * stride >= in + pad)
+                out--;
+        return out;
+}
+
+static void set_bounds(PoolAxis *axis, int64_t *bounds)
+{
+        axis->low = bounds;
+        axis->high = bounds + axis->out_size;
+        axis->count = bounds + 2 * axis->out_size;
+}
+
+void pool_windows(PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool count_padding, int64_t *bounds)
+{
+        int64_t n = axis->out_size;
+        axis->step = dilation;
+        for (int64_t o = 0; o < n; o++) {
+                int64_t start = o * stride - pad, end = start + (kernel - 1) * dilation + 1, padded_end = MIN(end, axis->in_size + pad);
+                int64_t low = start;
+                if (low < 0)
+                        low += (-low + dilation - 1) / dilation * dilation;
+                bounds[o] = low;
+                bounds[n + o] = MAX(low, MIN(end, axis->in_size));
+                bounds[2 * n + o] = count_padding ? padded_end - start : MAX((int64_t)0, MIN(end, axis->in_size) - MAX(start, (int64_t)0));
+        }
+        set_bounds(axis, bounds);
+}
+
+void pool_adaptive_windows(PoolAxis *axis, int64_t *bounds)
+{
+        int64_t n = axis->out_size;
+        axis->step = 1;
+        for (int64_t o = 0; o < n; o++) {
+                bounds[o] = o * axis->in_size / n;
+                bounds[n + o] = ((o + 1) * axis->in_size + n - 1) / n;
+                bounds[2 * n + o] = bounds[n + o] - bounds[o];
+        }
+        set_bounds(axis, bounds);
+}
+
+typedef struct PoolRun {
+        const RunContext *ctx;
+        const Pool *pool;
+        const void *in;
+        void *out;
+        int64_t *indices;
+        _Atomic int failed;
+} PoolRun;
+
+#define POOL(x)     x##_f32
+#define POOL_T      float
+#define POOL_LOWEST (-INFINITY)
+#define POOL_IS_NAN(x) ((x) != (x))
+#include "core/kernels/pool_planes.inc"
+#undef POOL
+#undef POOL_T
+#define POOL(x) x##_f64
+#define POOL_T  double
+#include "core/kernels/pool_planes.inc"
+#undef POOL
+#undef POOL_T
+#undef POOL_LOWEST
+#define POOL(x)     x##_i64
+#define POOL_T      int64_t
+#define POOL_LOWEST INT64_MIN
+#undef POOL_IS_NAN
+#define POOL_IS_NAN(x) false
+#include "core/kernels/pool_planes.inc"
+#undef POOL
+#undef POOL_T
+#undef POOL_LOWEST
+
+static Status over_planes(PoolRun *run, ParallelBody f32, ParallelBody f64, ParallelBody i64)
+{
+        const PoolAxis *axis = run->pool->axis;
+        int64_t work = axis[0].in_size * axis[1].in_size * axis[2].in_size + axis[0].out_size * axis[1].out_size * axis[2].out_size;
+        Dtype dtype = run->pool->dtype;
+        TRY(parallel_for(run->ctx, run->pool->planes, MAX((int64_t)1, 100000 / MAX(work, 1)), dtype == DTYPE_F32 ? f32 : dtype == DTYPE_F64 ? f64 : i64, run));
+        if (atomic_load(&run->failed))
+                return fail(STATUS_TOO_LARGE, "pooling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+        return run_poll(run->ctx);
+}
+
+Status pool_max(const RunContext *ctx, const Pool *pool, const void *in, void *out, int64_t *indices)
+{
+        PoolRun run = { .ctx = ctx, .pool = pool, .in = in, .out = out, .indices = indices };
+        return indices == NULL ? over_planes(&run, max_planes_f32, max_planes_f64, max_planes_i64)
+                               : over_planes(&run, indexed_planes_f32, indexed_planes_f64, indexed_planes_i64);
+}
+
+Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, void *out)
+{
+        PoolRun run = { .ctx = ctx, .pool = pool, .in = in, .out = out };
+        return over_planes(&run, average_planes_f32, average_planes_f64, average_planes_i64);
+}

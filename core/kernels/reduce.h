@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions: rows of a strided array, gathered where they are not contiguous, handed to a function per row.
+#pragma once
+#include "core/kernels/dense.h"
+
+// Dimensions split into kept ones (one row per kept index, in row-major order) and reduced ones (elements of a row).
+typedef struct RowPlan {
+        int n_keep, n_reduce;
+        int64_t keep_size[MAX_RANK], keep_stride[MAX_RANK], reduce_size[MAX_RANK], reduce_stride[MAX_RANK];
+        int64_t n_rows, row_length;
+} RowPlan;
+
+// `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major order (arg reductions, scans, sorts); otherwise the order
+// of memory is taken.
+void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered);
+
+// Called for rows begin .. in any order from several threads; `row` is contiguous and must not be written.
+typedef void (*RowFunction)(const void *context, int64_t index, int64_t n, const void *row);
+// Visits all rows of `data` (elements of 4 or 8 bytes). Rows of length 0 are visited too.
+Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data, RowFunction visit, const void *context);
+
+typedef enum ReduceKind {
+        REDUCE_SUM,
+        REDUCE_MEAN,
+        REDUCE_PROD,
+        REDUCE_MAX,        // NaN wins
+        REDUCE_MIN,
+        REDUCE_ANY,        // 0 or 1
+        REDUCE_ALL,
+        REDUCE_NONZERO,    // count, as int64 (also for floats)
+        REDUCE_LOGSUMEXP,
+        REDUCE_NORM,       // of order `p`
+        REDUCE_VAR,        // with `p` as correction
+        REDUCE_STD,
+} ReduceKind;
+
+// Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype; REDUCE_NONZERO, ANY and ALL write int64. MEAN, LOGSUMEXP,
+// NORM, VAR and STD are for floats. `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of the first extreme (NaN
+// counts as extreme; needs an ordered plan); NULL: not wanted.
+Status reduce_run(const RunContext *ctx, const RowPlan *plan, Dtype dtype, ReduceKind kind, double p, const void *data, void *out, void *extra);

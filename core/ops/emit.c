@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats or allocates unless something fails or a number has to
+// be wrapped. What an in-place twin may do is decided here once for all operators; inplace.c has the checks.
+#include "core/ops/emitter.h"
+
+#include <string.h>
+#include "core/ops/inplace.h"
+
+// ---- frames ----
+Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, OpCall *out_call)
+{
+        OpCall *call = out_call;
+        call->op = overload->op;
+        call->schema = &overload->schema;
+        call->args = args;
+        call->n_args = overload->schema.n_args;
+        call->given = given;
+        call->inplace = overload->inplace;
+        call->emitter = emitter;
+        call->outs = call->inline_outs;
+        call->outs_capacity = OP_INLINE_OUTS;
+        call->n_outs = 0;
+        return out_reserve(call, overload->schema.n_returns);
+}
+
+void call_close(OpCall *call)
+{
+        for (uint32_t k = 0; k < call->n_outs; k++) {
+                if (call->outs[k].kind == OUT_VALUE)
+                        value_clear(&call->outs[k].value);
+        }
+        if (call->outs != call->inline_outs)
+                free(call->outs);
+        call->outs = call->inline_outs;
+        call->n_outs = 0;
+}
+
+// ---- dtypes ----
+static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first)
+{
+        DtypeSet allowed = call->op->dtypes;
+        if ((allowed >> meta->dtype & 1) != 0)
+                return STATUS_OK;
+        // Index, mask and condition tensors behind the first argument, and wrapped numbers, are infer's business.
+        if (!first && (meta->wrapped || meta->dtype == DTYPE_BOOL || dtype_is_int(meta->dtype)))
+                return STATUS_OK;
+        return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->op->kernel != NULL ? call->op->kernel : call->schema->name,
+                    dtype_words(meta->dtype));
+}
+
+static Status check_dtypes(const OpCall *call)
+{
+        DtypeSet allowed = call->op->dtypes;
+        if (allowed == 0 || allowed == (DtypeSet)DTYPES_ALL)
+                return STATUS_OK;
+        bool first = true;
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                const Value *value = &call->args[i];
+                if (value->kind == VALUE_TENSOR && call->schema->args[i].type == ARG_TENSOR) {
+                        TRY(check_dtype(call, &value->tensor->meta, first));
+                        first = false;
+                } else if (call->schema->args[i].type == ARG_TENSOR && value_is_sequence(*value)) {
+                        for (uint32_t k = 0; k < value->seq->n; k++) {
+                                if (value->seq->items[k].kind == VALUE_TENSOR)
+                                        TRY(check_dtype(call, &value->seq->items[k].tensor->meta, first));
+                        }
+                        first = false;
+                }
+        }
+        return STATUS_OK;
+}
+
+// ---- in-place twins ----
+static Status give_self(const OpCall *call, Value *out)
+{
+        *out = value_ref(call->args[0]);
+        return STATUS_OK;
+}
+
+static Status write_result(OpCall *call, Value result, Value *out)
+{
+        Tensor *self = call->args[0].tensor;
+        if (result.kind != VALUE_TENSOR)
+                return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result", call->schema->name);
+        if (result.tensor != self) {
+                TRY(inplace_check_write(self, &result.tensor->meta));
+                TRY(call->emitter->vtbl->write(call->emitter, self, result.tensor));
+        }
+        return give_self(call, out);
+}
+
+static Status emit_functional_then_write(OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value result = value_none();
+        call->inplace = false;
+        TRY(call->emitter->vtbl->op(call->emitter, call, &result));
+        return write_result(call, result, out);
+}
+
+static Status emit_inplace_kernel(OpCall *call, Value *out)
+{
+        Tensor *self = call->args[0].tensor;
+        const OutSpec *spec = &call->outs[0];
+        switch (spec->kind) {
+        case OUT_SAME:
+                if (spec->arg != 0)
+                        return emit_functional_then_write(call, out);
+                // A twin whose functional row passes self on has nothing to do; a row of its own runs on self.
+                if (call->op->run == NULL || call->schema->text != call->op->schema)
+                        return give_self(call, out);
+                TRY(inplace_check_internal_overlap(&self->meta));
+                return call->emitter->vtbl->op(call->emitter, call, out);
+        case OUT_VIEW:
+                if (spec->arg != 0)
+                        return emit_functional_then_write(call, out);
+                self->meta = spec->meta;
+                self->offset = spec->offset;
+                return give_self(call, out);
+        case OUT_FRESH:
+                break;
+        default:
+                return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result", call->schema->name);
+        }
+        TRY(inplace_check_write(self, &spec->meta));
+        bool elementwise = (call->op->flags & OP_ELEMENTWISE) != 0;
+        bool direct = elementwise && spec->meta.dtype == self->meta.dtype;
+        if (elementwise)
+                TRY(inplace_check_inputs(call, &direct));
+        return direct ? call->emitter->vtbl->op(call->emitter, call, out) : emit_functional_then_write(call, out);
+}
+
+// ---- calls ----
+static Status emit_expand(OpCall *call, Value *out)
+{
+        if (!call->inplace)
+                return call->op->expand(call->emitter, call, out);
+        _cleanup_(value_clear) Value result = value_none();
+        TRY(call->op->expand(call->emitter, call, &result));
+        return write_result(call, result, out);
+}
+
+static Status emit_bound(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+{
+        OpCall call;
+        TRY(call_open(emitter, overload, args, given, &call));
+        Status status = check_dtypes(&call);
+        if (status == STATUS_OK && overload->inplace && args[0].kind != VALUE_TENSOR)
+                status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s", call.schema->name, value_kind_name(args[0].kind));
+        if (status == STATUS_OK) {
+                if (call.op->infer == NULL)
+                        status = emit_expand(&call, out);
+                else if ((status = call.op->infer(&call)) == STATUS_OK)
+                        status = call.inplace ? emit_inplace_kernel(&call, out) : emitter->vtbl->op(emitter, &call, out);
+        }
+        call_close(&call);
+        return status;
+}
+
+static bool is_number_slot(const Schema *schema, uint32_t i, const Value *args)
+{
+        return value_is_number(args[i]) && schema->args[i].type == ARG_TENSOR && !schema->args[i].is_list;
+}
+
+// Numbers in Tensor slots become 0-dim tensors marked `wrapped` for the time of the call.
+static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+{
+        const Schema *schema = &overload->schema;
+        Value wrapped[SCHEMA_MAX_ARGS];
+        Tensor *owned[SCHEMA_MAX_ARGS];
+        uint32_t n_owned = 0;
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < schema->n_args && status == STATUS_OK; i++) {
+                wrapped[i] = args[i];
+                if (!is_number_slot(schema, i, args) || (i == 0 && overload->inplace))
+                        continue;
+                Tensor *tensor;
+                if ((overload->op->flags & OP_NUMBERS) == 0)
+                        status = fail(STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s", schema->name, schema->args[i].name, i + 1,
+                                      value_kind_name(args[i].kind));
+                else
+                        status = value_wrap_number(args[i], emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor);
+                if (status == STATUS_OK) {
+                        wrapped[i] = value_tensor_take(tensor);
+                        owned[n_owned++] = tensor;
+                }
+        }
+        if (status == STATUS_OK)
+                status = emit_bound(emitter, overload, wrapped, given, out);
+        while (n_owned > 0)
+                tensor_unref(owned[--n_owned]);
+        return status;
+}
+
+Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+{
+        const Schema *schema = &overload->schema;
+        if (schema->n_tensor_args > 0) {
+                for (uint32_t i = 0; i < schema->n_args; i++) {
+                        if (is_number_slot(schema, i, args))
+                                return emit_wrapped(emitter, overload, args, given, out);
+                }
+        }
+        return emit_bound(emitter, overload, args, given, out);
+}
+
+// Names in expand bodies are string literals: found by address from the second time on. A slot holds an overload only, whose name is compared, so that
+// two threads that fill the same slot do no harm.
+static const Overload *find_by_literal(const char *name)
+{
+        enum { SLOT_BITS = 9 };
+        static _Atomic(const Overload *) slots[1 << SLOT_BITS];
+        size_t slot = (size_t)(((uintptr_t)name * 0x9e3779b97f4a7c15u) >> (64 - SLOT_BITS));
+        const Overload *overload = atomic_load_explicit(&slots[slot], memory_order_acquire);
+        if (overload != NULL && strcmp(overload->name, name) == 0)
+                return overload;
+        overload = op_find(name);
+        if (overload != NULL)
+                atomic_store_explicit(&slots[slot], overload, memory_order_release);
+        return overload;
+}
+
+Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32_t n_args, Value *out)
+{
+        const Overload *overload = find_by_literal(name);
+        if (overload == NULL)
+                return fail(STATUS_UNSUPPORTED, "this build lacks the operator %s", name);
+        const Schema *schema = &overload->schema;
+        if (n_args > schema->n_args)
+                return fail(STATUS_INTERNAL, "%s called with %u arguments", name, n_args);
+        Value bound[SCHEMA_MAX_ARGS];
+        memcpy(bound, args, n_args * sizeof(*args));
+        for (uint32_t i = n_args; i < schema->n_args; i++) {
+                if (!schema->args[i].has_default)
+                        return fail(STATUS_INTERNAL, "%s called without its argument '%s'", name, schema->args[i].name);
+                bound[i] = schema->args[i].default_value;
+        }
+        uint64_t given = n_args >= 64 ? UINT64_MAX : ((uint64_t)1 << n_args) - 1;
+        return emit(emitter, overload, bound, given, out);
+}

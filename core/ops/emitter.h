@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Emitter interface: what walk_graph, targets and expand bodies talk to. The eager emitter (eval/) infers and runs at once on real tensors; a
+// recording emitter infers on metas and appends nodes.
+//
+// In-place twins. A kernel row computes into self (elementwise, same dtype) or into a temporary that is then written. A view row's twin (`unsqueeze_`,
+// `t_`) changes the geometry of the Tensor object itself, as in PyTorch: whoever holds that object sees the new shape; storage is not touched.
+#pragma once
+#include "core/ops/op.h"
+
+typedef struct EmitterVtbl {
+        // A bound call of a kernel or view op (no expand), already inferred: call->outs says what comes out. *out is a Tensor, a tuple, a list or a plain
+        // value as the schema's returns say (values are taken out of call->outs). call->inplace: the one output is computed straight into argument 0,
+        // whose dtype and shape are those of outs[0]; overlap has been ruled out.
+        Status (*op)(Emitter *emitter, OpCall *call, Value *out);
+        // Writes `from` (broadcast to and cast as `to`) into `to`'s storage: copy_, and the tail of every in-place twin.
+        Status (*write)(Emitter *emitter, Tensor *to, const Tensor *from);
+        // A state entry or child graph by dotted path (get_attr, module weights).
+        Status (*state)(Emitter *emitter, const Graph *graph, const char *path, Value *out);
+        // Runs a child graph: one value per placeholder, VALUE_ABSENT for a default.
+        Status (*call)(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out);
+        // torch.cond: `predicate` a bool, or a one-element tensor.
+        Status (*cond)(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out);
+        // while_loop: carried values through `body` while `condition` holds; `additional` are passed to both.
+        Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried, ValueSpan additional, Value *out);
+} EmitterVtbl;
+
+struct Emitter {
+        const EmitterVtbl *vtbl;
+        RunContext *ctx;
+        const Graph *graph;      // the graph being walked (state lookups)
+        int depth;               // child graphs entered; <= limits.max_child_graphs
+        const OpDef *last_op;    // kernel that ran last: for profiles
+        const char *last_kernel; // its name; static
+        bool measure;            // sum up what the kernels of a node cost
+        Cost cost;
+};
+
+// A fresh call frame over `args` (borrowed), outputs unset; emit() does it for every call. call_close drops what infer left there.
+Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, OpCall *out_call);
+void call_close(OpCall *call);
+
+// The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of them). Wraps numbers in Tensor slots, checks dtypes, does
+// the in-place twin's checks (cast, shape, overlap), then expands or hands to the vtbl.
+Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out);
+
+// For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing defaults may be left out. The count is taken from the
+// array: EMIT(e, "aten::add.Tensor", out, a, b). Results are owned by the caller (value_clear).
+Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32_t n_args, Value *out);
+#define EMIT(emitter, name, out, ...)                                                                                                                \
+        emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (out))
+// `args` of the call, borrowed: what an expand body passes on.
+static inline Value arg_value(const OpCall *call, int index)
+{
+        return call->args[index];
+}

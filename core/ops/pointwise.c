@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise.c: what all pointwise overloads share. point_bind reads a call by its description: operands, promotion, parameters in the class
+// that will be computed. infer adds shape and strides, prepare keeps the bound call as state, run hands pointers to the engine.
+#include "core/ops/pointwise.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(PointBound) <= OP_STATE_BYTES, "a bound pointwise call is the state of a run");
+
+static bool is_operand(char letter)
+{
+        return letter != '\0' && strchr("tfmsSv", letter) != NULL;
+}
+
+// ---- binding ----
+static void number_as_input(Value number, PointInput *out)
+{
+        out->tensor = -1;
+        out->dtype = number.kind == VALUE_BOOL ? DTYPE_BOOL : number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64;
+        if (number.kind == VALUE_FLOAT)
+                out->number.f = number.f;
+        else if (number.kind == VALUE_INT)
+                out->number.i = number.i;
+        else
+                memcpy(&out->number, &number.b, sizeof(number.b));
+}
+
+static Status bind_operands(const OpCall *call, PointBound *bound, Promotion *promotion)
+{
+        int tensor = 0;
+        for (int i = 0; bound->op->args[i] != '\0'; i++) {
+                char letter = bound->op->args[i];
+                bool tensor_slot = call->schema->args[i].type == ARG_TENSOR;
+                int at = tensor_slot ? tensor++ : -1;
+                if (!is_operand(letter)) {
+                        if (letter == 'q')
+                                TRY(promotion_add_number(promotion, arg_number(call, i)));
+                        continue;
+                }
+                PointInput *input = &bound->inputs[bound->n_inputs++];
+                *input = (PointInput){ .tensor = (int8_t)at, .arg = (uint8_t)i };
+                if (!tensor_slot)
+                        number_as_input(arg_number(call, i), input);
+                if (letter == 't')
+                        TRY(promotion_add(promotion, arg_meta(call, i)));
+                else if (letter == 's' || letter == 'S')
+                        TRY(promotion_add_number(promotion, arg_number(call, i)));
+        }
+        return STATUS_OK;
+}
+
+static Status check_equal_dtypes(const OpCall *call, const PointBound *bound)
+{
+        Dtype dtype = arg_meta(call, bound->inputs[0].arg)->dtype;
+        for (int k = 1; k < bound->n_inputs; k++) {
+                int arg = bound->inputs[k].arg;
+                const TensorMeta *meta = bound->inputs[k].tensor < 0 ? NULL : arg_meta(call, arg);
+                if (meta != NULL && meta->dtype != dtype) {
+                        return fail(STATUS_DTYPE, "expected dtype %s for `%s` but got dtype %s", dtype_c_name(dtype),
+                                    call->schema->args[arg].name, dtype_c_name(meta->dtype));
+                }
+        }
+        return STATUS_OK;
+}
+
+static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointBound *bound)
+{
+        const PointOp *op = bound->op;
+        Dtype common = DTYPE_BOOL;
+        if (op->typing == TYPE_EQUAL)
+                TRY(check_equal_dtypes(call, bound));
+        if (op->typing == TYPE_SELF)
+                common = arg_meta(call, 0)->dtype;
+        else if (op->typing != TYPE_MASK)
+                TRY(promotion_result(promotion, &common));
+        if (op->typing == TYPE_FLOAT && !dtype_is_float(common) && dtype_info[common].kind != DTYPE_KIND_COMPLEX)
+                common = DTYPE_F32;
+        if (op->typing == TYPE_INT && common == DTYPE_BOOL)
+                common = DTYPE_I64;
+        bound->common = common;
+        if (op->check != NULL)
+                TRY(op->check(call, bound));
+        if ((DTYPES_REAL >> common & 1) != 0 && op->kernel->loop[point_class(common)] != NULL)
+                return STATUS_OK;
+        if (common == DTYPE_BOOL && op->bool_words != NULL)
+                return fail(STATUS_DTYPE, "%s", op->bool_words);
+        return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", op->kernel->label, dtype_words(common));
+}
+
+static void set_param(PointClass class, Value number, PointParam *out)
+{
+        double real = number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : number.b;
+        int64_t whole = number.kind == VALUE_INT ? number.i : number.kind == VALUE_BOOL ? number.b : 0;
+        if (class == POINT_F32 || class == POINT_F64) {
+                out->f = real;
+        } else if (class == POINT_BOOL) {
+                out->i = real != 0;
+        } else if (number.kind == VALUE_FLOAT) {
+                element_from_f64(DTYPE_I64, &out->i, real);
+        } else {
+                out->i = whole;
+        }
+}
+
+static Status bind_params(const OpCall *call, PointBound *bound)
+{
+        PointClass class = point_class(bound->common);
+        int n = 0;
+        for (int k = 0; k < POINT_PARAMS; k++)
+                set_param(class, value_float(bound->op->constants[k]), &bound->params.of[k]);
+        for (int i = 0; bound->op->args[i] != '\0'; i++) {
+                char letter = bound->op->args[i];
+                if (letter == 'p' || letter == 'q') {
+                        // Plain parameters of half kernels are kept in float.
+                        bool half = (DTYPES_HALFS >> bound->common & 1) != 0;
+                        TRY(number_check_fits(arg_number(call, i), letter == 'p' && half ? DTYPE_F32 : bound->common));
+                        set_param(class, arg_number(call, i), &bound->params.of[n++]);
+                } else if (letter == 'S' || letter == 'v') {
+                        TRY(number_check_fits(arg_number(call, i), bound->common));
+                }
+        }
+        return STATUS_OK;
+}
+
+Status point_bind(const OpCall *call, PointBound *out_bound)
+{
+        const PointOp *op = call->op->row;
+        if (op->select != NULL) {
+                op = op->select(call);
+                if (op == NULL)
+                        return failure_current()->status;
+        }
+        *out_bound = (PointBound){ .op = op };
+        Promotion promotion = PROMOTION_INIT;
+        TRY(bind_operands(call, out_bound, &promotion));
+        TRY(bind_dtypes(call, &promotion, out_bound));
+        TRY(bind_params(call, out_bound));
+        out_bound->kernel = op->kernel;
+        if (op->adjust != NULL)
+                TRY(op->adjust(call, out_bound));
+        out_bound->out = out_bound->kernel->mask_out ? DTYPE_BOOL : out_bound->common;
+        return STATUS_OK;
+}
+
+// ---- the functions of every row ----
+static Status infer_layout(const OpCall *call, const PointBound *bound, TensorMeta *meta)
+{
+        static const TensorMeta number = { .dtype = DTYPE_F64, .wrapped = true };
+        const TensorMeta *metas[POINT_MAX_INPUTS];
+        int n = 0;
+        meta->rank = 0;
+        for (int k = 0; k < bound->n_inputs; k++) {
+                const PointInput *input = &bound->inputs[k];
+                metas[n] = input->tensor < 0 ? &number : arg_meta(call, input->arg);
+                int rank;
+                TRY(shape_broadcast(meta, metas[n++], &rank, meta->size));
+                meta->rank = (uint8_t)rank;
+        }
+        if (bound->op->layout_of_self)
+                n = 1;
+        meta_set_strides_elementwise(meta, metas, n);
+        return STATUS_OK;
+}
+
+Status pointwise_infer(OpCall *call)
+{
+        PointBound bound;
+        TRY(point_bind(call, &bound));
+        TensorMeta meta = { .dtype = bound.out };
+        TRY(infer_layout(call, &bound, &meta));
+        return out_fresh(call, 0, &meta);
+}
+
+Status pointwise_prepare(const OpCall *call, void *out_state)
+{
+        return point_bind(call, out_state);
+}
+
+Status pointwise_run_op(const OpRun *run)
+{
+        const PointBound *bound = run->state;
+        PointOperand operands[POINT_MAX_INPUTS];
+        TensorMeta numbers[POINT_MAX_INPUTS];
+        for (int k = 0; k < bound->n_inputs; k++) {
+                const PointInput *input = &bound->inputs[k];
+                PointOperand *operand = &operands[k];
+                if (input->tensor >= 0) {
+                        operand->data = run->in[input->tensor];
+                        operand->meta = run->in_meta[input->tensor];
+                } else {
+                        numbers[k] = (TensorMeta){ .dtype = input->dtype };
+                        operand->data = &input->number;
+                        operand->meta = &numbers[k];
+                }
+                operand->exact = k == 1 && bound->op->exact_scalar && operand->meta->rank == 0;
+        }
+        return pointwise_run(bound->kernel, bound->common, &bound->params, operands, run->out[0], run->out_meta[0], run->ctx);
+}
+
+Cost pointwise_cost(const OpCall *call)
+{
+        const TensorMeta *out = &call->outs[0].meta;
+        int64_t numel = meta_numel(out), bytes = numel * dtype_info[out->dtype].bytes;
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                const TensorMeta *meta =
+                        call->schema->args[i].type == ARG_TENSOR && !call->schema->args[i].is_list ? arg_meta(call, (int)i) : NULL;
+                if (meta != NULL)
+                        bytes += meta_numel(meta) * dtype_info[meta->dtype].bytes;
+        }
+        return (Cost){ .flops = numel, .bytes = bytes };
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise operators: one description per overload, one infer / prepare / run / cost for all of them. Files pointwise_*.c are tables of
+// these.
+#pragma once
+#include "core/kernels/pointwise.h"
+#include "core/ops/op.h"
+
+typedef enum PointTyping {
+        TYPE_PROMOTE, // torch.result_type of the operands
+        TYPE_FLOAT,   // the same, bool and integers becoming float32
+        TYPE_INT,     // the same, bool becoming int64
+        TYPE_SELF,    // dtype of the first tensor; others are cast to it
+        TYPE_EQUAL,   // all tensors have one dtype (a failure otherwise)
+        TYPE_MASK,    // operands keep their dtypes: the row works on masks
+} PointTyping;
+
+typedef struct PointBound PointBound;
+typedef struct PointOp PointOp;
+struct PointOp {
+        const PointKernel *kernel;
+        // One letter per schema argument, in order; operands and parameters take their positions from it:
+        //   t tensor operand                       f tensor operand that takes no part in promotion
+        //   m mask operand                         s Scalar operand, promotes as a Python number, wraps
+        //   S as s, but must fit the dtype         v Scalar operand without promotion that must fit
+        //   p Scalar parameter                     q Scalar parameter that promotes and must fit
+        //   . not used here (None, or read by a hook)
+        const char *args;
+        PointTyping typing;
+        bool exact_scalar;      // a 0-dim second operand is not rounded to f16 or bf16 first (mul, div)
+        bool layout_of_self;    // strides follow the first tensor alone
+        const char *bool_words; // what is said when the result would be bool and the row has no bool formula; NULL: "... not implemented
+                                // for 'Bool'"
+        double constants[POINT_PARAMS];                               // parameters before those of `args` are filled in
+        const PointOp *(*select)(const OpCall *call);                 // another description, by the arguments; NULL after fail()
+        Status (*check)(const OpCall *call, const PointBound *bound); // dtypes known, parameters not yet
+        Status (*adjust)(const OpCall *call, PointBound *bound);      // parameters known: may change them and the kernel
+};
+
+typedef struct PointInput {
+        int8_t tensor; // index among the Tensor arguments, -1: the number below
+        uint8_t arg;   // schema position
+        Dtype dtype;   // of the number
+        PointParam number;
+} PointInput;
+
+// A call with everything decided; doubles as the state of a run.
+struct PointBound {
+        const PointOp *op;
+        const PointKernel *kernel;
+        Dtype common, out;
+        int n_inputs;
+        PointInput inputs[POINT_MAX_INPUTS];
+        PointParams params;
+};
+
+Status point_bind(const OpCall *call, PointBound *out_bound);
+Status pointwise_infer(OpCall *call);
+Status pointwise_prepare(const OpCall *call, void *out_state);
+Status pointwise_run_op(const OpRun *run);
+Cost pointwise_cost(const OpCall *call);
+
+// ---- shared with other op files ----
+// torch.result_type over tensors and numbers, one at a time.
+typedef struct Promotion {
+        Dtype tensors, zero_dims, numbers; // DTYPE_NONE until seen
+} Promotion;
+#define PROMOTION_INIT                                                                                                                     \
+        {                                                                                                                                  \
+                DTYPE_NONE, DTYPE_NONE, DTYPE_NONE                                                                                         \
+        }
+Status promotion_add(Promotion *promotion, const TensorMeta *meta);
+Status promotion_add_number(Promotion *promotion, Value number);
+Status promotion_result(const Promotion *promotion, Dtype *out_dtype);
+// `value cannot be converted to type uint8_t without overflow`; the range of `dtype` as c10::overflows has it.
+Status number_check_fits(Value number, Dtype dtype);
+// C++'s name of a dtype, as some of PyTorch's messages have it: "long int".
+const char *dtype_c_name(Dtype dtype);
+
+// Rows of the tables. `description` is the initialiser of a PointOp.
+#define POINT_OP(schema_, flags_, ...)                                                                                                     \
+        {                                                                                                                                  \
+                .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_), .infer = pointwise_infer,           \
+                .prepare = pointwise_prepare, .run = pointwise_run_op, .cost = pointwise_cost, .row = &(const PointOp)                     \
+                {                                                                                                                          \
+                        __VA_ARGS__                                                                                                        \
+                }                                                                                                                          \
+        }

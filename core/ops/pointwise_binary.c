@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise_binary.c: overloads of two operands: arithmetic, comparisons, logic, bits.
+#include <math.h>
+#include <string.h>
+#include "core/ops/pointwise.h"
+
+// ---- add, sub ----
+static Status check_alpha(const OpCall *call, const PointBound *bound)
+{
+        Value alpha = arg_number(call, 2);
+        if (alpha.kind == VALUE_BOOL && bound->common != DTYPE_BOOL)
+                return fail(STATUS_VALUE, "Boolean alpha only supported for Boolean results.");
+        if (alpha.kind == VALUE_FLOAT && !dtype_is_float(bound->common))
+                return fail(STATUS_VALUE, "For integral input tensors, argument alpha must not be a floating point number.");
+        // Its range is that of the result; a bool result takes any number.
+        return bound->common == DTYPE_BOOL ? STATUS_OK : number_check_fits(alpha, bound->common);
+}
+
+static bool input_is_bool(const OpCall *call, int arg)
+{
+        const Value *value = &call->args[arg];
+        return value->kind == VALUE_TENSOR ? value->tensor->meta.dtype == DTYPE_BOOL : value->kind == VALUE_BOOL;
+}
+
+static Status check_sub(const OpCall *call, const PointBound *bound)
+{
+        bool left = input_is_bool(call, 0), right = input_is_bool(call, 1);
+        if (left && right)
+                return fail(
+                        STATUS_DTYPE,
+                        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+                        "instead.");
+        if (left || right)
+                return fail(
+                        STATUS_DTYPE,
+                        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+                        "`~` or `logical_not()` operator instead.");
+        return check_alpha(call, bound);
+}
+
+// ---- div ----
+static const PointOp *select_div(const OpCall *call)
+{
+        static const PointOp forms[2][3] = {
+                { { .kernel = &point_div, .args = "tt.", .typing = TYPE_FLOAT, .exact_scalar = true },
+                  { .kernel = &point_div_trunc, .args = "tt.", .exact_scalar = true },
+                  { .kernel = &point_div_floor, .args = "tt.", .exact_scalar = true } },
+                { { .kernel = &point_div, .args = "ts.", .typing = TYPE_FLOAT, .exact_scalar = true },
+                  { .kernel = &point_div_trunc, .args = "ts.", .exact_scalar = true },
+                  { .kernel = &point_div_floor, .args = "ts.", .exact_scalar = true } },
+        };
+        const char *mode = arg_text(call, 2);
+        int form = mode == NULL ? 0 : strcmp(mode, "trunc") == 0 ? 1 : strcmp(mode, "floor") == 0 ? 2 : -1;
+        if (form < 0) {
+                fail(STATUS_VALUE, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
+                return NULL;
+        }
+        return &forms[call->schema->args[1].type != ARG_TENSOR][form];
+}
+
+// ---- pow ----
+static Status check_pow_scalar(const OpCall *call, const PointBound *bound)
+{
+        Value exponent = arg_number(call, 1);
+        if (dtype_is_int(bound->common) && exponent.kind == VALUE_INT && exponent.i < 0)
+                return fail(STATUS_VALUE, "Integers to negative integer powers are not allowed.");
+        return STATUS_OK;
+}
+
+// Exponents that PyTorch computes otherwise: the results differ in signs of zero and at infinity.
+static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
+{
+        static const struct {
+                double exponent;
+                const PointKernel *kernel;
+        } forms[] = {
+                { 0.5, &point_sqrt }, { -0.5, &point_rsqrt },    { 2, &point_square },
+                { 3, &point_cube },   { -1, &point_reciprocal }, { -2, &point_inverse_square },
+        };
+        Value exponent = arg_number(call, 1);
+        if (exponent.kind == VALUE_BOOL && bound->common == DTYPE_BOOL)
+                return STATUS_OK;
+        double value = exponent.kind == VALUE_FLOAT ? exponent.f : exponent.kind == VALUE_INT ? (double)exponent.i : exponent.b;
+        for (size_t i = 0; i < ARRAY_LENGTH(forms) && dtype_is_float(bound->common); i++) {
+                if (forms[i].exponent == value)
+                        bound->kernel = forms[i].kernel;
+        }
+        return STATUS_OK;
+}
+
+// bool ** bool has no kernel in PyTorch; with a Python bool it never gets there: x ** True is x, x ** False is 1.
+static const PointOp *select_pow_scalar(const OpCall *call)
+{
+        static const PointOp power = { .kernel = &point_pow, .args = "tS", .check = check_pow_scalar, .adjust = adjust_pow_scalar };
+        static const PointOp same = { .kernel = &point_copy, .args = "ts" },
+                             one = { .kernel = &point_fill, .args = "ts", .constants = { 1 } };
+        Value exponent = arg_number(call, 1);
+        if (exponent.kind == VALUE_BOOL)
+                return exponent.b ? &same : &one;
+        return &power;
+}
+
+static Status check_heaviside(const OpCall *call, const PointBound *bound)
+{
+        (void)bound;
+        if (arg_meta(call, 0)->dtype != arg_meta(call, 1)->dtype)
+                return fail(STATUS_DTYPE, "heaviside is not yet implemented for tensors with different dtypes.");
+        return STATUS_OK;
+}
+
+#define TENSORS   "(Tensor self, Tensor other) -> Tensor"
+#define SCALAR    "(Tensor self, Scalar other) -> Tensor"
+#define REVERSED  "(Scalar self, Tensor other) -> Tensor"
+#define ALPHA     "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+#define ALPHA_NUM "(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+#define MODE      "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+#define MODE_NUM  "(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
+
+#define ARITHMETIC(name, ...)                                                                                                              \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__),                                              \
+                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
+#define WITH_ALPHA(name, ...)                                                                                                              \
+        POINT_OP(name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "ttp", __VA_ARGS__),                                               \
+                POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsp", __VA_ARGS__)
+#define PAIR(name, kernel_)              POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_)
+#define PAIR_INPLACE(name, kernel_, ...) POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
+
+const OpDef pointwise_binary_ops[] = {
+        WITH_ALPHA("add", .kernel = &point_add, .check = check_alpha),
+        WITH_ALPHA("sub", .kernel = &point_sub, .check = check_sub),
+        WITH_ALPHA("subtract", .kernel = &point_sub, .check = check_sub),
+        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "ttp", .kernel = &point_rsub, .check = check_sub),
+        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsp", .kernel = &point_rsub, .check = check_sub),
+        ARITHMETIC("mul", .kernel = &point_mul, .exact_scalar = true),
+        ARITHMETIC("multiply", .kernel = &point_mul, .exact_scalar = true),
+        ARITHMETIC("div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
+        ARITHMETIC("divide", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
+        ARITHMETIC("true_divide", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
+        POINT_OP("div.Tensor_mode" MODE, OP_INPLACE | OP_NUMBERS, .select = select_div),
+        POINT_OP("div.Scalar_mode" MODE_NUM, OP_INPLACE, .select = select_div),
+        POINT_OP("divide.Tensor_mode" MODE, OP_INPLACE | OP_NUMBERS, .select = select_div),
+        POINT_OP("divide.Scalar_mode" MODE_NUM, OP_INPLACE, .select = select_div),
+        POINT_OP("floor_divide" TENSORS, OP_NUMBERS, .args = "tt", .kernel = &point_div_floor, .exact_scalar = true),
+        POINT_OP("floor_divide.Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_div_floor, .exact_scalar = true),
+        ARITHMETIC("remainder", .kernel = &point_remainder),
+        POINT_OP("remainder.Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_remainder),
+        ARITHMETIC("fmod", .kernel = &point_fmod),
+        POINT_OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", 0, .args = "tt", .kernel = &point_pow),
+        POINT_OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", 0, .select = select_pow_scalar),
+        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .args = "st", .kernel = &point_pow),
+        PAIR("maximum", maximum),
+        PAIR("minimum", minimum),
+        PAIR("max.other", maximum),
+        PAIR("min.other", minimum),
+        PAIR("fmax", fmax),
+        PAIR("fmin", fmin),
+        PAIR("logaddexp", logaddexp),
+        PAIR("logaddexp2", logaddexp2),
+        PAIR_INPLACE("atan2", atan2, .typing = TYPE_FLOAT),
+        PAIR_INPLACE("arctan2", atan2, .typing = TYPE_FLOAT),
+        PAIR_INPLACE("hypot", hypot),
+        PAIR_INPLACE("gcd", gcd),
+        PAIR_INPLACE("lcm", lcm),
+        PAIR_INPLACE("nextafter", nextafter),
+        POINT_OP("heaviside(Tensor self, Tensor values) -> Tensor", OP_INPLACE, .args = "tt", .kernel = &point_heaviside,
+                 .check = check_heaviside),
+        ARITHMETIC("copysign", .kernel = &point_copysign, .typing = TYPE_FLOAT),
+        POINT_OP("xlogy.Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
+        POINT_OP("xlogy.Scalar_Other" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
+        POINT_OP("xlogy.Scalar_Self" REVERSED, 0, .args = "st", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
+};
+OP_FILE(pointwise_binary_ops);
+
+#define BITS(name, kernel_)                                                                                                                \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),                                            \
+                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_),                                     \
+                POINT_OP(name ".Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_##kernel_)
+#define SHIFT(name, kernel_)                                                                                                               \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),                                            \
+                POINT_OP(name ".Tensor_Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_),                              \
+                POINT_OP(name ".Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_##kernel_)
+#define OPERATOR(name, kernel_)                                                                                                            \
+        POINT_OP(name ".Tensor" TENSORS, 0, .args = "tt", .kernel = &point_##kernel_),                                                     \
+                POINT_OP(name ".Scalar" SCALAR, 0, .args = "ts", .kernel = &point_##kernel_)
+#define COMPARE(name, kernel_)                                                                                                             \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", .kernel = &point_##kernel_),                               \
+                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_)
+#define LOGICAL(name, kernel_) POINT_OP(name TENSORS, OP_INPLACE, .args = "mm", .kernel = &point_##kernel_, .typing = TYPE_MASK)
+
+const OpDef pointwise_logic_ops[] = {
+        COMPARE("eq", eq),
+        COMPARE("ne", ne),
+        COMPARE("lt", lt),
+        COMPARE("le", le),
+        COMPARE("gt", gt),
+        COMPARE("ge", ge),
+        COMPARE("not_equal", ne),
+        COMPARE("less", lt),
+        COMPARE("less_equal", le),
+        COMPARE("greater", gt),
+        COMPARE("greater_equal", ge),
+        LOGICAL("logical_and", logical_and),
+        LOGICAL("logical_or", logical_or),
+        LOGICAL("logical_xor", logical_xor),
+        BITS("bitwise_and", bitwise_and),
+        BITS("bitwise_or", bitwise_or),
+        BITS("bitwise_xor", bitwise_xor),
+        SHIFT("bitwise_left_shift", lshift),
+        SHIFT("bitwise_right_shift", rshift),
+        OPERATOR("__and__", bitwise_and),
+        OPERATOR("__or__", bitwise_or),
+        OPERATOR("__xor__", bitwise_xor),
+        OPERATOR("__lshift__", lshift),
+        OPERATOR("__rshift__", rshift),
+};
+OP_FILE(pointwise_logic_ops);

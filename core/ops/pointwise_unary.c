@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise_unary.c: overloads of one tensor without parameters, and those whose parameters are numbers.
+#include <math.h>
+#include <string.h>
+#include "core/ops/pointwise.h"
+
+static Status check_lambda(const OpCall *call, PointBound *bound)
+{
+        (void)call;
+        double lambda = bound->params.of[0].f;
+        if (!(lambda >= 0)) {
+                return fail(STATUS_VALUE, "lambda must be in range [0, 3.40282e+38] for input dtype %s, but found %g",
+                            dtype_words(bound->common), lambda);
+        }
+        return STATUS_OK;
+}
+
+static Status check_hardtanh(const OpCall *call, const PointBound *bound)
+{
+        if (bound->common != DTYPE_U8)
+                return STATUS_OK;
+        for (int i = 1; i <= 2; i++) {
+                Value bound_value = arg_number(call, i);
+                if (bound_value.kind == VALUE_FLOAT ? bound_value.f < 0 : bound_value.kind == VALUE_INT && bound_value.i < 0)
+                        return fail(STATUS_DTYPE, "cannot do hardtanh on an unsigned type with negative limits");
+        }
+        return STATUS_OK;
+}
+
+// celu(x, alpha) = elu(x, alpha, 1, 1 / alpha)
+static Status adjust_celu(const OpCall *call, PointBound *bound)
+{
+        (void)call;
+        double alpha = bound->params.of[0].f;
+        if (alpha == 0)
+                return fail(STATUS_RUN, "ZeroDivisionError: alpha cannot be 0 for CELU");
+        bound->params.of[1].f = 1;
+        bound->params.of[2].f = 1 / alpha;
+        return STATUS_OK;
+}
+
+static Status adjust_round(const OpCall *call, PointBound *bound)
+{
+        int64_t decimals;
+        TRY(arg_int(call, 1, &decimals));
+        bound->kernel = decimals == 0 ? &point_round : decimals > 0 ? &point_round_up_decimals : &point_round_down_decimals;
+        bound->params.of[0].f = pow(10, fabs((double)decimals));
+        return STATUS_OK;
+}
+
+static Status adjust_logit(const OpCall *call, PointBound *bound)
+{
+        if (arg_is_none(call, 1))
+                return STATUS_OK;
+        double eps;
+        TRY(arg_double(call, 1, &eps));
+        if (eps >= 0)
+                bound->kernel = &point_logit_eps;
+        bound->params.of[0].f = eps;
+        return STATUS_OK;
+}
+
+static Status adjust_nan_to_num(const OpCall *call, PointBound *bound)
+{
+        if (!dtype_is_float(bound->common))
+                return STATUS_OK;
+        static const double largest[] = {
+                [DTYPE_F16] = 65504.0, [DTYPE_BF16] = 0x1.fep127, [DTYPE_F32] = 0x1.fffffep127, [DTYPE_F64] = 0x1.fffffffffffffp1023
+        };
+        double values[] = { 0, largest[bound->common], -largest[bound->common] };
+        for (int k = 0; k < 3; k++) {
+                if (!arg_is_none(call, k + 1))
+                        TRY(arg_double(call, k + 1, &values[k]));
+                bound->params.of[k].f = values[k];
+        }
+        return STATUS_OK;
+}
+
+#define HARDTANH_WORDS "Bool inputs not supported for hardtanh"
+#define NEG_WORDS                                                                                                                          \
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "               \
+        "`logical_not()` "                                                                                                                 \
+        "operator instead."
+
+#define SAME(name, kernel_) POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t")
+#define FLOATING(name, kernel_)                                                                                                            \
+        POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t", .typing = TYPE_FLOAT)
+#define FUNCTION(name, flags, ...) POINT_OP(name, flags, .args = "t", __VA_ARGS__)
+
+const OpDef pointwise_unary_ops[] = {
+        SAME("abs", abs),
+        SAME("absolute", abs),
+        SAME("ceil", ceil),
+        SAME("floor", floor),
+        SAME("frac", frac),
+        SAME("round", round),
+        SAME("sign", sign),
+        SAME("sgn", sign),
+        SAME("trunc", trunc),
+        SAME("fix", trunc),
+        SAME("bitwise_not", bitwise_not),
+        FUNCTION("neg(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_neg, .bool_words = NEG_WORDS),
+        FUNCTION("negative(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_neg, .bool_words = NEG_WORDS),
+        FUNCTION("square(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_square, .typing = TYPE_INT),
+        FLOATING("acos", acos),
+        FLOATING("arccos", acos),
+        FLOATING("acosh", acosh),
+        FLOATING("arccosh", acosh),
+        FLOATING("asin", asin),
+        FLOATING("arcsin", asin),
+        FLOATING("asinh", asinh),
+        FLOATING("arcsinh", asinh),
+        FLOATING("atan", atan),
+        FLOATING("arctan", atan),
+        FLOATING("atanh", atanh),
+        FLOATING("arctanh", atanh),
+        FLOATING("cos", cos),
+        FLOATING("cosh", cosh),
+        FLOATING("deg2rad", deg2rad),
+        FLOATING("erf", erf),
+        FLOATING("erfc", erfc),
+        FLOATING("exp", exp),
+        FLOATING("exp2", exp2),
+        FLOATING("expm1", expm1),
+        FLOATING("lgamma", lgamma),
+        FLOATING("log", log),
+        FLOATING("log10", log10),
+        FLOATING("log1p", log1p),
+        FLOATING("log2", log2),
+        FLOATING("rad2deg", rad2deg),
+        FLOATING("reciprocal", reciprocal),
+        FLOATING("rsqrt", rsqrt),
+        FLOATING("sigmoid", sigmoid),
+        FLOATING("sin", sin),
+        FLOATING("sinc", sinc),
+        FLOATING("sinh", sinh),
+        FLOATING("sqrt", sqrt),
+        FLOATING("tan", tan),
+        FLOATING("tanh", tanh),
+        FUNCTION("special_expit(Tensor self) -> Tensor", 0, .kernel = &point_sigmoid, .typing = TYPE_FLOAT),
+        FUNCTION("isnan(Tensor self) -> Tensor", 0, .kernel = &point_isnan),
+        FUNCTION("isinf(Tensor self) -> Tensor", 0, .kernel = &point_isinf),
+        FUNCTION("isfinite(Tensor self) -> Tensor", 0, .kernel = &point_isfinite),
+        FUNCTION("isposinf(Tensor self) -> Tensor", 0, .kernel = &point_isposinf),
+        FUNCTION("isneginf(Tensor self) -> Tensor", 0, .kernel = &point_isneginf),
+        FUNCTION("signbit(Tensor self) -> Tensor", 0, .kernel = &point_signbit),
+        POINT_OP("logical_not(Tensor self) -> Tensor", OP_INPLACE, .args = "m", .kernel = &point_logical_not, .typing = TYPE_MASK),
+        POINT_OP("round.decimals(Tensor self, *, int decimals) -> Tensor", OP_INPLACE, .args = "t.", .kernel = &point_round_up_decimals,
+                 .adjust = adjust_round),
+        POINT_OP("logit(Tensor self, float? eps=None) -> Tensor", OP_INPLACE, .args = "t.", .kernel = &point_logit, .typing = TYPE_FLOAT,
+                 .adjust = adjust_logit),
+        POINT_OP("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", OP_INPLACE, .args = "t...",
+                 .kernel = &point_nan_to_num, .adjust = adjust_nan_to_num),
+};
+OP_FILE(pointwise_unary_ops);
+
+static const PointOp *select_gelu(const OpCall *call)
+{
+        static const PointOp none = { .kernel = &point_gelu, .args = "t." }, tanh_form = { .kernel = &point_gelu_tanh, .args = "t." };
+        const char *approximate = arg_text(call, 1);
+        if (approximate == NULL || strcmp(approximate, "none") == 0)
+                return &none;
+        if (strcmp(approximate, "tanh") == 0)
+                return &tanh_form;
+        fail(STATUS_VALUE, "approximate argument must be either none or tanh.");
+        return NULL;
+}
+
+const OpDef pointwise_activation_ops[] = {
+        POINT_OP("gelu(Tensor self, *, str approximate=\"none\") -> Tensor", OP_INPLACE, .select = select_gelu),
+        SAME("silu", silu),
+        SAME("mish", mish),
+        SAME("hardswish", hardswish),
+        SAME("hardsigmoid", hardsigmoid),
+        FUNCTION("log_sigmoid(Tensor self) -> Tensor", 0, .kernel = &point_log_sigmoid),
+        FUNCTION("relu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_relu, .bool_words = "Boolean inputs not supported for relu"),
+        FUNCTION("relu6(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_clamp, .constants = { 0, 6 }, .bool_words = HARDTANH_WORDS),
+        FUNCTION("selu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_elu,
+                 .constants = { 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1 }),
+        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE, .args = "tpp", .kernel = &point_clamp,
+                 .bool_words = HARDTANH_WORDS, .check = check_hardtanh),
+        POINT_OP("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", OP_INPLACE, .args = "tppp",
+                 .kernel = &point_elu),
+        POINT_OP("celu(Tensor self, Scalar alpha=1.0) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_elu, .adjust = adjust_celu),
+        POINT_OP("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_leaky_relu),
+        POINT_OP("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", 0, .args = "tpp", .kernel = &point_softplus),
+        POINT_OP("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tp", .kernel = &point_softshrink,
+                 .adjust = check_lambda),
+        POINT_OP("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tp", .kernel = &point_hardshrink),
+        POINT_OP("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", OP_INPLACE, .args = "tpp", .kernel = &point_threshold),
+};
+OP_FILE(pointwise_activation_ops);

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// pool.c: max, average and adaptive pooling, one to three spatial dimensions. A row says which; infer and run read the same PoolArgs. One and three
+// dimensional results are contiguous where PyTorch's are; two-dimensional ones keep channels_last.
+#include "core/kernels/pool.h"
+#include "core/ops/emitter.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef enum PoolKind { POOL_MAX, POOL_AVERAGE, POOL_ADAPTIVE_MAX, POOL_ADAPTIVE_AVERAGE } PoolKind;
+
+typedef struct PoolRow {
+        PoolKind kind;
+        int spatial;
+        bool with_indices;       // a second output
+        bool keeps_channels_last;
+} PoolRow;
+
+typedef struct PoolArgs {
+        int64_t kernel[3], stride[3], pad[3], dilation[3], divisor;
+        bool ceil_mode, count_padding;
+        int64_t out_size[3];
+} PoolArgs;
+
+static const char *const words[] = { "", "a single int", "a tuple of two ints", "a tuple of three ints" };
+
+static Status pool_ints(const OpCall *call, int index, int spatial, const char *what, int64_t *out)
+{
+        int64_t given[16];
+        int n;
+        TRY(arg_ints(call, index, 16, given, &n));
+        if (n != 1 && n != spatial)
+                return fail(STATUS_VALUE, "%s: %s must either be a single int, or %s", call->schema->name, what, words[spatial]);
+        for (int i = 0; i < spatial; i++) {
+                out[i] = given[n == 1 ? 0 : i];
+                if (out[i] > INT32_MAX || out[i] < INT32_MIN)
+                        return fail(STATUS_VALUE, "%s: %s %ld is out of range", call->schema->name, what, (long)out[i]);
+        }
+        return STATUS_OK;
+}
+
+static Status check_input(const OpCall *call, const PoolRow *row, const TensorMeta *input)
+{
+        char text[128];
+        shape_text(input->rank, input->size, text, sizeof(text));
+        if (input->rank != row->spatial + 1 && input->rank != row->spatial + 2) {
+                if (row->kind == POOL_MAX && row->spatial > 1)
+                        return fail(STATUS_SHAPE, "non-empty %dD or %dD (batch mode) tensor expected for input", row->spatial + 1, row->spatial + 2);
+                if (row->spatial == 1 && (row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE))
+                        return fail(STATUS_SHAPE, "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while checking arguments for %s)",
+                                    input->rank, call->schema->name);
+                if (row->kind == POOL_MAX)
+                        return fail(STATUS_SHAPE, "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:%s", call->schema->name, text);
+                return fail(STATUS_SHAPE, "%s(): Expected %dD or %dD tensor, but got: %s", call->schema->name, row->spatial + 1, row->spatial + 2, text);
+        }
+        for (int d = input->rank - row->spatial - (row->kind <= POOL_AVERAGE ? 1 : 0); d < input->rank; d++) {
+                if (input->size[d] != 0)
+                        continue;
+                if (row->kind <= POOL_AVERAGE)
+                        return fail(STATUS_SHAPE, "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s", row->spatial + 1,
+                                    row->spatial + 2, text);
+                return fail(STATUS_SHAPE, "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension %d being empty",
+                            call->schema->name, text, d);
+        }
+        return STATUS_OK;
+}
+
+static Status check_windows(const OpCall *call, const PoolRow *row, const PoolArgs *args)
+{
+        for (int i = 0; i < row->spatial; i++) {
+                if (args->stride[i] == 0)
+                        return fail(STATUS_VALUE, "stride should not be zero");
+        }
+        for (int i = 0; i < row->spatial; i++) {
+                if (args->kernel[i] <= 0)
+                        return fail(STATUS_VALUE, "kernel size should be greater than zero, but got %ld", (long)args->kernel[i]);
+                if (args->stride[i] < 0)
+                        return fail(STATUS_VALUE, "stride should be greater than zero, but got %ld", (long)args->stride[i]);
+                if (args->dilation[i] <= 0)
+                        return fail(STATUS_VALUE, "dilation should be greater than zero, but got %ld", (long)args->dilation[i]);
+                if (args->pad[i] < 0)
+                        return fail(STATUS_VALUE, "pad must be non-negative, but got pad: %ld", (long)args->pad[i]);
+                int64_t effective = (args->kernel[i] - 1) * args->dilation[i] + 1;
+                if (args->pad[i] <= effective / 2)
+                        continue;
+                if (row->spatial == 1 && row->kind == POOL_MAX && !row->with_indices)
+                        return fail(STATUS_VALUE, "max_pool1d() padding should be at most half of kernel size, but got padding=%ld and kernel_size=%ld", (long)args->pad[i],
+                                    (long)args->kernel[i]);
+                return fail(STATUS_VALUE, "pad should be at most half of effective kernel size, but got pad=%ld, kernel_size=%ld and dilation=%ld", (long)args->pad[i],
+                            (long)args->kernel[i], (long)args->dilation[i]);
+        }
+        (void)call;
+        return STATUS_OK;
+}
+
+static void sizes_text(const int64_t *size, int64_t channels, int n, char out[96])
+{
+        int at = snprintf(out, 96, "%ld", (long)channels);
+        for (int i = 0; i < n && at < 80; i++)
+                at += snprintf(out + at, (size_t)(96 - at), "x%ld", (long)size[i]);
+}
+
+static Status strided_args(const OpCall *call, const PoolRow *row, const TensorMeta *input, PoolArgs *args)
+{
+        TRY(pool_ints(call, 1, row->spatial, "kernel_size", args->kernel));
+        if (arg_list_length(call, 2) == 0 && (arg_is_none(call, 2) || value_is_sequence(call->args[2])))
+                memcpy(args->stride, args->kernel, sizeof(args->stride));
+        else
+                TRY(pool_ints(call, 2, row->spatial, "stride", args->stride));
+        TRY(pool_ints(call, 3, row->spatial, "padding", args->pad));
+        for (int i = 0; i < 3; i++)
+                args->dilation[i] = 1;
+        if (row->kind == POOL_MAX) {
+                TRY(pool_ints(call, 4, row->spatial, "dilation", args->dilation));
+                args->ceil_mode = arg_bool(call, 5, false);
+        } else {
+                args->ceil_mode = arg_bool(call, 4, false);
+                args->count_padding = arg_bool(call, 5, true);
+                if (row->spatial > 1 && !arg_is_none(call, 6)) {
+                        TRY(arg_int(call, 6, &args->divisor));
+                        if (args->divisor == 0)
+                                return fail(STATUS_VALUE, "divisor must be not zero");
+                }
+        }
+        TRY(check_windows(call, row, args));
+        const int64_t *size = input->size + input->rank - row->spatial;
+        bool small = false;
+        for (int i = 0; i < row->spatial; i++) {
+                args->out_size[i] = pool_output_size(size[i], args->kernel[i], args->stride[i], args->pad[i], args->dilation[i], args->ceil_mode);
+                small = small || args->out_size[i] < 1;
+        }
+        if (small && row->spatial == 1 && row->kind == POOL_MAX && !row->with_indices)
+                return fail(STATUS_SHAPE, "max_pool1d() Invalid computed output size: %ld", (long)args->out_size[0]);
+        char in[96], out[96];
+        if (small) {
+                int64_t channels = input->size[input->rank - row->spatial - 1];
+                sizes_text(size, channels, row->spatial, in);
+                sizes_text(args->out_size, channels, row->spatial, out);
+                return fail(STATUS_SHAPE, "Given input size: (%s). Calculated output size: (%s). Output size is too small", in, out);
+        }
+        return STATUS_OK;
+}
+
+static Status pool_args(const OpCall *call, PoolArgs *out_args)
+{
+        const PoolRow *row = call->op->row;
+        const TensorMeta *input = arg_meta(call, 0);
+        PoolArgs args = { 0 };
+        TRY(check_input(call, row, input));
+        if (row->kind <= POOL_AVERAGE) {
+                TRY(strided_args(call, row, input, &args));
+        } else {
+                int n;
+                int64_t given[16];
+                TRY(arg_ints(call, 1, 16, given, &n));
+                if (n != row->spatial)
+                        return fail(STATUS_VALUE, "%s: output_size must be %d", call->schema->name, row->spatial);
+                for (int i = 0; i < n; i++) {
+                        if (given[i] < 0)
+                                return fail(STATUS_VALUE, "%s: elements of output_size must be greater than or equal to 0 but received %ld", call->schema->name, (long)given[i]);
+                        args.out_size[i] = given[i];
+                }
+        }
+        *out_args = args;
+        return STATUS_OK;
+}
+
+static Status pool_infer(OpCall *call)
+{
+        const PoolRow *row = call->op->row;
+        const TensorMeta *input = arg_meta(call, 0);
+        PoolArgs args;
+        TRY(pool_args(call, &args));
+        TensorMeta meta = *input;
+        memcpy(meta.size + input->rank - row->spatial, args.out_size, (size_t)row->spatial * sizeof(int64_t));
+        int64_t numel;
+        TRY(shape_numel(meta.rank, meta.size, &numel));
+        meta_set_contiguous(&meta);
+        if (row->keeps_channels_last && input->rank == row->spatial + 2 && meta_suggests_channels_last(input))
+                meta_set_channels_last(&meta);
+        TRY(out_fresh(call, 0, &meta));
+        if (row->with_indices) {
+                meta.dtype = DTYPE_I64;
+                TRY(out_fresh(call, 1, &meta));
+        }
+        return STATUS_OK;
+}
+
+// ---- run ----
+// Windows of all three axes; *bounds owns their arrays.
+static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *args, Pool *pool, Scratch *bounds)
+{
+        const TensorMeta *input = run->in_meta[0];
+        const int64_t *size = input->size + input->rank - row->spatial;
+        int lead = 3 - row->spatial;
+        int64_t total = 0;
+        for (int i = 0; i < 3; i++) {
+                pool->axis[i].in_size = i < lead ? 1 : size[i - lead];
+                pool->axis[i].out_size = i < lead ? 1 : args->out_size[i - lead];
+                total += pool->axis[i].out_size;
+        }
+        TRY(scratch_init(bounds, run->ctx, total, 3 * sizeof(int64_t)));
+        int64_t *at = bounds->data;
+        for (int i = 0; i < 3; i++) {
+                PoolAxis *axis = &pool->axis[i];
+                int from = i - lead;
+                if (row->kind > POOL_AVERAGE || from < 0)
+                        pool_adaptive_windows(axis, at);
+                else
+                        pool_windows(axis, args->kernel[from], args->stride[from], args->pad[from], args->dilation[from], args->count_padding, at);
+                at += 3 * axis->out_size;
+        }
+        pool->planes = 1;
+        for (int d = 0; d < input->rank - row->spatial; d++)
+                pool->planes *= input->size[d];
+        return STATUS_OK;
+}
+
+static Status pool_run(const OpRun *run)
+{
+        const PoolRow *row = run->call->op->row;
+        PoolArgs args;
+        TRY(pool_args(run->call, &args));
+        if (meta_numel(run->out_meta[0]) == 0)
+                return STATUS_OK;
+        Pool pool = { .dtype = dtype_compute(run->in_meta[0]->dtype), .divisor = args.divisor };
+        _cleanup_(scratch_deinit) Scratch bounds = { 0 };
+        _cleanup_(dense_deinit) Dense in = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
+        TRY(set_axes(run, row, &args, &pool, &bounds));
+        TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], pool.dtype));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], pool.dtype));
+        if (row->with_indices)
+                TRY(dense_out_init(&indices, run->ctx, run->out[1], run->out_meta[1], DTYPE_I64));
+        if (row->kind == POOL_MAX || row->kind == POOL_ADAPTIVE_MAX)
+                TRY(pool_max(run->ctx, &pool, in.data, out.data, indices.data));
+        else
+                TRY(pool_average(run->ctx, &pool, in.data, out.data));
+        dense_out_store(&out);
+        dense_out_store(&indices);
+        return STATUS_OK;
+}
+
+enum { MAX_DTYPES = DTYPES_INTS | DTYPES_FLOATS, AVERAGE_DTYPES = 1u << DTYPE_I64 | DTYPES_FLOATS };
+static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX, 2, false, true }, max_3d = { POOL_MAX, 3, false, true },
+                     max_1d_indices = { POOL_MAX, 1, true, false }, max_2d_indices = { POOL_MAX, 2, true, true }, max_3d_indices = { POOL_MAX, 3, true, true },
+                     average_1d = { POOL_AVERAGE, 1, false, false }, average_2d = { POOL_AVERAGE, 2, false, true }, average_3d = { POOL_AVERAGE, 3, false, false },
+                     adaptive_average_1d = { POOL_ADAPTIVE_AVERAGE, 1, false, false }, adaptive_average_2d = { POOL_ADAPTIVE_AVERAGE, 2, false, true },
+                     adaptive_average_3d = { POOL_ADAPTIVE_AVERAGE, 3, false, false }, adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false },
+                     adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true }, adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
+#define POOL_OP(schema, dtypes, row_) { schema, dtypes, .infer = pool_infer, .run = pool_run, .row = &(row_) }
+
+const OpDef pool_ops[] = {
+        POOL_OP("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+                DTYPES_FLOATS, max_1d),
+        POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor", MAX_DTYPES,
+                max_2d),
+        POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor", MAX_DTYPES,
+                max_3d),
+        POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
+                "(Tensor, Tensor)",
+                MAX_DTYPES, max_1d_indices),
+        POOL_OP("aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
+                "(Tensor, Tensor)",
+                MAX_DTYPES, max_2d_indices),
+        POOL_OP("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
+                "(Tensor, Tensor)",
+                MAX_DTYPES, max_3d_indices),
+        POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+                AVERAGE_DTYPES, average_1d),
+        POOL_OP("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+                "divisor_override=None) -> Tensor",
+                AVERAGE_DTYPES, average_2d),
+        POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+                "divisor_override=None) -> Tensor",
+                AVERAGE_DTYPES, average_3d),
+        POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_1d),
+        POOL_OP("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_2d),
+        POOL_OP("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_2d),
+        POOL_OP("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_3d),
+        POOL_OP("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_3d),
+        POOL_OP("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", DTYPES_FLOATS, adaptive_max_1d),
+        POOL_OP("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", DTYPES_FLOATS, adaptive_max_2d),
+        POOL_OP("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", DTYPES_FLOATS, adaptive_max_3d),
+};
+OP_FILE(pool_ops);

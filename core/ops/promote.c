@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// promote.c: torch.result_type. Operands fall into three classes: tensors with dimensions, 0-dim tensors, Python numbers. A lower class
+// only matters when its kind (bool < integer < float) is above that of the classes over it.
+#include <inttypes.h>
+#include <math.h>
+#include "core/ops/pointwise.h"
+
+static Status merge(Dtype *into, Dtype dtype)
+{
+        if (*into == DTYPE_NONE) {
+                *into = dtype;
+                return STATUS_OK;
+        }
+        return dtype_promote(*into, dtype, into);
+}
+
+// A Python number counts as the default dtype of its kind.
+static Dtype number_dtype(Dtype dtype)
+{
+        return dtype_is_float(dtype) ? DTYPE_F32 : dtype_info[dtype].kind == DTYPE_KIND_COMPLEX ? DTYPE_C64 : dtype;
+}
+
+Status promotion_add(Promotion *promotion, const TensorMeta *meta)
+{
+        if (meta->wrapped)
+                return merge(&promotion->numbers, number_dtype(meta->dtype));
+        return merge(meta->rank > 0 ? &promotion->tensors : &promotion->zero_dims, meta->dtype);
+}
+
+Status promotion_add_number(Promotion *promotion, Value number)
+{
+        Dtype dtype = number.kind == VALUE_BOOL    ? DTYPE_BOOL
+                      : number.kind == VALUE_INT   ? DTYPE_I64
+                      : number.kind == VALUE_FLOAT ? DTYPE_F32
+                                                   : DTYPE_C64;
+        return merge(&promotion->numbers, dtype);
+}
+
+static Status combine(Dtype higher, Dtype lower, Dtype *out)
+{
+        if (higher == DTYPE_NONE || lower == DTYPE_NONE) {
+                *out = higher == DTYPE_NONE ? lower : higher;
+                return STATUS_OK;
+        }
+        DtypeKind kind_higher = dtype_info[higher].kind, kind_lower = dtype_info[lower].kind;
+        if (kind_higher >= kind_lower && !(kind_higher == DTYPE_KIND_BOOL)) {
+                *out = higher;
+                return STATUS_OK;
+        }
+        return dtype_promote(higher, lower, out);
+}
+
+Status promotion_result(const Promotion *promotion, Dtype *out_dtype)
+{
+        Dtype low, dtype;
+        TRY(combine(promotion->zero_dims, promotion->numbers, &low));
+        TRY(combine(promotion->tensors, low, &dtype));
+        *out_dtype = dtype;
+        return STATUS_OK;
+}
+
+const char *dtype_c_name(Dtype dtype)
+{
+        static const char *const names[DTYPE_COUNT] = {
+                [DTYPE_BOOL] = "bool",
+                [DTYPE_U8] = "unsigned char",
+                [DTYPE_I8] = "signed char",
+                [DTYPE_I16] = "short int",
+                [DTYPE_I32] = "int",
+                [DTYPE_I64] = "long int",
+                [DTYPE_U16] = "unsigned short",
+                [DTYPE_U32] = "unsigned int",
+                [DTYPE_U64] = "unsigned long",
+                [DTYPE_F16] = "c10::Half",
+                [DTYPE_BF16] = "c10::BFloat16",
+                [DTYPE_F32] = "float",
+                [DTYPE_F64] = "double",
+                [DTYPE_C64] = "c10::complex<float>",
+                [DTYPE_C128] = "c10::complex<double>",
+        };
+        return names[dtype];
+}
+
+// Largest finite value of a real dtype.
+static double dtype_max(Dtype dtype)
+{
+        switch (dtype) {
+        case DTYPE_F16:
+                return 65504.0;
+        case DTYPE_BF16:
+                return 0x1.fep127;
+        case DTYPE_F32:
+                return 0x1.fffffep127;
+        case DTYPE_F64:
+                return 0x1.fffffffffffffp1023;
+        default:
+                return ldexp(1.0, 8 * dtype_info[dtype].bytes - (dtype != DTYPE_U8)) - (dtype_info[dtype].bytes < 8);
+        }
+}
+
+Status number_check_fits(Value number, Dtype dtype)
+{
+        static const char *const names[DTYPE_COUNT] = {
+                [DTYPE_U8] = "uint8_t",        [DTYPE_I8] = "int8_t",   [DTYPE_I16] = "int16_t",
+                [DTYPE_I32] = "int",           [DTYPE_I64] = "int64_t", [DTYPE_F16] = "at::Half",
+                [DTYPE_BF16] = "at::BFloat16", [DTYPE_F32] = "float",   [DTYPE_F64] = "double",
+        };
+        if (names[dtype] == NULL || number.kind == VALUE_BOOL)
+                return STATUS_OK;
+        bool is_float = dtype_is_float(dtype);
+        double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_max(dtype);
+        // Integers may wrap below zero into unsigned ones.
+        double min = is_float || (dtype == DTYPE_U8 && number.kind == VALUE_INT) ? -max
+                     : dtype == DTYPE_U8                                         ? 0
+                     : dtype == DTYPE_I64                                        ? -max
+                                                                                 : -max - 1;
+        bool fits = value >= min && (dtype == DTYPE_I64 ? value < max || number.kind == VALUE_INT : value <= max);
+        if (is_float)
+                fits |= isnan(value) || isinf(value);
+        if (!fits)
+                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow", names[dtype]);
+        return STATUS_OK;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c. Half types are computed in float32 and rounded once;
+// results are contiguous, as PyTorch's are.
+#include "core/kernels/softmax.h"
+#include "core/ops/emitter.h"
+
+static const SoftmaxKind plain = SOFTMAX, logarithm = SOFTMAX_LOG, safe = SOFTMAX_SAFE;
+
+static Status infer_along(OpCall *call, Dtype dtype)
+{
+        TensorMeta meta = *arg_meta(call, 0);
+        int dim;
+        TRY(arg_dim(call, 1, meta.rank, &dim));
+        meta.dtype = dtype;
+        meta_set_contiguous(&meta);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status softmax_infer(OpCall *call)
+{
+        if (arg_bool(call, 2, false))
+                return fail(STATUS_VALUE, "softmax with half to float conversion is not supported on CPU");
+        return infer_along(call, arg_meta(call, 0)->dtype);
+}
+
+// dtype= converts before: for softmax.int and _safe_softmax, whose input may then be of any dtype.
+static Status converting_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        Dtype dtype = arg_dtype(call, 2, self->dtype);
+        if (!dtype_is_float(dtype))
+                return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", dtype_words(dtype));
+        return infer_along(call, dtype);
+}
+
+static Status softmax_op_run(const OpRun *run)
+{
+        const TensorMeta *self = run->in_meta[0];
+        SoftmaxKind kind = *(const SoftmaxKind *)run->call->op->row;
+        Dtype as = dtype_compute(run->out_meta[0]->dtype);
+        int dim;
+        TRY(arg_dim(run->call, 1, self->rank, &dim));
+        int64_t outer = 1, inner = 1;
+        for (int d = 0; d < dim; d++)
+                outer *= self->size[d];
+        for (int d = dim + 1; d < self->rank; d++)
+                inner *= self->size[d];
+        _cleanup_(dense_deinit) Dense in = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(dense_init(&in, run->ctx, run->in[0], self, as));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
+        TRY(softmax_run(run->ctx, kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner, in.data, out.data));
+        dense_out_store(&out);
+        return STATUS_OK;
+}
+
+const OpDef softmax_ops[] = {
+        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer, .run = softmax_op_run, .row = &plain },
+        { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer, .run = softmax_op_run, .row = &plain },
+        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer, .run = softmax_op_run, .row = &logarithm },
+        { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer, .run = softmax_op_run,
+          .row = &logarithm },
+        { "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer, .run = softmax_op_run, .row = &safe },
+};
+OP_FILE(softmax_ops);

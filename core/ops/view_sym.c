@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// view_sym.c: what a graph asks about its tensors: sizes and strides, single elements, and the asserts that exporters leave behind.
+#include <inttypes.h>
+#include <string.h>
+#include "core/ops/view.h"
+
+static Status size_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        int dim;
+        if (self->rank == 0)
+                return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
+        TRY(arg_dim(call, 1, self->rank, &dim));
+        return out_value(call, 0, value_int(self->size[dim]));
+}
+
+static Status stride_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        int dim;
+        if (self->rank == 0)
+                return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
+        TRY(arg_dim(call, 1, self->rank, &dim));
+        return out_value(call, 0, value_int(self->stride[dim]));
+}
+
+static Status numel_infer(OpCall *call)
+{
+        return out_value(call, 0, value_int(meta_numel(arg_meta(call, 0))));
+}
+
+static Status offset_infer(OpCall *call)
+{
+        return out_value(call, 0, value_int(arg_tensor(call, 0)->offset));
+}
+
+static Status item_infer(OpCall *call)
+{
+        const Tensor *self;
+        int64_t numel = meta_numel(arg_meta(call, 0));
+        if (numel != 1)
+                return fail(STATUS_VALUE, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", numel);
+        TRY(arg_data(call, 0, &self));
+        return out_value(call, 0, arg_number(call, 0));
+}
+
+// ---- asserts ----
+static bool number_is_true(Value value)
+{
+        switch (value.kind) {
+        case VALUE_BOOL:
+                return value.b;
+        case VALUE_INT:
+                return value.i != 0;
+        case VALUE_FLOAT:
+                return value.f != 0;
+        case VALUE_COMPLEX:
+                return value.c.re != 0 || value.c.im != 0;
+        default:
+                return true;
+        }
+}
+
+static Status assert_scalar_infer(OpCall *call)
+{
+        if (call->args[0].kind == VALUE_DYNAMIC)
+                return STATUS_OK;
+        const char *message = arg_text(call, 1);
+        return number_is_true(arg_number(call, 0)) ? STATUS_OK : fail(STATUS_RUN, "%s", message);
+}
+
+static Status assert_async_run(const OpRun *run)
+{
+        const Tensor *self = arg_tensor(run->call, 0);
+        if (meta_numel(&self->meta) != 1)
+                return fail(STATUS_VALUE, "Boolean value of Tensor with more than one value is ambiguous");
+        if (number_is_true(arg_number(run->call, 0)))
+                return STATUS_OK;
+        const char *message = run->call->n_args > 1 ? arg_text(run->call, 1) : "Expected Tensor with single nonzero value, but got zero";
+        return fail(STATUS_RUN, "%s", message);
+}
+
+static Status nothing_infer(OpCall *call)
+{
+        (void)call;
+        return STATUS_OK;
+}
+
+static Status check_list(const OpCall *call, int index, const char *what, const int64_t *have)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        int64_t want[MAX_RANK];
+        char want_text[256], have_text[256];
+        int n = 0;
+        if (arg_is_none(call, index))
+                return STATUS_OK;
+        TRY(view_arg_shape(call, index, want, &n));
+        if (n == self->rank && memcmp(want, have, (size_t)n * sizeof(*want)) == 0)
+                return STATUS_OK;
+        return fail(STATUS_RUN, "Tensor %s mismatch! Expected: %s, Got: %s", what, shape_text(n, want, want_text, sizeof(want_text)),
+                    shape_text(self->rank, have, have_text, sizeof(have_text)));
+}
+
+// Devices and layouts: everything here is a strided tensor in main memory, whatever the exporting machine had.
+static Status assert_metadata_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        TRY(check_list(call, 1, "sizes", self->size));
+        TRY(check_list(call, 2, "strides", self->stride));
+        Dtype want = arg_dtype(call, 3, self->dtype);
+        if (want != self->dtype)
+                return fail(STATUS_RUN, "Tensor dtype mismatch! Expected: %s, Got: %s", dtype_words(want), dtype_words(self->dtype));
+        return STATUS_OK;
+}
+
+static Status constrain_infer(OpCall *call)
+{
+        int64_t size = 0, min = INT64_MIN, max = INT64_MAX;
+        if (call->args[0].kind == VALUE_DYNAMIC)
+                return STATUS_OK;
+        TRY(arg_int(call, 0, &size));
+        if (!arg_is_none(call, 1))
+                TRY(arg_int(call, 1, &min));
+        if (!arg_is_none(call, 2))
+                TRY(arg_int(call, 2, &max));
+        if (max < min)
+                return fail(STATUS_VALUE, "Max must be greater than or equal to min. Got min=%" PRId64 " max=%" PRId64, min, max);
+        if (size < min || size > max)
+                return fail(STATUS_RUN, "Invalid value range for %" PRId64 " between [%" PRId64 ", %" PRId64 "].", size, min, max);
+        return STATUS_OK;
+}
+
+const OpDef view_sym_ops[] = {
+        { "aten::sym_size.int(Tensor self, int dim) -> SymInt", .infer = size_infer },
+        { "aten::sym_stride.int(Tensor self, int dim) -> SymInt", .infer = stride_infer },
+        { "aten::sym_numel(Tensor self) -> SymInt", .infer = numel_infer },
+        { "aten::sym_storage_offset(Tensor self) -> SymInt", .infer = offset_infer },
+        { "aten::item(Tensor self) -> Scalar", .infer = item_infer },
+        { "aten::_local_scalar_dense(Tensor self) -> Scalar", .infer = item_infer },
+        { "aten::_assert_scalar(Scalar self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = assert_scalar_infer },
+        { "aten::_assert_async(Tensor self) -> ()", .flags = OP_EFFECT, .infer = nothing_infer, .run = assert_async_run },
+        { "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = nothing_infer, .run = assert_async_run },
+        { "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, "
+          "Layout? layout=None) -> ()",
+          .flags = OP_EFFECT, .infer = assert_metadata_infer },
+        { "aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT, .infer = constrain_infer },
+        { "aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT, .infer = constrain_infer },
+};
+OP_FILE(view_sym_ops);

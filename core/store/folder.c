@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Durable file writes. A file appears under its name only after its bytes and its name are on disk: write to tmp/, fsync, rename, fsync the folder.
+#include "core/store/folder.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/memory.h"
+
+static void closep(int *fd)
+{
+        if (*fd >= 0)
+                close(*fd);
+}
+
+static void closedirp(DIR **directory)
+{
+        if (*directory != NULL)
+                closedir(*directory);
+}
+
+Status folder_fail(const char *what, int error)
+{
+        if (error == ENOSPC || error == EDQUOT)
+                return fail(STATUS_DISK_FULL, "the data folder's disk is full: %s was not stored; free some space and send it again", what);
+        if (error == EROFS || error == EACCES || error == EPERM)
+                return fail(STATUS_IO, "the data folder cannot be written: %s (%s)", what, strerror(error));
+        return fail(STATUS_IO, "%s: %s", what, strerror(error));
+}
+
+Status folder_open(int parent, const char *name, bool create, int *out_fd)
+{
+        if (create && mkdirat(parent, name, 0700) != 0 && errno != EEXIST)
+                return folder_fail("making the data folder", errno);
+        int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return folder_fail("opening the data folder", errno);
+        *out_fd = fd;
+        return STATUS_OK;
+}
+
+static int write_all(int fd, const uint8_t *data, size_t n)
+{
+        while (n > 0) {
+                ssize_t written = write(fd, data, MIN(n, (size_t)1 << 30));
+                if (written < 0 && errno == EINTR)
+                        continue;
+                if (written < 0)
+                        return errno;
+                data += written;
+                n -= (size_t)written;
+        }
+        return 0;
+}
+
+Status folder_write(int tmp, int folder, const char *name, ByteSpan bytes, unsigned mode)
+{
+        static _Atomic unsigned counter;
+        char unfinished[48];
+        snprintf(unfinished, sizeof(unfinished), "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1u));
+        _cleanup_(closep) int fd = openat(tmp, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0)
+                return folder_fail("a new file", errno);
+        int error = write_all(fd, bytes.data, bytes.n);
+        if (error == 0 && fsync(fd) != 0)
+                error = errno;
+        if (error == 0 && renameat(tmp, unfinished, folder, name) != 0)
+                error = errno;
+        if (error != 0) {
+                unlinkat(tmp, unfinished, 0);
+                return folder_fail("the upload", error);
+        }
+        if (fsync(folder) != 0)
+                return folder_fail("the upload", errno);
+        return STATUS_OK;
+}
+
+Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n, bool *out_missing)
+{
+        *out_missing = false;
+        _cleanup_(closep) int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) {
+                *out_missing = true;
+                return STATUS_OK;
+        }
+        struct stat info;
+        if (fd < 0 || fstat(fd, &info) != 0)
+                return folder_fail("reading a stored file", errno);
+        if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > max_bytes)
+                return fail(STATUS_TOO_LARGE, "a stored file is larger than what was written, or no file");
+        size_t n = (size_t)info.st_size, done = 0;
+        _cleanup_(freep) char *text = malloc(n + 1);
+        if (text == NULL)
+                return fail_memory();
+        while (done < n) {
+                ssize_t got = read(fd, text + done, n - done);
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0)
+                        return folder_fail("reading a stored file", errno);
+                if (got == 0)
+                        break;
+                done += (size_t)got;
+        }
+        text[done] = '\0';
+        *out_n = done;
+        *out_text = take_ptr(text);
+        return STATUS_OK;
+}
+
+Status folder_remove(int folder, const char *name)
+{
+        if (unlinkat(folder, name, 0) != 0 && errno != ENOENT)
+                return folder_fail("removing a stored file", errno);
+        if (fsync(folder) != 0)
+                return folder_fail("removing a stored file", errno);
+        return STATUS_OK;
+}
+
+Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context)
+{
+        int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a descriptor of its own: readdir moves it
+        _cleanup_(closedirp) DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+        if (directory == NULL)
+                return folder_fail("listing the data folder", errno);
+        for (;;) {
+                errno = 0;
+                struct dirent *entry = readdir(directory);
+                if (entry == NULL)
+                        return errno == 0 ? STATUS_OK : folder_fail("listing the data folder", errno);
+                if (entry->d_name[0] != '.')
+                        TRY(visit(context, entry->d_name));
+        }
+}

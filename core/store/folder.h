@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files inside one folder, by descriptor: no path is ever joined, links are not followed.
+#pragma once
+#include "core/base/span.h"
+#include "core/base/status.h"
+
+// Opens (creating if `create`) the folder `name` below `parent` (AT_FDCWD for the top one). Returns its descriptor in *out_fd.
+Status folder_open(int parent, const char *name, bool create, int *out_fd);
+// Writes the whole file durably: tmp/<unique>, fsync, rename into `folder` as `name`, fsync the folder.
+Status folder_write(int tmp, int folder, const char *name, ByteSpan bytes, unsigned mode);
+// Reads at most `max_bytes` (STATUS_TOO_LARGE beyond); caller frees. *out_missing: no such file (STATUS_OK).
+Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n, bool *out_missing);
+// Unlinks and fsyncs the folder; a missing file is fine.
+Status folder_remove(int folder, const char *name);
+// Calls visit with every regular entry's name ("." files skipped).
+Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context);
+// errno as a Status with a message that names `what`, never a path.
+Status folder_fail(const char *what, int error);

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifest of one graph as key-value text, closed by a checksum line.
+#pragma once
+#include "core/base/text.h"
+#include "core/store/store.h"
+
+Status manifest_write(const StoreGraph *graph, Text *out);
+// STATUS_DAMAGED with the reason. *out_graph->versions is from the heap: manifest_deinit.
+Status manifest_read(const char *text, size_t n, StoreGraph *out_graph);
+void manifest_deinit(StoreGraph *graph);

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// builtin_rows.c: builtins, math.* and torch.sym_*: what size arithmetic of traced graphs is made of.
+#include "core/targets/operators.h"
+
+#include <math.h>
+#include <string.h>
+
+static Status real_of(Emitter *emitter, const OpCall *call, int index, double *out)
+{
+        _cleanup_(value_clear) Value number = value_none();
+        TRY(value_as_number(emitter, call->args[index], &number));
+        if (!value_is_number(number) || number.kind == VALUE_COMPLEX)
+                return fail(STATUS_VALUE, "%s(): must be a real number, not %s", call->schema->name, value_kind_name(number.kind));
+        *out = python_float(number);
+        return STATUS_OK;
+}
+
+static Status len_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        Value a = call->args[0];
+        if (a.kind == VALUE_TENSOR) {
+                if (a.tensor->meta.rank == 0)
+                        return fail(STATUS_VALUE, "len() of a 0-d tensor");
+                *out = value_int(a.tensor->meta.size[0]);
+        } else if (value_is_sequence(a)) {
+                *out = value_int(a.seq->n);
+        } else if (a.kind == VALUE_DICT) {
+                *out = value_int(a.dict->n);
+        } else if (a.kind == VALUE_STR) {
+                *out = value_int(a.str->n);
+        } else {
+                return fail(STATUS_VALUE, "object of type '%s' has no len()", value_kind_name(a.kind));
+        }
+        return STATUS_OK;
+}
+
+// ---- to int, to float ----
+static Status rounded_to_int(Emitter *emitter, const OpCall *call, double (*rounding)(double), const char *tensor_op, Value *out)
+{
+        if (call->args[0].kind == VALUE_TENSOR && tensor_op != NULL)
+                return ATEN(emitter, tensor_op, out, call->args[0]);
+        _cleanup_(value_clear) Value number = value_none();
+        TRY(value_as_number(emitter, call->args[0], &number));
+        return python_to_int(number, rounding, out);
+}
+
+static Status int_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return rounded_to_int(emitter, call, trunc, NULL, out);
+}
+
+static Status trunc_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return rounded_to_int(emitter, call, trunc, "aten::trunc", out);
+}
+
+static Status floor_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return rounded_to_int(emitter, call, floor, NULL, out);
+}
+
+static Status ceil_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return rounded_to_int(emitter, call, ceil, NULL, out);
+}
+
+static Status float_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double real;
+        TRY(real_of(emitter, call, 0, &real));
+        *out = value_float(real);
+        return STATUS_OK;
+}
+
+static Status round_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value digits = call->args[1];
+        if (call->args[0].kind == VALUE_TENSOR)
+                return digits.kind == VALUE_NONE ? ATEN(emitter, "aten::round", out, call->args[0])
+                                                 : EMIT(emitter, "aten::round.decimals", out, call->args[0], digits);
+        return python_round(call->args[0], digits, out);
+}
+
+// ---- max, min, sum, prod ----
+static Status pick(Emitter *emitter, const OpCall *call, PyBinary better, Value *out)
+{
+        const Seq *items = call->args[0].seq;
+        if (items->n == 0)
+                return fail(STATUS_VALUE, "%s() arg is an empty sequence", call->schema->name);
+        Value best = items->items[0];
+        for (uint32_t i = 1; i < items->n; i++) {
+                _cleanup_(value_clear) Value answer = value_none();
+                bool is_better;
+                TRY(operator_binary(emitter, better, items->items[i], best, &answer));
+                TRY(value_is_true(emitter, answer, &is_better));
+                if (is_better)
+                        best = items->items[i];
+        }
+        *out = value_ref(best);
+        return STATUS_OK;
+}
+
+static Status max_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return pick(emitter, call, PY_GT, out);
+}
+
+static Status min_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return pick(emitter, call, PY_LT, out);
+}
+
+// sym_max(int, float) is a float, unlike max().
+static Status sym_pick(Emitter *emitter, const OpCall *call, PyBinary better, Value *out)
+{
+        _cleanup_(value_clear) Value best = value_none();
+        TRY(pick(emitter, call, better, &best));
+        bool real = false;
+        for (uint32_t i = 0; i < call->args[0].seq->n; i++)
+                real |= call->args[0].seq->items[i].kind == VALUE_FLOAT;
+        *out = real && python_is_integral(best) ? value_float(python_float(best)) : value_ref(best);
+        return STATUS_OK;
+}
+
+static Status sym_max_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return sym_pick(emitter, call, PY_GT, out);
+}
+
+static Status sym_min_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return sym_pick(emitter, call, PY_LT, out);
+}
+
+static Status gather_with(Emitter *emitter, PyBinary op, Value items, Value start, Value *out)
+{
+        if (!value_is_sequence(items))
+                return fail(STATUS_VALUE, "'%s' object is not iterable here", value_kind_name(items.kind));
+        _cleanup_(value_clear) Value total = value_ref(start);
+        for (uint32_t i = 0; i < items.seq->n; i++) {
+                Value next = value_none();
+                TRY(operator_binary(emitter, op, total, items.seq->items[i], &next));
+                value_clear(&total);
+                total = next;
+        }
+        *out = value_ref(total);
+        return STATUS_OK;
+}
+
+static Status sum_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return gather_with(emitter, PY_ADD, call->args[0], call->args[1], out);
+}
+
+static Status prod_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return gather_with(emitter, PY_MUL, call->args[0], call->args[1], out);
+}
+
+// ---- math ----
+static Status math_result(const OpCall *call, double argument, double result, Value *out)
+{
+        if (isnan(result) && !isnan(argument))
+                return fail(STATUS_VALUE, "math domain error in %s(%.17g)", call->schema->name, argument);
+        if (isinf(result) && isfinite(argument))
+                return fail(STATUS_VALUE, argument == 0 ? "math domain error in %s(%.17g)" : "math range error in %s(%.17g)", call->schema->name, argument);
+        *out = value_float(result);
+        return STATUS_OK;
+}
+
+#define MATH(name)                                                                                                                                   \
+        static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                         \
+        {                                                                                                                                            \
+                double a;                                                                                                                            \
+                TRY(real_of(emitter, call, 0, &a));                                                                                                  \
+                return math_result(call, a, name(a), out);                                                                                           \
+        }
+MATH(sqrt)
+MATH(exp)
+MATH(log2)
+MATH(log10)
+MATH(sin)
+MATH(cos)
+MATH(tan)
+MATH(tanh)
+MATH(fabs)
+#undef MATH
+
+static Status math_log_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double a, base;
+        TRY(real_of(emitter, call, 0, &a));
+        TRY(math_result(call, a, log(a), out));
+        if (call->args[1].kind == VALUE_NONE)
+                return STATUS_OK;
+        TRY(real_of(emitter, call, 1, &base));
+        if (base <= 0 || base == 1)
+                return fail(STATUS_VALUE, "math domain error in log(%.17g, %.17g)", a, base);
+        *out = value_float(log(a) / log(base));
+        return STATUS_OK;
+}
+
+static Status math_pow_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double a, b;
+        TRY(real_of(emitter, call, 0, &a));
+        TRY(real_of(emitter, call, 1, &b));
+        return python_binary(PY_POW, value_float(a), value_float(b), out);
+}
+
+static Status isnan_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double a;
+        TRY(real_of(emitter, call, 0, &a));
+        *out = value_bool(isnan(a));
+        return STATUS_OK;
+}
+
+static Status isinf_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double a;
+        TRY(real_of(emitter, call, 0, &a));
+        *out = value_bool(isinf(a));
+        return STATUS_OK;
+}
+
+// ---- containers, choices ----
+static Status convert_sequence(Value value, ValueKind kind, Value *out)
+{
+        if (value.kind == VALUE_NONE) {
+                Seq *empty;
+                TRY(seq_new(0, &empty));
+                *out = value_seq_take(kind, empty);
+                return STATUS_OK;
+        }
+        if (!value_is_sequence(value))
+                return fail(STATUS_VALUE, "'%s' object is not iterable here", value_kind_name(value.kind));
+        Seq *seq;
+        TRY(seq_new(value.seq->n, &seq));
+        for (uint32_t i = 0; i < seq->n; i++)
+                seq->items[i] = value_ref(value.seq->items[i]);
+        *out = value_seq_take(kind, seq);
+        return STATUS_OK;
+}
+
+static Status list_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        return convert_sequence(call->args[0], VALUE_LIST, out);
+}
+
+static Status tuple_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        return convert_sequence(call->args[0], VALUE_TUPLE, out);
+}
+
+static Status size_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        return convert_sequence(call->args[0], VALUE_SIZE, out);
+}
+
+static Status ite_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        bool chosen;
+        TRY(value_is_true(emitter, call->args[0], &chosen));
+        *out = value_ref(call->args[chosen ? 1 : 2]);
+        return STATUS_OK;
+}
+
+static Status slice_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        Seq *seq;
+        TRY(seq_new(3, &seq));
+        bool only_stop = call->args[1].kind == VALUE_ABSENT || (!arg_given(call, 1) && !arg_given(call, 2));
+        for (int i = 0; i < 3; i++)
+                seq->items[i] = value_ref(call->args[i]);
+        if (only_stop) {
+                seq->items[1] = seq->items[0];
+                seq->items[0] = value_none();
+        }
+        *out = value_seq_take(VALUE_SLICE, seq);
+        return STATUS_OK;
+}
+
+static const PyRow rows[] = {
+        { "len builtins.len .__len__", "py::len(Any a) -> Any", NULL, len_expand, NULL },
+        { "int builtins.int torch.sym_int", "py::int_(Any a=0) -> Any", NULL, int_expand, NULL },
+        { "math.trunc", "py::trunc(Any a) -> Any", NULL, trunc_expand, NULL },
+        { "math.floor", "py::floor(Any a) -> Any", NULL, floor_expand, NULL },
+        { "math.ceil", "py::ceil(Any a) -> Any", NULL, ceil_expand, NULL },
+        { "_operator.index", "py::index(Any a) -> Any", NULL, int_expand, NULL },
+        { "float builtins.float torch.sym_float", "py::float_(Any a=0) -> Any", NULL, float_expand, NULL },
+        { "round builtins.round", "py::round(Any number, Any ndigits=None) -> Any", NULL, round_expand, NULL },
+        { "max builtins.max", "py::max(*Any[] args) -> Any", NULL, max_expand, NULL },
+        { "min builtins.min", "py::min(*Any[] args) -> Any", NULL, min_expand, NULL },
+        { "torch.sym_max", "py::sym_max(*Any[] args) -> Any", NULL, sym_max_expand, NULL },
+        { "torch.sym_min", "py::sym_min(*Any[] args) -> Any", NULL, sym_min_expand, NULL },
+        { "sum builtins.sum torch.sym_sum", "py::sum(Any iterable, Any start=0) -> Any", NULL, sum_expand, NULL },
+        { "math.prod", "py::prod(Any iterable, *, Any start=1) -> Any", NULL, prod_expand, NULL },
+        { "math.sqrt torch._sym_sqrt torch.sym_sqrt", "py::sqrt(Any a) -> Any", NULL, math_sqrt_expand, NULL },
+        { "math.exp", "py::exp(Any a) -> Any", NULL, math_exp_expand, NULL },
+        { "math.log", "py::log(Any a, Any base=None) -> Any", NULL, math_log_expand, NULL },
+        { "math.log2", "py::log2(Any a) -> Any", NULL, math_log2_expand, NULL },
+        { "math.log10", "py::log10(Any a) -> Any", NULL, math_log10_expand, NULL },
+        { "math.sin", "py::sin(Any a) -> Any", NULL, math_sin_expand, NULL },
+        { "math.cos", "py::cos(Any a) -> Any", NULL, math_cos_expand, NULL },
+        { "math.tan", "py::tan(Any a) -> Any", NULL, math_tan_expand, NULL },
+        { "math.tanh", "py::tanh(Any a) -> Any", NULL, math_tanh_expand, NULL },
+        { "math.fabs", "py::fabs(Any a) -> Any", NULL, math_fabs_expand, NULL },
+        { "math.pow", "py::pow(Any a, Any b) -> Any", NULL, math_pow_expand, NULL },
+        { "math.isnan", "py::isnan(Any a) -> Any", NULL, isnan_expand, NULL },
+        { "math.isinf", "py::isinf(Any a) -> Any", NULL, isinf_expand, NULL },
+        { "list builtins.list", "py::list(Any a=None) -> Any", NULL, list_expand, NULL },
+        { "tuple builtins.tuple", "py::tuple(Any a=None) -> Any", NULL, tuple_expand, NULL },
+        { "torch.Size", "py::Size(Any a=None) -> Any", NULL, size_expand, NULL },
+        { "slice builtins.slice", "py::slice(Any start, Any stop=None, Any step=None) -> Any", NULL, slice_expand, NULL },
+        { "torch.sym_ite", "py::sym_ite(Any b, Any t, Any f) -> Any", NULL, ite_expand, NULL },
+};
+const PyTable builtin_rows = PY_TABLE(rows);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// control_rows.c: torch.ops.higher_order.* and asserts. Branches and bodies are child graphs: VALUE_GRAPH, as get_attr nodes yield them.
+#include "core/targets/py.h"
+
+#include <string.h>
+
+static Status graph_arg(const OpCall *call, int index, const Graph **out)
+{
+        if (call->args[index].kind != VALUE_GRAPH)
+                return fail(STATUS_VALUE, "%s(): argument '%s' must be a graph, not %s", call->schema->name, call->schema->args[index].name,
+                            value_kind_name(call->args[index].kind));
+        *out = call->args[index].graph;
+        return STATUS_OK;
+}
+
+static ValueSpan span_arg(const OpCall *call, int index)
+{
+        Value value = call->args[index];
+        return value_is_sequence(value) ? (ValueSpan){ value.seq->items, value.seq->n } : (ValueSpan){ NULL, 0 };
+}
+
+static Status cond_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Graph *if_true, *if_false;
+        TRY(graph_arg(call, 1, &if_true));
+        TRY(graph_arg(call, 2, &if_false));
+        return emitter->vtbl->cond(emitter, call->args[0], if_true, if_false, span_arg(call, 3), out);
+}
+
+static Status while_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Graph *condition, *body;
+        TRY(graph_arg(call, 0, &condition));
+        TRY(graph_arg(call, 1, &body));
+        return emitter->vtbl->loop(emitter, condition, body, span_arg(call, 2), span_arg(call, 3), out);
+}
+
+// Gradients do not exist here: the body runs as it is.
+static Status set_grad_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Graph *body;
+        TRY(graph_arg(call, 1, &body));
+        return emitter->vtbl->call(emitter, body, span_arg(call, 2), out);
+}
+
+static Status autocast_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { DEVICE, DTYPE, ENABLED, CACHE, BODY, ARGS };
+        const Graph *body;
+        TRY(graph_arg(call, BODY, &body));
+        if (arg_bool(call, ENABLED, true))
+                return fail(STATUS_UNSUPPORTED, "wrap_with_autocast(enabled=True) is not supported yet; export the model outside torch.autocast, or decompose the "
+                                                "program with run_decompositions()");
+        return emitter->vtbl->call(emitter, body, span_arg(call, ARGS), out);
+}
+
+static Status assert_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        bool held;
+        TRY(value_is_true(emitter, call->args[0], &held));
+        if (!held)
+                return fail(STATUS_RUN, "%s", call->args[1].kind == VALUE_STR ? call->args[1].str->text : "Assertion failed");
+        *out = value_none();
+        return STATUS_OK;
+}
+
+static Status assert_none_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        if (call->args[0].kind != VALUE_NONE)
+                return fail(STATUS_RUN, "%s", call->args[1].kind == VALUE_STR ? call->args[1].str->text : "Assertion failed: the value must be None");
+        *out = value_none();
+        return STATUS_OK;
+}
+
+static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        (void)call;
+        *out = value_none();
+        return STATUS_OK;
+}
+
+static const PyRow rows[] = {
+        { "torch.ops.higher_order.cond", "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", NULL, cond_expand, NULL },
+        { "torch.ops.higher_order.while_loop", "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any", NULL,
+          while_expand, NULL },
+        { "torch.ops.higher_order.wrap_with_set_grad_enabled", "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any", NULL,
+          set_grad_expand, NULL },
+        { "torch.ops.higher_order.wrap_with_autocast",
+          "py::wrap_with_autocast(Any device_type, Any dtype, Any enabled, Any cache_enabled, Any wrapped_func, *Any[] args) -> Any", NULL, autocast_expand,
+          NULL },
+        { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any", NULL, assert_expand, NULL },
+        { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value", "py::_assert_is_none(Any value, Any msg=None) -> Any",
+          NULL, assert_none_expand, NULL },
+        { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any", NULL, nothing_expand, NULL },
+};
+const PyTable control_rows = PY_TABLE(rows);

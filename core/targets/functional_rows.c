@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// functional_rows.c: torch.nn.functional: activations, softmax, dropout, normalisation, losses. Signatures are Python's (argument order, `inplace`,
+// `_stacklevel`); most rows only forward.
+#include "core/targets/operators.h"
+
+#include <string.h>
+
+// ---- softmax ----
+// The dimension that softmax takes when none is given (with a warning, in PyTorch).
+static int64_t implicit_softmax_dim(int rank)
+{
+        return rank == 0 || rank == 1 || rank == 3 ? 0 : 1;
+}
+
+static Status softmax_with(Emitter *emitter, const OpCall *call, Value input, const char *base, Value *out)
+{
+        Value dim = call->args[1], dtype = call->args[3];
+        if (dim.kind == VALUE_NONE)
+                dim = value_int(implicit_softmax_dim(call->args[0].tensor->meta.rank));
+        return dtype.kind == VALUE_NONE ? ATEN(emitter, base, out, input, dim) : ATEN(emitter, base, out, input, dim, dtype);
+}
+
+static Status softmax_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return softmax_with(emitter, call, call->args[0], "aten::softmax", out);
+}
+
+static Status log_softmax_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return softmax_with(emitter, call, call->args[0], "aten::log_softmax", out);
+}
+
+static Status softmin_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value negated = value_none();
+        TRY(ATEN(emitter, "aten::neg", &negated, call->args[0]));
+        return softmax_with(emitter, call, negated, "aten::softmax", out);
+}
+
+// ---- dropout ----
+static Status dropout_with(Emitter *emitter, const OpCall *call, const char *base, Value *out)
+{
+        double p;
+        TRY(arg_double(call, 1, &p));
+        if (!(p >= 0 && p <= 1))
+                return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
+        if (!arg_bool(call, 2, true) || p == 0) {
+                *out = value_ref(call->args[0]);
+                return STATUS_OK;
+        }
+        const Value args[] = { call->args[0], call->args[1], call->args[2] };
+        return arg_bool(call, 3, false) ? aten_inplace(emitter, base, args, 3, out) : aten_call(emitter, base, args, 3, out);
+}
+
+static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return dropout_with(emitter, call, "aten::dropout", out);
+}
+
+static Status feature_dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return dropout_with(emitter, call, "aten::feature_dropout", out);
+}
+
+static Status alpha_dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return dropout_with(emitter, call, "aten::alpha_dropout", out);
+}
+
+static Status feature_alpha_dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return dropout_with(emitter, call, "aten::feature_alpha_dropout", out);
+}
+
+// ---- activations made of others ----
+static Status softsign_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value size = value_none();
+        _cleanup_(value_clear) Value below = value_none();
+        TRY(ATEN(emitter, "aten::abs", &size, call->args[0]));
+        TRY(operator_binary(emitter, PY_ADD, size, value_int(1), &below));
+        return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
+}
+
+static Status tanhshrink_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value bent = value_none();
+        TRY(ATEN(emitter, "aten::tanh", &bent, call->args[0]));
+        return operator_binary(emitter, PY_SUB, call->args[0], bent, out);
+}
+
+// Outside training the slope is the middle of the range.
+static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double lower, upper;
+        TRY(arg_double(call, 1, &lower));
+        TRY(arg_double(call, 2, &upper));
+        if (arg_bool(call, 3, false))
+                return fail(STATUS_UNSUPPORTED, "rrelu with training=True draws random slopes, which this version does not do; export the model in eval mode");
+        const Value args[] = { call->args[0], value_float((lower + upper) / 2) };
+        return arg_bool(call, 4, false) ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out) : aten_call(emitter, "aten::leaky_relu", args, 2, out);
+}
+
+// ---- normalisation ----
+// Along `dim`, x / max(|x|_p, eps).
+static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value dims = value_none();
+        _cleanup_(value_clear) Value norm = value_none();
+        _cleanup_(value_clear) Value below = value_none();
+        int64_t dim;
+        TRY(arg_int(call, 2, &dim));
+        TRY(value_ints_new(VALUE_LIST, &dim, 1, &dims));
+        TRY(EMIT(emitter, "aten::linalg_vector_norm", &norm, call->args[0], call->args[1], dims, value_bool(true)));
+        TRY(ATEN(emitter, "aten::clamp_min", &below, norm, call->args[3]));
+        return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
+}
+
+// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta
+static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value input = call->args[0];
+        const TensorMeta *meta = &input.tensor->meta;
+        int64_t size;
+        TRY(arg_int(call, 1, &size));
+        if (meta->rank < 3)
+                return fail(STATUS_VALUE, "Expected 3D or higher dimensionality input (got %d dimensions)", meta->rank);
+        if (size < 1)
+                return fail(STATUS_VALUE, "local_response_norm(): size must be positive, got %ld", (long)size);
+        // As [N, 1, C, everything else]: an average over windows of channels, padded with zeros.
+        int64_t flat[4] = { meta->size[0], 1, meta->size[1], -1 }, pad[4] = { 0, 0, size / 2, (size - 1) / 2 }, window[2] = { size, 1 };
+        Value square = value_none(), shaped = value_none(), padded = value_none(), mean = value_none(), scaled = value_none(), below = value_none();
+        _cleanup_(value_clear) Value flat_shape = value_none();
+        _cleanup_(value_clear) Value pads = value_none();
+        _cleanup_(value_clear) Value kernel = value_none();
+        _cleanup_(value_clear) Value stride = value_none();
+        _cleanup_(value_clear) Value shape = value_none();
+        TRY(value_ints_new(VALUE_LIST, flat, 4, &flat_shape));
+        TRY(value_ints_new(VALUE_LIST, pad, 4, &pads));
+        TRY(value_ints_new(VALUE_LIST, window, 2, &kernel));
+        TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 1, 1 }, 2, &stride));
+        TRY(shape_value(input.tensor, &shape));
+        Status status = ATEN(emitter, "aten::mul", &square, input, input);
+        if (status == STATUS_OK)
+                status = ATEN(emitter, "aten::reshape", &shaped, square, flat_shape);
+        if (status == STATUS_OK)
+                status = ATEN(emitter, "aten::constant_pad_nd", &padded, shaped, pads, value_float(0));
+        if (status == STATUS_OK)
+                status = ATEN(emitter, "aten::avg_pool2d", &mean, padded, kernel, stride);
+        value_clear(&shaped);
+        if (status == STATUS_OK)
+                status = ATEN(emitter, "aten::reshape", &shaped, mean, shape);
+        if (status == STATUS_OK)
+                status = operator_binary(emitter, PY_MUL, shaped, call->args[2], &scaled);
+        value_clear(&shaped);
+        if (status == STATUS_OK)
+                status = operator_binary(emitter, PY_ADD, scaled, call->args[4], &shaped);
+        if (status == STATUS_OK)
+                status = operator_binary(emitter, PY_POW, shaped, call->args[3], &below);
+        if (status == STATUS_OK)
+                status = operator_binary(emitter, PY_TRUEDIV, input, below, out);
+        Value *const all[] = { &square, &shaped, &padded, &mean, &scaled, &below };
+        for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
+                value_clear(all[i]);
+        return status;
+}
+
+// ---- embedding ----
+static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { INPUT, WEIGHT, PADDING_IDX, MAX_NORM };
+        if (!arg_is_none(call, MAX_NORM))
+                return fail(STATUS_UNSUPPORTED, "embedding with max_norm rescales its weights at every call, which this version does not do");
+        Value padding = arg_is_none(call, PADDING_IDX) ? value_int(-1) : call->args[PADDING_IDX];
+        return ATEN(emitter, "aten::embedding", out, call->args[WEIGHT], call->args[INPUT], padding);
+}
+
+#define INPLACE    "bool inplace=False) -> Tensor"
+#define SOFTMAX    "(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor"
+#define DROPOUT    "(Tensor input, float p=0.5, bool training=True, " INPLACE
+#define ALPHA      "(Tensor input, float p=0.5, bool training=False, " INPLACE
+#define LOSS       "Tensor input, Tensor target, "
+#define OLD_STYLE  "Any size_average=None, "
+#define REDUCTION  "Any reduce=None, str reduction=\"mean\""
+static const PyRow rows[] = {
+        { "F.relu", "py::relu(Tensor input, " INPLACE, "aten::relu a0 !a1", NULL, NULL },
+        { "F.relu6", "py::relu6(Tensor input, " INPLACE, "aten::relu6 a0 !a1 | aten::hardtanh a0 0 6 !a1", NULL, NULL },
+        { "F.sigmoid", "py::sigmoid(Tensor input) -> Tensor", "aten::sigmoid a0", NULL, NULL },
+        { "F.tanh", "py::tanh(Tensor input) -> Tensor", "aten::tanh a0", NULL, NULL },
+        { "F.silu", "py::silu(Tensor input, " INPLACE, "aten::silu a0 !a1", NULL, NULL },
+        { "F.mish", "py::mish(Tensor input, " INPLACE, "aten::mish a0 !a1", NULL, NULL },
+        { "F.hardswish", "py::hardswish(Tensor input, " INPLACE, "aten::hardswish a0 !a1", NULL, NULL },
+        { "F.hardsigmoid", "py::hardsigmoid(Tensor input, " INPLACE, "aten::hardsigmoid a0 !a1", NULL, NULL },
+        { "F.selu", "py::selu(Tensor input, " INPLACE, "aten::selu a0 !a1", NULL, NULL },
+        { "F.celu", "py::celu(Tensor input, float alpha=1.0, " INPLACE, "aten::celu a0 a1 !a2", NULL, NULL },
+        { "F.elu", "py::elu(Tensor input, float alpha=1.0, " INPLACE, "aten::elu a0 a1 !a2", NULL, NULL },
+        { "F.leaky_relu", "py::leaky_relu(Tensor input, float negative_slope=0.01, " INPLACE, "aten::leaky_relu a0 a1 !a2", NULL, NULL },
+        { "F.hardtanh", "py::hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, " INPLACE, "aten::hardtanh a0 a1 a2 !a3", NULL, NULL },
+        { "F.threshold F._threshold", "py::threshold(Tensor input, float threshold, float value, " INPLACE, "aten::threshold a0 a1 a2 !a3", NULL, NULL },
+        { "F.rrelu", "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool training=False, " INPLACE, NULL, rrelu_expand,
+          "aten::leaky_relu" },
+        { "F.glu", "py::glu(Tensor input, int dim=-1) -> Tensor", "aten::glu a0 a1", NULL, NULL },
+        { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", "aten::gelu a0 a1", NULL, NULL },
+        { "F.logsigmoid", "py::logsigmoid(Tensor input) -> Tensor", "aten::log_sigmoid a0", NULL, NULL },
+        { "F.softsign", "py::softsign(Tensor input) -> Tensor", NULL, softsign_expand, "aten::abs aten::add aten::div" },
+        { "F.tanhshrink", "py::tanhshrink(Tensor input) -> Tensor", NULL, tanhshrink_expand, "aten::tanh aten::sub" },
+        { "F.softmax", "py::softmax" SOFTMAX, NULL, softmax_expand, "aten::softmax" },
+        { "F.log_softmax", "py::log_softmax" SOFTMAX, NULL, log_softmax_expand, "aten::log_softmax" },
+        { "F.softmin", "py::softmin" SOFTMAX, NULL, softmin_expand, "aten::softmax aten::neg" },
+        { "F.dropout", "py::dropout" DROPOUT, NULL, dropout_expand, NULL },
+        { "F.dropout1d F.dropout2d F.dropout3d", "py::feature_dropout" DROPOUT, NULL, feature_dropout_expand, NULL },
+        { "F.alpha_dropout", "py::alpha_dropout" ALPHA, NULL, alpha_dropout_expand, NULL },
+        { "F.feature_alpha_dropout", "py::feature_alpha_dropout" ALPHA, NULL, feature_alpha_dropout_expand, NULL },
+        { "F.batch_norm",
+          "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool training=False, "
+          "float momentum=0.1, float eps=1e-05) -> Tensor",
+          "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false", NULL, NULL },
+        { "F.instance_norm",
+          "py::instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, "
+          "bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
+          "aten::instance_norm a0 a3 a4 a1 a2 a5 a6 a7 false", NULL, NULL },
+        { "F.layer_norm", "py::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+          "aten::layer_norm a0 a1 a2 a3 a4", NULL, NULL },
+        { "F.group_norm", "py::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+          "aten::group_norm a0 a1 a2 a3 a4", NULL, NULL },
+        { "F.rms_norm", "py::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", "aten::rms_norm a0 a1 a2 a3",
+          NULL, NULL },
+        { "F.normalize", "py::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Any out=None) -> Tensor", NULL, normalize_expand,
+          "aten::linalg_vector_norm aten::clamp_min aten::div" },
+        { "F.local_response_norm", "py::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", NULL,
+          local_response_norm_expand, "aten::constant_pad_nd aten::avg_pool2d aten::reshape aten::mul aten::pow aten::div" },
+        { "F.embedding",
+          "py::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, "
+          "bool sparse=False) -> Tensor",
+          NULL, embedding_expand, "aten::embedding" },
+        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::mse_loss a0 a1 ra4 ~a2 ~a3 ~a5", NULL, NULL },
+        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::l1_loss a0 a1 ra4 ~a2 ~a3 ~a5", NULL, NULL },
+        { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE REDUCTION ", float beta=1.0) -> Tensor", "aten::smooth_l1_loss a0 a1 ra4 a5 ~a2 ~a3",
+          NULL, NULL },
+        { "F.huber_loss", "py::huber_loss(" LOSS "str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
+          "aten::huber_loss a0 a1 ra2 a3 ~a4", NULL, NULL },
+        { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor", "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3", NULL, NULL },
+        { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor", "aten::kl_div a0 a1 ra4 a5 ~a2 ~a3", NULL, NULL },
+        { "F.binary_cross_entropy", "py::binary_cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ") -> Tensor",
+          "aten::binary_cross_entropy a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },
+        { "F.binary_cross_entropy_with_logits",
+          "py::binary_cross_entropy_with_logits(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ", Tensor? pos_weight=None) -> Tensor",
+          "aten::binary_cross_entropy_with_logits a0 a1 a2 a6 ra5 ~a3 ~a4", NULL, NULL },
+        { "F.nll_loss", "py::nll_loss(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION ") -> Tensor",
+          "aten::nll_loss_nd a0 a1 a2 ra6 a4 ~a3 ~a5", NULL, NULL },
+        { "F.cross_entropy",
+          "py::cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION ", float label_smoothing=0.0) -> Tensor",
+          "aten::cross_entropy_loss a0 a1 a2 ra6 a4 a7 ~a3 ~a5", NULL, NULL },
+        { "F.hinge_embedding_loss", "py::hinge_embedding_loss(" LOSS "float margin=1.0, " OLD_STYLE REDUCTION ") -> Tensor",
+          "aten::hinge_embedding_loss a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },
+};
+const PyTable functional_rows = PY_TABLE(rows);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside targets/: Python's operators on any values.
+#pragma once
+#include "core/targets/py.h"
+
+// `a op b`; tensors, numbers, sequences, texts.
+Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
+// `a op= b`: a tensor on the left is written in place and returned.
+Status operator_inplace(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
+// base_(args): the in-place twin, or compute and write where the table has none.
+Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out);

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// targets.c: the map from names to overloads. Built once from the operator table and the Python rows, read-only afterwards. A name found in the rows comes
+// first, then whatever derives: torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only those whose first argument is
+// `self`). torch.nn.functional.* never derives: its functions have signatures of their own.
+#include "core/targets/py.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "core/base/map.h"
+#include "core/targets/module_table.h"
+
+static const PyTable *const tables[] = { &operator_rows, &builtin_rows, &attribute_rows, &method_rows, &index_rows,
+                                         &function_rows, &functional_rows, &shape_rows,  &control_rows };
+
+typedef struct TargetEntry {
+        Target target;
+        const Overload **list;
+        uint32_t capacity;
+} TargetEntry;
+
+static struct {
+        bool ready;
+        Arena arena;
+        StringMap functions;  // "torch.nn.functional.relu", "torch.ops.aten.relu" -> TargetEntry
+        StringMap methods;    // "relu"
+        StringMap derived;    // "relu": overloads of aten::relu
+        StringMap overloads;  // "torch.ops.aten.relu.default"
+} names;
+
+// ---- building ----
+static Status entry_of(StringMap *map, const char *name, TargetEntry **out_entry)
+{
+        TargetEntry *entry = string_map_get(map, name);
+        if (entry == NULL) {
+                entry = arena_alloc(&names.arena, sizeof(*entry));
+                if (entry == NULL || (entry->target.name = arena_text(&names.arena, name, strlen(name))) == NULL)
+                        return fail_memory();
+                TRY(string_map_set(map, entry->target.name, entry, NULL));
+        }
+        *out_entry = entry;
+        return STATUS_OK;
+}
+
+static Status entry_add(StringMap *map, const char *name, const Overload *overload)
+{
+        TargetEntry *entry;
+        TRY(entry_of(map, name, &entry));
+        uint32_t n = entry->target.n_overloads;
+        TRY(array_reserve(&entry->list, &entry->capacity, n + 1, sizeof(*entry->list)));
+        entry->list[n] = overload;
+        entry->target.overloads = entry->list;
+        entry->target.n_overloads = n + 1;
+        return STATUS_OK;
+}
+
+bool ops_present(const char *needs)
+{
+        while (needs != NULL && *needs != '\0') {
+                size_t n = strcspn(needs, " ");
+                bool found = false;
+                for (const char *at = needs; at < needs + n;) {
+                        char name[96];
+                        size_t n_name = strcspn(at, "| ");
+                        snprintf(name, sizeof(name), "%.*s", (int)n_name, at);
+                        uint32_t n_overloads;
+                        found |= op_find(name) != NULL || op_overloads(name, &n_overloads) != NULL;
+                        at += n_name + (at[n_name] == '|');
+                        if (n_name == 0)
+                                break;
+                }
+                if (!found)
+                        return false;
+                needs += n + (needs[n] == ' ');
+        }
+        return true;
+}
+
+static Status template_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        TemplateSources sources = { .args = call->args };
+        return template_run(emitter, call->op->row, &sources, out);
+}
+
+// The OpDef and Overload of a row; *out_overload = NULL when an operator it needs is missing.
+static Status row_overload(const PyRow *row, const Overload **out_overload)
+{
+        Overload *overload = arena_alloc(&names.arena, sizeof(*overload));
+        OpDef *op = arena_alloc(&names.arena, sizeof(*op));
+        Template *template = arena_alloc(&names.arena, sizeof(*template));
+        if (overload == NULL || op == NULL || template == NULL)
+                return fail_memory();
+        *op = (OpDef){ .schema = row->schema, .flags = OP_HIDDEN, .expand = row->expand };
+        bool found = true;
+        if (row->emits != NULL) {
+                TRY(template_parse(row->emits, &names.arena, template, &found));
+                op->expand = template_expand;
+                op->row = template;
+        }
+        *out_overload = NULL;
+        if (!found || !ops_present(row->needs))
+                return STATUS_OK;
+        TRY(schema_parse(row->schema, &names.arena, &overload->schema));
+        overload->op = op;
+        overload->name = arena_format(&names.arena, "%s::%s", overload->schema.ns, overload->schema.name);
+        overload->target = overload->name;
+        if (overload->name == NULL)
+                return fail_memory();
+        *out_overload = overload;
+        return STATUS_OK;
+}
+
+static Status add_row(const PyRow *row)
+{
+        const Overload *overload;
+        TRY(row_overload(row, &overload));
+        for (const char *at = row->names; overload != NULL && *at != '\0';) {
+                size_t n = strcspn(at, " ");
+                char name[128];
+                bool functional = strncmp(at, "F.", 2) == 0, method = *at == '.';
+                size_t skip = functional ? 2 : method;
+                snprintf(name, sizeof(name), "%s%.*s", functional ? "torch.nn.functional." : "", (int)(n - skip), at + skip);
+                TRY(entry_add(method ? &names.methods : &names.functions, name, overload));
+                at += n + (at[n] == ' ');
+        }
+        return STATUS_OK;
+}
+
+static Status add_operator(const Overload *overload)
+{
+        const Schema *schema = &overload->schema;
+        TRY(entry_add(&names.overloads, overload->target, overload));
+        if (strcmp(schema->ns, "aten") != 0)
+                return STATUS_OK;
+        TRY(entry_add(&names.derived, schema->name, overload));
+        if (schema->n_args > 0 && strcmp(schema->args[0].name, "self") == 0)
+                TRY(entry_add(&names.methods, schema->name, overload));
+        return STATUS_OK;
+}
+
+// torch.max -> rows of torch.max, then overloads of aten::max.
+static Status append_derived(void)
+{
+        for (uint32_t i = 0; i < names.functions.n; i++) {
+                TargetEntry *entry = names.functions.entries[i].value;
+                const char *name = entry->target.name;
+                const char *base = strncmp(name, "torch.", 6) == 0 && strchr(name + 6, '.') == NULL ? name + 6 : NULL;
+                if (strncmp(name, "torch._C._nn.", 13) == 0)
+                        base = name + 13;
+                TargetEntry *derived = base == NULL ? NULL : string_map_get(&names.derived, base);
+                for (uint32_t k = 0; derived != NULL && k < derived->target.n_overloads; k++)
+                        TRY(entry_add(&names.functions, name, derived->target.overloads[k]));
+        }
+        return STATUS_OK;
+}
+
+Status targets_init(void)
+{
+        if (names.ready)
+                return STATUS_OK;
+        TRY(ops_init());
+        arena_init(&names.arena, 0);
+        for (size_t t = 0; t < ARRAY_LENGTH(tables); t++) {
+                for (uint32_t i = 0; i < tables[t]->n; i++)
+                        TRY(add_row(&tables[t]->rows[i]));
+        }
+        for (uint32_t i = 0; i < n_ops(); i++)
+                TRY(add_operator(op_at(i)));
+        TRY(append_derived());
+        TRY(module_classes_init());
+        names.ready = true;
+        return STATUS_OK;
+}
+
+// ---- finding ----
+static const Target *find_in(const StringMap *map, const char *name)
+{
+        const TargetEntry *entry = string_map_get(map, name);
+        return entry == NULL ? NULL : &entry->target;
+}
+
+const Target *target_function(const char *name)
+{
+        static const char *const derived_prefixes[] = { "torch._C._nn.", "torch._C._linalg.", "torch._C._special.", "torch._C._fft.", "torch._VF.", "torch.ops.aten.",
+                                                        "torch." };
+        const Target *target = find_in(&names.functions, name);
+        if (target == NULL && strncmp(name, "torch.ops.", 10) == 0)
+                target = find_in(&names.overloads, name);
+        if (target != NULL)
+                return target;
+        if (strncmp(name, "torch.Tensor.", 13) == 0)
+                return target_method(name + 13);
+        if (strncmp(name, "torch._tensor.", 14) == 0)
+                return target_method(name + 14);
+        for (size_t i = 0; i < ARRAY_LENGTH(derived_prefixes); i++) {
+                size_t n = strlen(derived_prefixes[i]);
+                if (strncmp(name, derived_prefixes[i], n) == 0)
+                        return find_in(&names.derived, name + n);
+        }
+        return NULL;
+}
+
+const Target *target_method(const char *name)
+{
+        return find_in(&names.methods, name);
+}
+
+const char *target_name_at(TargetKind kind, uint32_t index)
+{
+        const StringMap *map = kind == TARGET_METHODS ? &names.methods : &names.functions;
+        if (kind == TARGET_MODULES)
+                return module_type_at(index);
+        if (index < map->n)
+                return map->entries[index].key;
+        index -= map->n;
+        return kind == TARGET_FUNCTIONS && index < names.derived.n ? names.derived.entries[index].key : NULL;
+}
+
+// ---- calls ----
+static Status fail_no_overload(const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call)
+{
+        char got[512] = "", known[2048] = "";
+        size_t used = 0;
+        for (uint32_t i = 0; i < call->n_args + call->n_kwargs && used < sizeof(got) - 96; i++) {
+                bool keyword = i >= call->n_args;
+                const struct DictItem *item = keyword ? &call->kwargs[i - call->n_args] : NULL;
+                used += (size_t)snprintf(got + used, sizeof(got) - used, "%s%.40s%s%s", i == 0 ? "" : ", ", keyword ? item->key->text : "", keyword ? "=" : "",
+                                         value_kind_name(keyword ? item->value.kind : call->args[i].kind));
+        }
+        used = 0;
+        for (uint32_t i = 0; i < n_overloads && used < sizeof(known) - 300; i++)
+                used += (size_t)snprintf(known + used, sizeof(known) - used, "\n * %.280s", overloads[i]->schema.text);
+        return fail(STATUS_VALUE, "%s received an invalid combination of arguments - got (%s), but expected one of:%s", name, got, known);
+}
+
+static Status bind_and_emit(Emitter *emitter, const Overload *overload, const CallArgs *call, BindMode mode, Value *out)
+{
+        Value args[SCHEMA_MAX_ARGS];
+        uint64_t given;
+        TRY(schema_bind(&overload->schema, call, mode, args, &given));
+        Status status = emit(emitter, overload, args, given, out);
+        schema_release(&overload->schema, args, given);
+        return status;
+}
+
+Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out)
+{
+        if (n_overloads == 1)
+                return bind_and_emit(emitter, overloads[0], call, BIND_NUMBERS, out);
+        for (BindMode mode = BIND_STRICT; mode <= BIND_NUMBERS; mode++) {
+                for (uint32_t i = 0; i < n_overloads; i++) {
+                        if (schema_fits(&overloads[i]->schema, call, mode))
+                                return bind_and_emit(emitter, overloads[i], call, mode, out);
+                }
+        }
+        return fail_no_overload(name, overloads, n_overloads, call);
+}
+
+Status target_call(Emitter *emitter, const Target *target, const CallArgs *call, Value *out)
+{
+        return overloads_call(emitter, target->name, target->overloads, target->n_overloads, call, out);
+}
+
+bool target_fits(const Target *target, const CallArgs *call)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                if (schema_fits(&target->overloads[i]->schema, call, BIND_NUMBERS))
+                        return true;
+        }
+        return false;
+}
+
+Status aten_call(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out)
+{
+        uint32_t n_overloads;
+        const Overload *const *overloads = op_overloads(base, &n_overloads);
+        if (overloads == NULL)
+                return fail(STATUS_UNSUPPORTED, "this build lacks the operator %s", base);
+        CallArgs call = { .args = args, .n_args = n_args };
+        return overloads_call(emitter, base, overloads, n_overloads, &call, out);
+}
+
+const char *aten_first(const char *base, const char *alternative)
+{
+        uint32_t n;
+        return op_overloads(base, &n) != NULL ? base : alternative;
+}

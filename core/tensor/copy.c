@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// copy.c: strided copy with conversion. Dimensions are put in the order of the destination's strides and merged where both sides allow it;
+// what is left is a short loop nest over rows. Rows of equal dtype are moved as bytes, others go through tiles of a class that holds the
+// source exactly.
+#include "core/tensor/tensor.h"
+
+#include <string.h>
+#include "core/tensor/convert.h"
+
+enum { TILE = 512 };
+
+typedef struct CopyPlan {
+        int rank;                                                           // dimension 0 is the innermost
+        int64_t size[MAX_RANK], from_stride[MAX_RANK], to_stride[MAX_RANK]; // bytes
+} CopyPlan;
+
+static bool goes_inside(const CopyPlan *plan, int a, int b)
+{
+        if (plan->to_stride[a] != plan->to_stride[b])
+                return plan->to_stride[a] < plan->to_stride[b];
+        return plan->from_stride[a] < plan->from_stride[b];
+}
+
+static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
+{
+        CopyPlan plan = { 0 };
+        int64_t from_bytes = dtype_info[from->meta.dtype].bytes, to_bytes = dtype_info[to->meta.dtype].bytes;
+        for (int d = to->meta.rank - 1; d >= 0; d--) {
+                if (to->meta.size[d] == 1)
+                        continue;
+                int at = plan.rank++;
+                plan.size[at] = to->meta.size[d];
+                plan.from_stride[at] = from->meta.stride[d] * from_bytes;
+                plan.to_stride[at] = to->meta.stride[d] * to_bytes;
+                for (; at > 0 && goes_inside(&plan, at, at - 1); at--) {
+                        CopyPlan old = plan;
+                        plan.size[at] = old.size[at - 1], plan.size[at - 1] = old.size[at];
+                        plan.from_stride[at] = old.from_stride[at - 1], plan.from_stride[at - 1] = old.from_stride[at];
+                        plan.to_stride[at] = old.to_stride[at - 1], plan.to_stride[at - 1] = old.to_stride[at];
+                }
+        }
+        int n = 0; // merged so far
+        for (int d = 0; d < plan.rank; d++) {
+                int last = n - 1;
+                if (n > 0 && plan.from_stride[d] == plan.from_stride[last] * plan.size[last] &&
+                    plan.to_stride[d] == plan.to_stride[last] * plan.size[last]) {
+                        plan.size[last] *= plan.size[d];
+                        continue;
+                }
+                plan.size[n] = plan.size[d];
+                plan.from_stride[n] = plan.from_stride[d];
+                plan.to_stride[n] = plan.to_stride[d];
+                n++;
+        }
+        if (n == 0) {
+                plan.size[0] = 1;
+                plan.from_stride[0] = from_bytes;
+                plan.to_stride[0] = to_bytes;
+                n = 1;
+        }
+        plan.rank = n;
+        *out_plan = plan;
+}
+
+#define DEFINE_MOVE(name, type)                                                                                                            \
+        static void name(const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)                                    \
+        {                                                                                                                                  \
+                for (int64_t i = 0; i < n; i++)                                                                                            \
+                        *(type *)(void *)(to + i * to_stride) = *(const type *)(const void *)(from + i * from_stride);                     \
+        }
+DEFINE_MOVE(move_1, uint8_t)
+DEFINE_MOVE(move_2, uint16_t)
+DEFINE_MOVE(move_4, uint32_t)
+DEFINE_MOVE(move_8, uint64_t)
+DEFINE_MOVE(move_16, ComplexF64)
+
+static void move_row(int n_bytes, const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)
+{
+        if (from_stride == n_bytes && to_stride == n_bytes) {
+                memcpy(to, from, (size_t)(n * n_bytes));
+                return;
+        }
+        switch (n_bytes) {
+        case 1:
+                move_1(from, from_stride, to, to_stride, n);
+                break;
+        case 2:
+                move_2(from, from_stride, to, to_stride, n);
+                break;
+        case 4:
+                move_4(from, from_stride, to, to_stride, n);
+                break;
+        case 8:
+                move_8(from, from_stride, to, to_stride, n);
+                break;
+        default:
+                move_16(from, from_stride, to, to_stride, n);
+                break;
+        }
+}
+
+static TileClass copy_class(Dtype from, Dtype to)
+{
+        switch (dtype_info[from].kind) {
+        case DTYPE_KIND_BOOL:
+        case DTYPE_KIND_INT:
+                return from == DTYPE_U64 ? TILE_U64 : TILE_I64;
+        case DTYPE_KIND_FLOAT:
+                return from == DTYPE_F64 ? TILE_F64 : TILE_F32;
+        default:
+                return dtype_info[to].kind == DTYPE_KIND_COMPLEX || to == DTYPE_BOOL ? TILE_C128 : TILE_F64;
+        }
+}
+
+typedef struct RowCopy {
+        TileLoad load; // NULL: same dtype, bytes are moved
+        TileStore store;
+        int n_bytes;
+} RowCopy;
+
+static void copy_row(const RowCopy *row, const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)
+{
+        if (row->load == NULL) {
+                move_row(row->n_bytes, from, from_stride, to, to_stride, n);
+                return;
+        }
+        _Alignas(64) char tile[TILE * sizeof(ComplexF64)];
+        for (int64_t i = 0; i < n; i += TILE) {
+                size_t count = (size_t)MIN(n - i, TILE);
+                row->load(from + i * from_stride, from_stride, count, tile);
+                row->store(tile, count, to + i * to_stride, to_stride);
+        }
+}
+
+// Same dtype, destination rows dense, source columns dense: go through square blocks so that each cache line is used while it is there.
+static bool is_transpose(const RowCopy *row, const CopyPlan *plan)
+{
+        return row->load == NULL && plan->rank >= 2 && plan->to_stride[0] == row->n_bytes && plan->from_stride[1] == row->n_bytes &&
+               plan->size[0] >= 16 && plan->size[1] >= 16;
+}
+
+static void copy_transposed(const RowCopy *row, const CopyPlan *plan, const char *from, char *to)
+{
+        enum { BLOCK = 16 };
+        for (int64_t j = 0; j < plan->size[1]; j += BLOCK) {
+                int64_t rows = MIN(plan->size[1] - j, BLOCK);
+                for (int64_t i = 0; i < plan->size[0]; i += BLOCK) {
+                        int64_t columns = MIN(plan->size[0] - i, BLOCK);
+                        for (int64_t k = j; k < j + rows; k++) {
+                                move_row(row->n_bytes, from + i * plan->from_stride[0] + k * plan->from_stride[1], plan->from_stride[0],
+                                         to + i * plan->to_stride[0] + k * plan->to_stride[1], plan->to_stride[0], columns);
+                        }
+                }
+        }
+}
+
+void tensor_copy_data(const Tensor *from, Tensor *to)
+{
+        if (meta_numel(&to->meta) == 0)
+                return;
+        CopyPlan plan;
+        plan_copy(from, to, &plan);
+        Dtype from_dtype = from->meta.dtype, to_dtype = to->meta.dtype;
+        RowCopy row = { .n_bytes = dtype_info[to_dtype].bytes };
+        if (from_dtype != to_dtype) {
+                TileClass class = copy_class(from_dtype, to_dtype);
+                row.load = tile_loaders[class][from_dtype];
+                row.store = tile_storers[class][to_dtype];
+        }
+        const char *source = tensor_data(from);
+        char *target = tensor_data(to);
+        bool transposed = is_transpose(&row, &plan);
+        int first = transposed ? 2 : 1;
+        int64_t index[MAX_RANK] = { 0 };
+        for (;;) {
+                if (transposed)
+                        copy_transposed(&row, &plan, source, target);
+                else
+                        copy_row(&row, source, plan.from_stride[0], target, plan.to_stride[0], plan.size[0]);
+                int d = first;
+                for (; d < plan.rank; d++) {
+                        source += plan.from_stride[d];
+                        target += plan.to_stride[d];
+                        if (++index[d] < plan.size[d])
+                                break;
+                        source -= plan.from_stride[d] * plan.size[d];
+                        target -= plan.to_stride[d] * plan.size[d];
+                        index[d] = 0;
+                }
+                if (d >= plan.rank)
+                        return;
+        }
+}

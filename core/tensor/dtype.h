@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// dtypes: one table (dtype.def) for names, sizes and kinds; promotion as torch.result_type has it; conversions of single elements.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+// DTYPE(NAME, torch name, short name of print_readable, bytes, kind, safetensors name, numpy descr)
+#define DTYPE_TABLE(DTYPE)                                                                                                                 \
+        DTYPE(BOOL, "bool", "b8", 1, BOOL, "BOOL", "|b1")                                                                                  \
+        DTYPE(U8, "uint8", "u8", 1, INT, "U8", "|u1")                                                                                      \
+        DTYPE(I8, "int8", "i8", 1, INT, "I8", "|i1")                                                                                       \
+        DTYPE(I16, "int16", "i16", 2, INT, "I16", "<i2")                                                                                   \
+        DTYPE(I32, "int32", "i32", 4, INT, "I32", "<i4")                                                                                   \
+        DTYPE(I64, "int64", "i64", 8, INT, "I64", "<i8")                                                                                   \
+        DTYPE(U16, "uint16", "u16", 2, INT, "U16", "<u2")                                                                                  \
+        DTYPE(U32, "uint32", "u32", 4, INT, "U32", "<u4")                                                                                  \
+        DTYPE(U64, "uint64", "u64", 8, INT, "U64", "<u8")                                                                                  \
+        DTYPE(F16, "float16", "f16", 2, FLOAT, "F16", "<f2")                                                                               \
+        DTYPE(BF16, "bfloat16", "bf16", 2, FLOAT, "BF16", NULL)                                                                            \
+        DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4")                                                                               \
+        DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8")                                                                               \
+        DTYPE(C64, "complex64", "c64", 8, COMPLEX, NULL, "<c8")                                                                            \
+        DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16")
+
+typedef enum Dtype {
+#define DTYPE_ENUM(NAME, ...) DTYPE_##NAME,
+        DTYPE_TABLE(DTYPE_ENUM)
+#undef DTYPE_ENUM
+                DTYPE_COUNT,
+        DTYPE_NONE = DTYPE_COUNT // "not given"
+} Dtype;
+
+typedef enum DtypeKind { DTYPE_KIND_BOOL, DTYPE_KIND_INT, DTYPE_KIND_FLOAT, DTYPE_KIND_COMPLEX } DtypeKind;
+
+typedef struct DtypeInfo {
+        const char *name;        // "float32"
+        const char *torch_name;  // "torch.float32"
+        const char *short_name;  // "f32"
+        const char *safetensors; // NULL: not storable
+        const char *numpy;       // NULL: not storable
+        uint8_t bytes;
+        DtypeKind kind;
+} DtypeInfo;
+extern const DtypeInfo dtype_info[DTYPE_COUNT];
+
+typedef uint32_t DtypeSet; // bit per Dtype
+#define DTYPE_BIT(dtype) ((DtypeSet)1 << (dtype))
+enum {
+        DTYPES_BOOL = 1u << DTYPE_BOOL,
+        DTYPES_INTS = 1u << DTYPE_U8 | 1u << DTYPE_I8 | 1u << DTYPE_I16 | 1u << DTYPE_I32 | 1u << DTYPE_I64,
+        DTYPES_UINTS = 1u << DTYPE_U16 | 1u << DTYPE_U32 | 1u << DTYPE_U64, // limited support, as in PyTorch
+        DTYPES_HALFS = 1u << DTYPE_F16 | 1u << DTYPE_BF16,
+        DTYPES_FLOATS = DTYPES_HALFS | 1u << DTYPE_F32 | 1u << DTYPE_F64,
+        DTYPES_COMPLEX = 1u << DTYPE_C64 | 1u << DTYPE_C128,
+        DTYPES_REAL = DTYPES_BOOL | DTYPES_INTS | DTYPES_FLOATS, // what most operators take
+        DTYPES_ALL = (1u << DTYPE_COUNT) - 1,
+};
+
+static inline bool dtype_is_float(Dtype dtype)
+{
+        return (DTYPES_FLOATS >> dtype & 1) != 0;
+}
+static inline bool dtype_is_int(Dtype dtype) // bool excluded
+{
+        return ((DTYPES_INTS | DTYPES_UINTS) >> dtype & 1) != 0;
+}
+
+// "float32", "torch.float32", "float", "half", "double", "long" ...; DTYPE_NONE if unknown.
+Dtype dtype_from_name(const char *name);
+// torch.promote_types(a, b); fails with STATUS_DTYPE for the pairs PyTorch refuses (uint16/32/64 with other ints).
+Status dtype_promote(Dtype a, Dtype b, Dtype *out);
+// torch.can_cast(from, to): kinds may not go down.
+bool dtype_can_cast(Dtype from, Dtype to);
+
+// Half conversions, round to nearest even.
+float f16_to_f32(uint16_t bits);
+uint16_t f32_to_f16(float value);
+static inline float bf16_to_f32(uint16_t bits)
+{
+        union {
+                uint32_t u;
+                float f;
+        } pun = { .u = (uint32_t)bits << 16 };
+        return pun.f;
+}
+uint16_t f32_to_bf16(float value);
+
+// One element of any real dtype read as double / int64 and written from them with PyTorch's cast rules (FX.md section 5, item 10).
+double element_as_f64(Dtype dtype, const void *element);
+int64_t element_as_i64(Dtype dtype, const void *element);
+void element_from_f64(Dtype dtype, void *element, double value);
+void element_from_i64(Dtype dtype, void *element, int64_t value);

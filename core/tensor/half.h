@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bits of half floats, inline so that loops over them vectorise. Round to nearest even; NaN stays NaN.
+#pragma once
+#include <stdint.h>
+
+typedef union FloatBits {
+        uint32_t u;
+        float f;
+} FloatBits;
+
+static inline float half_to_float(uint16_t bits)
+{
+        uint32_t magnitude = ((uint32_t)bits & 0x7fff) << 13;
+        uint32_t exponent = magnitude & 0x0f800000;
+        FloatBits normal = { .u = magnitude + (112u << 23) };
+        FloatBits special = { .u = magnitude + (224u << 23) };
+        // Subnormals: let the float unit normalise (m + 2^-14) - 2^-14.
+        FloatBits small = { .u = magnitude + (113u << 23) };
+        FloatBits base = { .u = 113u << 23 };
+        small.f -= base.f;
+        uint32_t value = exponent == 0x0f800000 ? special.u : exponent == 0 ? small.u : normal.u;
+        FloatBits out = { .u = value | ((uint32_t)bits & 0x8000) << 16 };
+        return out.f;
+}
+
+static inline uint16_t float_to_half(float value)
+{
+        FloatBits in = { .f = value };
+        uint32_t sign = in.u >> 16 & 0x8000;
+        uint32_t x = in.u & 0x7fffffff;
+        FloatBits magnitude = { .u = x };
+        // Below 2^-14 the result is a multiple of 2^-24, which is the last place of numbers in [0.5, 1).
+        FloatBits small = { .f = magnitude.f + 0.5f };
+        uint32_t subnormal = small.u - 0x3f000000;
+        uint32_t normal = (x - (112u << 23) + 0xfff + (x >> 13 & 1)) >> 13;
+        uint32_t special = x > 0x7f800000 ? 0x7e00 : 0x7c00;
+        uint32_t out = x < 0x38800000 ? subnormal : x >= 0x47800000 ? special : normal;
+        return (uint16_t)(out | sign);
+}
+
+static inline float bfloat_to_float(uint16_t bits)
+{
+        FloatBits out = { .u = (uint32_t)bits << 16 };
+        return out.f;
+}
+
+static inline uint16_t float_to_bfloat(float value)
+{
+        FloatBits in = { .f = value };
+        uint32_t rounded = (in.u + 0x7fff + (in.u >> 16 & 1)) >> 16;
+        uint32_t out = (in.u & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded;
+        return (uint16_t)out;
+}
+
+// Casts of floats to integers as x86 has them and PyTorch shows them: towards zero; NaN and what does not fit give the smallest integer.
+static inline int32_t double_to_i32(double value)
+{
+        return value > -2147483649.0 && value < 2147483648.0 ? (int32_t)value : INT32_MIN;
+}
+static inline int32_t float_to_i32(float value)
+{
+        return value >= -2147483648.0f && value < 2147483648.0f ? (int32_t)value : INT32_MIN;
+}
+static inline int64_t double_to_i64(double value)
+{
+        return value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value : INT64_MIN;
+}
+static inline int64_t float_to_i64(float value)
+{
+        return value >= -9223372036854775808.0f && value < 9223372036854775808.0f ? (int64_t)value : INT64_MIN;
+}
+static inline uint64_t double_to_u64(double value)
+{
+        uint64_t high = (uint64_t)1 << 63;
+        return value >= 9223372036854775808.0 ? (uint64_t)double_to_i64(value - 9223372036854775808.0) ^ high
+                                              : (uint64_t)double_to_i64(value);
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// storage.c: refcounted bytes. Own bytes are allocated here and charged to a budget; adopted bytes belong to whoever handed them over until
+// the last reference goes; a shell borrows its origin's bytes until the first write, when it gets own ones.
+#include "core/tensor/tensor.h"
+
+#include <string.h>
+
+static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
+{
+        size_t rounded;
+        if (!add_size(n_bytes, STORAGE_ALIGN - 1, &rounded))
+                return fail(STATUS_TOO_LARGE, "a tensor of %zu bytes is over --max-run-memory", n_bytes);
+        rounded &= ~(size_t)(STORAGE_ALIGN - 1);
+        if (!budget_take(budget, n_bytes)) {
+                return fail(STATUS_TOO_LARGE, "the tensors of this run need more than %zu bytes, which is over --max-run-memory",
+                            budget->limit);
+        }
+        uint8_t *data = n_bytes == 0 ? NULL : aligned_alloc(STORAGE_ALIGN, rounded);
+        if (data == NULL && n_bytes > 0) {
+                budget_give(budget, n_bytes);
+                return fail_memory();
+        }
+        *out_data = data;
+        return STATUS_OK;
+}
+
+Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage)
+{
+        _cleanup_(freep) Storage *storage = calloc(1, sizeof(*storage));
+        if (storage == NULL)
+                return fail_memory();
+        TRY(take_bytes(n_bytes, budget, &storage->data));
+        if (zeroed && n_bytes > 0)
+                memset(storage->data, 0, n_bytes);
+        refcount_init(&storage->ref);
+        storage->n_bytes = n_bytes;
+        storage->budget = budget;
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
+}
+
+Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data), void *owner,
+                     Storage **out_storage)
+{
+        Storage *storage = calloc(1, sizeof(*storage));
+        if (storage == NULL)
+                return fail_memory();
+        refcount_init(&storage->ref);
+        storage->data = take_data;
+        storage->n_bytes = n_bytes;
+        storage->readonly = readonly;
+        storage->release = release;
+        storage->owner = owner;
+        *out_storage = storage;
+        return STATUS_OK;
+}
+
+Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage)
+{
+        Storage *storage = calloc(1, sizeof(*storage));
+        if (storage == NULL)
+                return fail_memory();
+        refcount_init(&storage->ref);
+        storage->data = origin->data;
+        storage->n_bytes = origin->n_bytes;
+        storage->readonly = true;
+        storage->origin = storage_ref(origin);
+        storage->budget = budget;
+        *out_storage = storage;
+        return STATUS_OK;
+}
+
+Status storage_make_writable(Storage *storage)
+{
+        if (!storage->readonly)
+                return STATUS_OK;
+        // Adopted read-only bytes may be shared by threads: only a shell, which belongs to one run, may be given bytes of its own.
+        if (storage->origin == NULL)
+                return fail(STATUS_INTERNAL, "a write to a shared read-only storage");
+        uint8_t *data = NULL;
+        TRY(take_bytes(storage->n_bytes, storage->budget, &data));
+        if (storage->n_bytes > 0)
+                memcpy(data, storage->data, storage->n_bytes);
+        storage->data = data;
+        storage->readonly = false;
+        storage->origin = storage_unref(storage->origin);
+        return STATUS_OK;
+}
+
+Storage *storage_ref(Storage *storage)
+{
+        refcount_get(&storage->ref);
+        return storage;
+}
+
+Storage *storage_unref(Storage *storage)
+{
+        // A shell of a shell of ...: freed in a loop, not by recursion.
+        while (storage != NULL && refcount_put(&storage->ref)) {
+                Storage *origin = storage->origin;
+                if (origin == NULL && storage->release != NULL) {
+                        storage->release(storage->owner, storage->data);
+                } else if (origin == NULL) {
+                        free(storage->data);
+                        budget_give(storage->budget, storage->n_bytes);
+                }
+                free(storage);
+                storage = origin;
+        }
+        return NULL;
+}

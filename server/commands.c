@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// `fxserve run` goes the same way as POST …/run: its arguments become a run body, so that what works here works over HTTP.
+#include "server/commands.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "api/npy.h"
+#include "api/ops_list.h"
+#include "api/profile_text.h"
+#include "api/run.h"
+#include "api/tensor_json.h"
+#include "core/graph/print.h"
+#include "server/preload.h"
+
+static int report(Status status)
+{
+        fprintf(stderr, "fxserve: %s\n", failure_current()->message);
+        return status == STATUS_USAGE ? 2 : 1;
+}
+
+static int usage(const char *text)
+{
+        fprintf(stderr, "usage: fxserve %s\n", text);
+        return 2;
+}
+
+// The value of `--flag value` or `--flag=value` at *at, which moves on; NULL if the argument is another one.
+static const char *flag_value(const char *flag, int argc, char **argv, int *at)
+{
+        size_t n = strlen(flag);
+        if (strncmp(argv[*at], flag, n) != 0)
+                return NULL;
+        if (argv[*at][n] == '=')
+                return argv[*at] + n + 1;
+        if (argv[*at][n] != '\0' || *at + 1 >= argc)
+                return NULL;
+        return argv[++*at];
+}
+
+static int write_text(Text *text)
+{
+        bool ok = text->n == 0 || fwrite(text->data, 1, text->n, stdout) == text->n;
+        return ok && fflush(stdout) == 0 ? 0 : 1;
+}
+
+// ---- run ----
+typedef struct RunArguments {
+        const char *model, *output;
+        bool profile;
+        Text body;
+} RunArguments;
+
+static Status add_npy(const char *path, Text *body)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
+        TRY(file_read(path, &bytes));
+        TRY(npy_read((ByteSpan){ bytes->data, bytes->n_bytes }, NULL, &tensor));
+        text_addf(body, "{\"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
+        for (int i = 0; i < tensor->meta.rank; i++)
+                text_addf(body, "%s%lld", i == 0 ? "" : ", ", (long long)tensor->meta.size[i]);
+        text_add(body, "], \"b64\": ");
+        TRY(tensor_json_write(tensor, TENSOR_JSON_B64, body));
+        text_add_char(body, '}');
+        return STATUS_OK;
+}
+
+static Status add_input(const char *text, bool first, Text *body)
+{
+        const char *equals = strchr(text, '=');
+        if (equals == NULL || equals == text)
+                return fail(STATUS_USAGE, "--input wants NAME=JSON or NAME=@FILE.npy, not \"%s\"", text);
+        text_add(body, first ? "" : ", ");
+        text_add_json_n(body, text, (size_t)(equals - text));
+        text_add(body, ": ");
+        if (equals[1] == '@')
+                return add_npy(equals + 2, body);
+        text_add(body, equals + 1);
+        return STATUS_OK;
+}
+
+static Status read_arguments(int argc, char **argv, RunArguments *out)
+{
+        bool first = true;
+        text_add(&out->body, "{\"inputs\": {");
+        for (int at = 0; at < argc; at++) {
+                const char *value;
+                if (strcmp(argv[at], "--profile") == 0) {
+                        out->profile = true;
+                } else if ((value = flag_value("--input", argc, argv, &at)) != NULL) {
+                        TRY(add_input(value, first, &out->body));
+                        first = false;
+                } else if ((value = flag_value("-o", argc, argv, &at)) != NULL) {
+                        out->output = value;
+                } else if (argv[at][0] != '-' && out->model == NULL) {
+                        out->model = argv[at];
+                } else {
+                        return fail(STATUS_USAGE, "not understood: %s; usage: fxserve run MODEL --input NAME=JSON|@FILE.npy ... [-o OUT.npy] [--profile]", argv[at]);
+                }
+        }
+        text_add(&out->body, "}}");
+        if (out->model == NULL)
+                return fail(STATUS_USAGE, "usage: fxserve run MODEL --input NAME=JSON|@FILE.npy ... [-o OUT.npy] [--profile]");
+        return text_status(&out->body);
+}
+
+static Status write_file(const char *path, const Text *body)
+{
+        FILE *file = fopen(path, "wbe");
+        bool ok = file != NULL && fwrite(body->data, 1, body->n, file) == body->n;
+        if (file != NULL && fclose(file) != 0)
+                ok = false;
+        return ok ? STATUS_OK : fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
+}
+
+static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
+{
+        ApiCall call = { .route = ROUTE_RUN };
+        int64_t now = clock_ns();
+        TRY(file_decode(arguments->model, NULL, true, &run->graph));
+        size_t n = arguments->body.n;
+        char *body = text_take(&arguments->body);
+        if (body == NULL)
+                return fail_memory();
+        Status status = storage_adopt(body, n, true, NULL, NULL, &call.body);
+        if (status != STATUS_OK) {
+                free(body);
+                return status;
+        }
+        status = run_decode(&call, run);
+        api_call_deinit(&call);
+        TRY(status);
+        run->ctx.n_threads = 1;
+        run->as = arguments->output == NULL ? RUN_AS_JSON : RUN_AS_NPY;
+        TRY(run_execute(run));
+        snprintf(run->profile->id, sizeof(run->profile->id), "local");
+        TRY(run_encode(run, now, reply));
+        if (arguments->output != NULL)
+                return write_file(arguments->output, &reply->body);
+        write_text(&reply->body);
+        return STATUS_OK;
+}
+
+int command_run(int argc, char **argv)
+{
+        RunArguments arguments = { .model = NULL };
+        ApiReply reply = { .status = 0 };
+        RunCall run;
+        run_call_init(&run);
+        Status status = read_arguments(argc, argv, &arguments);
+        if (status == STATUS_OK)
+                status = run_model(&arguments, &run, &reply);
+        if (status == STATUS_OK && arguments.profile) {
+                Text table = { 0 };
+                status = profile_write_table(run.profile, &table);
+                write_text(&table);
+                text_deinit(&table);
+        }
+        int code = status == STATUS_OK ? 0 : report(status);
+        api_reply_deinit(&reply);
+        run_call_deinit(&run);
+        text_deinit(&arguments.body);
+        return code;
+}
+
+// ---- check, print, ops ----
+int command_check(int argc, char **argv)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        if (argc != 1)
+                return usage("check FILE");
+        Status status = file_decode(argv[0], NULL, true, &graph);
+        if (status != STATUS_OK)
+                return report(status);
+        printf("ok: %u nodes, %zu bytes of weights; everything it needs is there\n", graph->n_nodes, graph->weights_bytes);
+        return 0;
+}
+
+int command_print(int argc, char **argv)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        const char *file = NULL, *form_name = "graph";
+        for (int at = 0; at < argc; at++) {
+                const char *value = flag_value("--form", argc, argv, &at);
+                if (value != NULL)
+                        form_name = value;
+                else if (file == NULL && argv[at][0] != '-')
+                        file = argv[at];
+                else
+                        return usage("print FILE [--form graph|code|tabular|json]");
+        }
+        int form = 0;
+        while (form < GRAPH_FORM_COUNT && strcmp(form_name, graph_form_names[form]) != 0)
+                form++;
+        if (file == NULL || form == GRAPH_FORM_COUNT)
+                return usage("print FILE [--form graph|code|tabular|json]");
+        Text text = { 0 };
+        Status status = file_decode(file, NULL, false, &graph);
+        if (status == STATUS_OK)
+                status = graph_print(graph, (GraphForm)form, &text);
+        text_add_char(&text, '\n');
+        int code = status == STATUS_OK ? write_text(&text) : report(status);
+        text_deinit(&text);
+        return code;
+}
+
+int command_ops(int argc, char **argv)
+{
+        (void)argv;
+        if (argc != 0)
+                return usage("ops");
+        Text text = { 0 };
+        Status status = ops_list_text(&text);
+        int code = status == STATUS_OK ? write_text(&text) : report(status);
+        text_deinit(&text);
+        return code;
+}

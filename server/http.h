@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP over libmicrohttpd, driven from a libuv loop through MHD's external epoll descriptor. Everything here runs on the loop thread, except the hand-over
+// of finished jobs.
+#pragma once
+#include <uv.h>
+#include "server/job.h"
+#include "server/workers.h"
+
+typedef struct Http Http;
+
+typedef struct HttpOptions {
+        uv_loop_t *loop;
+        int listen_fd;           // taken
+        bool is_loopback;        // check Host and Origin
+        const char *host_name, *allow_origin;  // "" = none
+        bool quiet;
+        Engine *engine;
+        Workers *workers;
+        ServerFacts facts;       // the fixed part
+        void (*idle)(void *context);  // called when the last request ended while draining
+        void *idle_context;
+} HttpOptions;
+
+Status http_start(const HttpOptions *options, Http **out_http);
+// Stops accepting; calls options->idle once nothing is under way (at once if so).
+void http_drain(Http *http);
+// Cancels what runs.
+void http_cancel_all(Http *http);
+// After drain: closes connections and the daemon, starts closing the loop's handles; call http_free when the loop has ended.
+void http_stop(Http *http);
+Http *http_free(Http *http);

@@ -1,0 +1,621 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operator calls for make_goldens.py that PyTorch's own samples do not reach, or that deserve a case of their own."""
+
+import math
+
+import torch
+
+f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+i8, i32, i64, u8, boolean = torch.int8, torch.int32, torch.int64, torch.uint8, torch.bool
+inf, nan = math.inf, math.nan
+cpu = torch.device("cpu")
+
+
+def t(values, dtype=f32):
+    return torch.tensor(values, dtype=dtype)
+
+
+def ramp(*shape, dtype=f32, start=-1.0, step=0.37):
+    """Values without structure that a wrong index could hide behind."""
+    count = math.prod(shape)
+    values = torch.arange(count, dtype=f64) * step + start
+    return (values - 3 * torch.floor(values / 3) - 1.2).reshape(shape).to(dtype)
+
+
+def ints(*shape, dtype=i64, low=-4, high=9):
+    count = math.prod(shape)
+    return (torch.arange(count) * 7 % (high - low) + low).reshape(shape).to(dtype)
+
+
+def hand_cases():
+    """Yields (overload name, args, kwargs)."""
+    for part in (pointwise, promotion, reductions, views, movement, factories, products, windows, norms, others):
+        for name, args, *kwargs in part():
+            yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
+
+
+def pointwise():
+    special = t([nan, inf, -inf, 0.0, -0.0, 1.5, -2.5, 0.5])
+    for name in ("relu", "relu6", "neg", "abs", "sign", "sgn", "round", "trunc", "frac", "ceil", "floor", "rsqrt",
+                 "sqrt", "exp", "log", "sigmoid", "tanh", "gelu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh",
+                 "elu", "celu", "selu", "leaky_relu", "softplus", "isnan", "isinf", "isfinite", "signbit",
+                 "reciprocal", "square", "expm1", "log1p", "erf", "softshrink", "hardshrink", "log_sigmoid"):  # fmt: skip
+        yield f"{name}.default", [special]
+    for name in ("relu_", "neg_", "abs_", "sigmoid_", "tanh_", "exp_", "sqrt_", "silu_", "hardtanh_", "hardswish_",
+                 "hardsigmoid_", "leaky_relu_", "elu_", "relu6_", "floor_", "round_", "clamp_", "rsqrt_", "mish_"):  # fmt: skip
+        kwargs = [{"min": -0.5, "max": 0.75}] if name == "clamp_" else []
+        yield f"{name}.default", [ramp(3, 4)], *kwargs
+        yield f"{name}.default", [ramp(4, 6)[1:3, ::2]], *kwargs  # a view of a larger storage
+        yield f"{name}.default", [ramp(3, 4).t()], *kwargs
+    yield "gelu.default", [ramp(3, 5)], {"approximate": "tanh"}
+    yield "gelu.default", [ramp(3, 5, dtype=bf16)], {"approximate": "tanh"}
+    for decimals in (2, 0, -1):
+        yield "round.decimals", [t([1.005, -2.5, 1234.567, 15.0, 0.125])], {"decimals": decimals}
+    for kwargs in ({"min": 0.5}, {"max": -0.5}, {"min": 2.0, "max": 1.0}, {"min": 0, "max": 1}):
+        yield "clamp.default", [t([nan, -3.0, 0.25, 0.75, inf])], kwargs
+    yield "clamp.default", [ints(2, 3)], {"min": -1.5}
+    yield "clamp.default", [ints(2, 3, dtype=u8, low=0)], {"min": 2, "max": 5}
+    yield "clamp.Tensor", [ramp(2, 3), ramp(3), None]
+    yield "clamp.Tensor", [ramp(2, 3), None, t(0.3)]
+    yield "clamp.Tensor", [ints(2, 3), t([0.5, 1.5, 2.5]), t(3)]
+    for bound in (0.5, -1, 2):
+        yield "clamp_min.default", [ramp(2, 3), bound]
+        yield "clamp_max.default", [ramp(2, 3), bound]
+        yield "clamp_min.default", [ints(2, 3), bound]
+        yield "clamp_max.default", [ints(2, 3), bound]
+    for dtype in (f16, bf16, f64, i32, u8):
+        source = ints(2, 3, dtype=dtype, low=0) if not dtype.is_floating_point else ramp(2, 3, dtype=dtype)
+        yield "clamp_min.default", [source, 1]
+        yield "clamp_max.default", [source, 1]
+    for index, dtype in enumerate((f32, f64, f16, bf16)):
+        yield "prelu.default", [ramp(2, 3, 4, dtype=dtype), ramp(3, dtype=dtype)]
+        yield "_prelu_kernel.default", [ramp(2, 3, dtype=dtype), ramp(1, 3, dtype=dtype)]
+        yield "log_sigmoid_forward.default", [ramp(2, 2 + index, dtype=dtype)]
+        yield "softplus.default", [t([-30.0, 0.0, 19.9, 20.1, 40.0], dtype), 1 + index, 20]
+    yield "prelu.default", [ramp(2, 3), t([0.25])]
+    yield "prelu.default", [ramp(5), t([-0.5])]
+    for threshold, value in ((0.1, 20), (0, -1.5), (-1, 0)):
+        yield "threshold.default", [ramp(2, 5), threshold, value]
+        yield "threshold_.default", [ramp(2, 5), threshold, value]
+
+
+def promotion():
+    a, b = [7, -7, 7, -7, 0, 5], [2, 2, -2, -2, 3, 5]
+    for mode in ("floor", "trunc", None):
+        for dtype in (i64, i32, i8, f32, f64, f16, bf16):
+            yield "div.Tensor_mode", [t(a, dtype), t(b, dtype)], {"rounding_mode": mode}
+            if mode or dtype.is_floating_point:
+                yield "div_.Tensor_mode", [t(a, dtype), t(b, dtype)], {"rounding_mode": mode}
+            yield "div.Scalar_mode", [t(a, dtype), -2], {"rounding_mode": mode}
+            yield "div.Scalar_mode", [t(a, dtype), 2.5], {"rounding_mode": mode}
+    for mode in ("floor", "trunc"):
+        yield "div.Tensor_mode", [t([1.0, -1.0, 0.0, inf, nan]), t([0.0, 0.0, 0.0, 2.0, 1.0])], {"rounding_mode": mode}
+        yield "div_.Scalar_mode", [t(a), 2], {"rounding_mode": mode}
+        yield "div_.Scalar_mode", [t(a, i64), 2], {"rounding_mode": mode}
+    numbers = (2, 2.5, True, -3)
+    for name in ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "remainder.Scalar", "fmod.Scalar", "eq.Scalar",
+                 "lt.Scalar", "maximum.default", "rsub.Scalar", "add.Scalar", "mul.Scalar", "pow.Tensor_Scalar"):  # fmt: skip
+        for dtype in (f32, f16, i64, u8, boolean):
+            left = t([0, 1, 1], dtype) if dtype == boolean else t([1, 2, 3], dtype)
+            for number in numbers:
+                yield name, [left, number]  # those that PyTorch refuses are not kept
+    pairs = ((t([1, 2, 3], i64), t(2.5, f64)), (t([1.5, 2.5]), t(3, i64)), (t([1.5, 2.5], f16), t(2.25, f32)),
+             (t([200, 100], u8), t([100, -100], i8)), (t([True, False]), t([3, 4], i32)), (t([1.5], f16), t([2.5], bf16)),
+             (t(2, i64), t(2.5, f32)), (t([1.1]), t([2.2], f64)), (t([2**31 - 1], i32), t([1], i32)))  # fmt: skip
+    for name in ("add.Tensor", "mul.Tensor", "div.Tensor", "maximum.default", "lt.Tensor", "atan2.default"):
+        for left, right in pairs:
+            yield name, [left, right]
+    for name in ("add_.Tensor", "mul_.Tensor", "div_.Tensor", "sub_.Tensor"):
+        yield name, [t([1.5, 2.5], f16), t([2.25, 1.0], f32)]  # the result is cast to self's type
+        yield name, [ramp(2, 3), t(2, i64)]
+        yield name, [ramp(4, 6)[1:3, ::2], ramp(3)]
+        yield name, [ramp(2, 3), 2]
+        yield name, [ramp(3).expand(2, 3).clone(), ramp(2, 1)]
+    yield "add.Tensor", [t([1, 2], i64), t([3, 4], i64)], {"alpha": -2}
+    yield "add.Tensor", [t([1.0, 2.0]), 2.5], {"alpha": 2}
+    yield "add.Tensor", [t([250], u8), t([10], u8)]
+    yield "sub.Tensor", [t([1.5, 2.5]), t([1, 2], i64)], {"alpha": 0.5}
+    yield "mul.Tensor", [t([60000.0], f16), 2]
+    for exponent in (2, 3, 0.5, -1, -2, 0, 2.5):
+        yield "pow.Tensor_Scalar", [t([-2.0, 0.0, 0.5, 3.0]), exponent]
+    yield "pow.Tensor_Scalar", [t([-2, 0, 3], i64), 3]
+    yield "pow.Scalar", [2, t([-1.0, 0.0, 3.0])]
+    yield "pow.Scalar", [2, t([0, 1, 5], i64)]
+    yield "pow.Scalar", [0, t([0.0, 2.0])]
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        for left in (t([12, 10, -1], i64), t([12, 10, 255], u8), t([True, False, True]), t([5, -8], i8), t(6, i32)):
+            number = True if left.dtype == boolean else 6
+            yield f"{name}.Scalar", [left, number]
+            yield f"{name}_.Scalar", [left, number]
+            yield f"__{name[8:]}__.Scalar", [left, number]
+            yield f"__{name[8:]}__.Tensor", [left, left.flip(0) if left.dim() else left]
+        yield f"{name}.Scalar", [t([True, False]), 3]
+        for left in (ints(2, 3), ints(3, 4).t(), t([], i64), ints(4, 6)[1:3, ::2]):
+            yield f"__{name[8:]}__.Scalar", [left, -3]
+            yield f"__{name[8:]}__.Tensor", [left, left + 3]
+        yield f"{name}.Scalar", [ints(3, 4).t(), 5]
+        yield f"{name}.Scalar", [t([], i64), 5]
+    for left in (t([1, 5, -3], i64), t([200, 3], u8), t([7, -8], i32), t([1, -128], i8), t(6, i64), ints(3, 4).t(), ints(2, 3),
+                 t([1.5, -2.0])):  # fmt: skip
+        yield "__lshift__.Scalar", [left, 2]
+        yield "__lshift__.Scalar", [left, 0]
+        yield "__rshift__.Scalar", [left, 1]
+        yield "__rshift__.Scalar", [left, 3]
+    condition = t([[True, False, True], [False, True, False]])
+    for dtype in (f32, f64, f16, bf16, i64, i32, u8, boolean):
+        values = ramp(2, 3).to(dtype) if dtype.is_floating_point else ints(2, 3, low=0).to(dtype)
+        yield "where.ScalarOther", [condition, values, 2]
+        yield "where.ScalarSelf", [condition, 2.5, values]
+        yield "where.self", [condition, values, t(1.5)]
+        yield "masked_fill.Scalar", [values, condition, 1]
+    for pair in ((1, 2), (1.5, 2), (True, False), (0, -inf), (True, 2.5), (nan, 1.0)):
+        yield "where.Scalar", [condition, *pair]
+    yield "where.Scalar", [t(True), 1, 0]
+    yield "where.Scalar", [condition.t(), 1, 0]
+    yield "where.ScalarOther", [condition[:1], ramp(2, 3).t().reshape(2, 3), -inf]
+    yield "masked_fill.Scalar", [ramp(2, 3), condition, -inf]
+    yield "masked_fill_.Scalar", [ramp(4, 3)[::2], condition, 0]
+    yield "masked_fill.Tensor", [ramp(2, 3), condition, t(7.0)]
+
+
+def reductions():
+    tie = t([[1.0, 3.0, 3.0], [nan, 2.0, nan], [-inf, -inf, -inf]])
+    for name in ("max.dim", "min.dim"):
+        for dim in (0, 1, -1):
+            yield name, [tie, dim]
+        yield name, [tie[:1], 1, True]
+        yield name, [t([2, 1, 2], i64), 0]
+    for name in ("argmax.default", "argmin.default"):
+        yield name, [tie]
+        yield name, [tie, 1]
+        yield name, [tie, 1, True]
+        yield name, [t([True, False, True])]
+    for dtype in (boolean, u8, i8, i32, f16, bf16):
+        values = (ints(3, 4, low=0) % 2).to(dtype) if dtype == boolean else ints(3, 4).abs().to(dtype)
+        yield "sum.default", [values]
+        yield "sum.dim_IntList", [values, [0]]
+        yield "cumsum.default", [values, 1]
+        yield "prod.dim_int", [values, 0]
+        yield "sum.default", [values], {"dtype": f64}
+    for name in ("sum.dim_IntList", "mean.dim", "amax.default", "amin.default"):
+        yield name, [ramp(2, 3, 4), [1]]
+        yield name, [ramp(2, 3, 4), [0, 2], True]
+        yield name, [ramp(2, 3, 4), [-1, -2]]
+        yield name, [ramp(2, 3, 4).permute(2, 0, 1), [0]]
+        yield name, [ramp(2, 3, 4), []]
+    for shape in ([0], [2, 0], [0, 3]):
+        yield "sum.default", [torch.zeros(shape)]
+        yield "mean.default", [torch.zeros(shape)]
+        yield "prod.default", [torch.zeros(shape)]
+        yield "any.default", [torch.zeros(shape, dtype=boolean)]
+        yield "all.default", [torch.zeros(shape, dtype=boolean)]
+        yield "sum.dim_IntList", [torch.zeros(shape), [0]]
+    for correction in (0, 1, 2.5, None):
+        yield "var.correction", [ramp(3, 4), [1]], {"correction": correction}
+        yield "std.correction", [ramp(3, 4), [0, 1]], {"correction": correction, "keepdim": True}
+    yield "var.correction", [t([2.0])], {"correction": 1}
+    yield "var.correction", [ramp(3, 4) + 1e4], {"correction": 1}
+    for name in ("var.dim", "std.dim"):
+        for unbiased in (True, False):
+            yield name, [ramp(3, 4), [1], unbiased]
+            yield name, [ramp(2, 3, 4, dtype=f64), [0, 2], unbiased, True]
+            yield name, [ramp(3, 4, dtype=f16), [0], unbiased]
+            yield name, [ramp(3, 4).t(), [0], unbiased]
+    for name in ("any.dim", "all.dim"):
+        yield name, [t([[nan, 0.0], [0.0, 0.0]]), 1]
+        yield name, [ints(3, 2, low=0, high=2, dtype=u8), 0, True]
+    yield "logsumexp.default", [t([[-inf, -inf], [1000.0, 1000.0], [inf, 0.0]]), [1]]
+    for order in (0, 1, 2, 3, 0.5, inf, -inf):
+        yield "linalg_vector_norm.default", [ramp(3, 4), order]
+        yield "linalg_vector_norm.default", [ramp(3, 4), order, [1], True]
+
+
+def views():
+    x = ramp(2, 3, 4)
+    inner = ramp(4, 6, 5)[1:3, ::2, 1:]  # offset and strides
+    for source in (x, inner, x.permute(2, 0, 1), ints(2, 3, 4), x.to(f16)):
+        yield "select.int", [source, 1, -1]
+        yield "select.int", [source, 0, 1]
+        yield "slice.Tensor", [source, 1, 1, None, 2]
+        yield "slice.Tensor", [source, -1, -2, 100]
+        yield "slice.Tensor", [source, 0, -100, 1]
+        yield "slice.Tensor", [source, 0, 2, 1]
+        yield "slice.Tensor", [source, 2, 0, 9223372036854775807]
+        yield "transpose.int", [source, 0, -1]
+        yield "permute.default", [source, [2, 0, 1]]
+        yield "unsqueeze.default", [source, -1]
+        yield "unsqueeze.default", [source, 1]
+        yield "expand.default", [source[:, :1], [-1, 5, -1]]
+        yield "expand.default", [source, [2, *source.shape]]
+        yield "flatten.using_ints", [source, 0, -1]
+        yield "flatten.using_ints", [source, 1, 2]
+        yield "reshape.default", [source, [-1, 2]]
+        yield "reshape.default", [source, list(source.shape)]
+        yield "view.default", [source, [source.shape[0], 1, *source.shape[1:]]]
+        yield "contiguous.default", [source]
+        yield "alias.default", [source]
+        yield "detach.default", [source]
+        yield "detach_.default", [source]
+        yield "narrow.default", [source, 1, 1, 2]
+        yield "unbind.int", [source, 1]
+        yield "split.Tensor", [source, 2, -1]
+        yield "chunk.default", [source, 2, 1]
+        yield "split_with_sizes.default", [source, [1, 1, source.shape[1] - 2], 1]
+        yield "movedim.int", [source, 0, 2]
+        yield "movedim.int", [source, -1, 0]
+        yield "movedim.intlist", [source, [0, 1], [2, 0]]
+        yield "diagonal.default", [source, 0, 0, 2]
+        yield "diagonal.default", [source, -1, 1, 2]
+        yield "diagonal.default", [source, 1, 0, 1]
+        yield "unfold.default", [source, -1, 2, 1]
+        yield "unfold.default", [source, 1, 2, 2]
+        yield "unflatten.int", [source, -1, [2, -1]] if source.shape[-1] % 2 == 0 else [source, 1, [-1, 1]]
+        yield "squeeze.default", [source[:, :1]]
+        yield "squeeze.dim", [source[:, :1], 1]
+        yield "squeeze.dim", [source, 0]
+        yield "squeeze.dims", [source[:1, :1], [0, 1]]
+        yield "squeeze.dims", [source[:1], [0, 2]]
+        yield "view_as.default", [source.contiguous(), torch.zeros(source.numel())]
+        yield "reshape_as.default", [source, torch.zeros(2, source.numel() // 2)]
+        yield "expand_as.default", [source[:, :1], torch.zeros(source.shape)]
+        yield "numpy_T.default", [source[0]]
+        yield "mT.default", [source]
+        yield "swapaxes.default", [source, 0, 1]
+        yield "ravel.default", [source]
+        yield "unsafe_chunk.default", [source, 3, 1]
+        yield "unsafe_split.Tensor", [source, 2, 1]
+        yield "tensor_split.sections", [source, 2, 1]
+        yield "split.sizes", [source, [1, source.shape[1] - 1], 1]
+        yield "_unsafe_view.default", [source.contiguous(), [-1]]
+        yield "t.default", [source[0]]
+        yield "t.default", [source[0, 0]]
+    yield "t.default", [t(1.5)]
+    for memory_format in (torch.channels_last, torch.contiguous_format, torch.preserve_format):
+        yield "contiguous.default", [ramp(2, 3, 2, 2).to(memory_format=torch.channels_last)], {"memory_format": memory_format}
+        yield "clone.default", [ramp(2, 3, 2, 2)], {"memory_format": memory_format}
+        yield "clone.default", [ramp(2, 3, 4).permute(2, 0, 1)], {"memory_format": memory_format}
+    yield "clone.default", [ramp(4, 6)[1:3, ::2]]
+    yield "clone.default", [ramp(3).expand(2, 3)]
+    yield "as_strided.default", [ramp(12), [3, 2], [2, 5], 1]
+    yield "as_strided.default", [inner, [2, 2], [1, 3]]
+    yield "view.dtype", [ramp(2, 4), i32]
+    yield "view.dtype", [ramp(2, 4), i64]
+    yield "view.dtype", [ints(2, 2), u8]
+    yield "view.dtype", [ramp(2, 4, dtype=f16), bf16]
+    yield "view.dtype", [ramp(2, 4, dtype=f64), f32]
+    yield "view.dtype", [ints(2, 8, dtype=u8, low=0), f16]
+    yield "view.dtype", [t([True, False]), u8]
+    yield "view.dtype", [ramp(2, 4).t(), i32]
+    yield "view.dtype", [ramp(3), f32]
+    for dim in (0, 1, -1):
+        for source in (ramp(3, 4), ints(3, 4), ramp(4, 3).t(), ramp(6, 4)[::2]):
+            inserted = source.select(dim, 0) * 2
+            yield "select_scatter.default", [source, inserted, dim, -1]
+            yield "slice_scatter.default", [source, source.narrow(dim, 0, 2) + 1, dim, 1, 3]
+            yield "slice_scatter.default", [source, source.narrow(dim, 0, 2) + 1, dim, 0, 9223372036854775807, 2]
+            yield "swapaxes.default", [source, 0, dim]
+
+
+def movement():
+    x = ramp(2, 3)
+    values = t([-2.7, -0.5, 0.0, 0.5, 1.5, 2.5, 100.7])
+    for dtype in (i64, i32, i8, boolean, f16, bf16, f64, f32):
+        yield "to.dtype", [values, dtype]
+        yield "_to_copy.default", [values], {"dtype": dtype}
+        yield "to.dtype_layout", [values], {"dtype": dtype, "layout": torch.strided, "device": cpu}
+        yield "type_as.default", [values, torch.zeros(1, dtype=dtype)]
+        yield "to.other", [values, torch.zeros(1, dtype=dtype)]
+    yield "to.dtype", [t([nan, inf, -0.0, 1e-30]), boolean]
+    yield "to.dtype", [t([65504, 65520, 1 << 20, -(1 << 20)], i64), f16]
+    yield "to.dtype", [t([1.00390625, 1.01171875, 3.3895314e38]), bf16]
+    yield "to.dtype", [t([16777217, 2**53 + 1], i64), f32]
+    yield "to.dtype", [t([300, -1, 128], i64), u8]
+    yield "to.dtype", [t([1e-8, 6e-8, 65519.0]), f16]
+    yield "to.dtype", [x, f32, False, True]
+    yield "to.device", [x, cpu, f64]
+    yield "to.device", [x, cpu, f32]
+    yield "to.device", [x.t(), cpu, f16]
+    yield "to.device", [x, cpu, i64, False, True]
+    for dtype in (boolean, i32, u8, bf16):
+        yield "to.device", [values.abs(), cpu, dtype]
+    for fill in (2, -1.5, True):
+        for dtype in (f32, i64, boolean, f16):
+            yield "fill.Scalar", [ramp(2, 3).to(dtype), fill]
+            yield "fill_.Scalar", [ramp(2, 3).to(dtype), fill]
+    yield "fill_.Scalar", [ramp(4, 6)[1:3, ::2], 9]
+    for source in (ramp(2, 3), ints(4), t(True), ramp(4, 6)[1:3, ::2], ramp(2, 3).t(), torch.zeros(0), ramp(2, dtype=f16), t([1], u8), ramp(2, dtype=f64)):
+        yield "zero_.default", [source]
+        yield "lift_fresh_copy.default", [source]
+        yield "fill_.Tensor", [source, t(1)]
+        yield "detach.default", [source]
+    for source in (ramp(3), t(2.0), ramp(2, 1), ints(2, 3), ramp(2, 3, dtype=f64), t([[True, False, True]] * 2)):
+        yield "copy_.default", [ramp(2, 3), source]
+        yield "copy_.default", [ramp(4, 6)[1:3, ::2], source]
+        yield "copy.default", [ramp(2, 3), source]
+        yield "copy.default", [ints(2, 3), source]
+    yield "copy_.default", [ints(2, 3), ramp(2, 3)]
+    yield "cat.default", [[x, ints(2, 3), ramp(2, 1, dtype=f64)], 1]
+    yield "cat.default", [[x, torch.zeros(0), ramp(1, 3)], 0]
+    yield "cat.default", [[ints(2, 2), t([[True, False]])]]
+    yield "cat.default", [[ramp(1, 2, 2, 3).to(memory_format=torch.channels_last), ramp(1, 1, 2, 3)], 1]
+    yield "stack.default", [[x, x + 1, ints(2, 3)], -1]
+    yield "stack.default", [[t(1.0), t(2.0)]]
+    for pad in ([1, 2], [-1, 1], [0, 1, 2, 0], [1, -1, -1, 2]):
+        yield "constant_pad_nd.default", [ramp(3, 4), pad, 1.5]
+        yield "constant_pad_nd.default", [ints(3, 4), pad, 7]
+        yield "pad.default", [ramp(3, 4), pad, "constant", 2]
+    for mode in ("reflect", "replicate", "circular"):
+        yield "pad.default", [ramp(1, 2, 3, 4), [1, 2, 0, 1], mode]
+        yield "pad.default", [ramp(1, 2, 5), [2, 1], mode]
+    table = ramp(6, 3)
+    for index in (t([[0, 5], [2, 2]], i64), t([3], i32), t(1, i64), torch.zeros(0, dtype=i64)):
+        yield "embedding.default", [table, index]
+        yield "embedding.default", [table.t().contiguous().t(), index, 2]
+    yield "index.Tensor", [ramp(4, 5, 3), [t([1, -1], i64)]]
+    yield "index.Tensor", [ramp(4, 5, 3), [None, t([[0, -2], [4, 1]], i64)]]
+    yield "index.Tensor", [ramp(4, 5, 3), [t([[1], [3]], i64), t([0, 4, 2], i64)]]
+    yield "index.Tensor", [ramp(4, 5, 3), [t([1, 3], i64), None, t([0, 2], i64)]]
+    yield "index.Tensor", [ramp(4, 3), [t([True, False, True, True])]]
+    yield "index.Tensor", [ramp(4, 3), [ramp(4, 3) > 0]]
+    yield "index.Tensor", [ramp(4, 3), [None, t([True, False, True])]]
+    yield "index.Tensor", [ints(4, 3).t(), [t([2, 0], i32)]]
+    yield "index.Tensor", [ramp(4, 3), [t(2, i64)]]
+    for accumulate in (False, True):
+        yield "index_put.default", [ramp(4, 3), [t([1, 1, -1], i64)], ramp(3), accumulate] if accumulate else [
+            ramp(4, 3), [t([1, 0, -1], i64)], ramp(3), accumulate]  # fmt: skip
+        yield "index_put_.default", [ramp(4, 3), [t([0, 2], i64), t([1, 1], i64)], t(9.0), accumulate]
+        yield "index_put_.default", [ramp(4, 3), [ramp(4, 3) > 0], t(0.5), accumulate]
+        yield "index_put_.default", [ints(4), [t([3, 0], i64)], ints(2), accumulate]
+    for diagonal in (0, 1, -2, 5):
+        yield "tril.default", [ramp(3, 4), diagonal]
+        yield "triu.default", [ramp(2, 4, 3), diagonal]
+    for shifts, dims in (([1], [0]), ([-1, 2], [0, 1]), ([5], []), ([0], [1])):
+        yield "roll.default", [ramp(3, 4), shifts, dims]
+        yield "roll.default", [ints(3, 4).t(), shifts, dims]
+    yield "flip.default", [ramp(2, 3, 4), [0, -1]]
+    yield "flip.default", [ramp(2, 3).t(), [0]]
+    yield "repeat.default", [ramp(2, 3), [2, 1, 3]]
+    yield "repeat.default", [ramp(2, 3), [0, 1]]
+    yield "repeat_interleave.self_int", [ramp(2, 3), 2, 1]
+    yield "repeat_interleave.self_int", [ints(2, 3), 3]
+    for classes in (-1, 6):
+        yield "one_hot.default", [t([[0, 3], [5, 1]], i64), classes]
+
+
+def factories():
+    for args in ([5], [0], [2.5], [7.0]):
+        yield "arange.default", args
+        yield "arange.default", args, {"dtype": f32, "device": cpu}
+        yield "arange.default", args, {"dtype": i64}
+        yield "arange.default", args, {"dtype": f16, "layout": torch.strided}
+    for args in ([1, 5], [0.5, 3], [3, 3], [-2, 2], [-1.5, 1.5], [0, 10.5]):
+        yield "arange.start", args
+        yield "arange.start", args, {"dtype": f64}
+        yield "arange.start", args, {"dtype": i32, "device": cpu}
+    for args in ([0, 1, 0.1], [5, 0, -1], [5, -5, -3], [1, 2, 0.3], [0, 7, 2], [1.0, 0.0, -0.25], [0, 0, 1]):
+        yield "arange.start_step", args
+        yield "arange.start_step", args, {"dtype": f16}
+        yield "arange.start_step", args, {"dtype": f32}
+    for shape in ([], [0], [2, 3], [1, 0, 4], [5]):
+        yield "zeros.default", [shape]
+        yield "ones.default", [shape]
+        for dtype in (f16, i64, boolean, f64, bf16, u8):
+            yield "zeros.default", [shape], {"dtype": dtype, "device": cpu}
+            yield "ones.default", [shape], {"dtype": dtype, "layout": torch.strided}
+        for value in (3, 2.5, True, inf):
+            yield "full.default", [shape, value]
+            if value != inf:
+                yield "full.default", [shape, value], {"dtype": i32}
+            yield "full.default", [shape, value], {"dtype": f16, "device": cpu}
+    for value in (3, 2.5, True, -inf, nan):
+        yield "scalar_tensor.default", [value]
+        yield "scalar_tensor.default", [value], {"dtype": f64}
+        if math.isfinite(value):
+            yield "scalar_tensor.default", [value], {"dtype": i64, "device": cpu, "layout": torch.strided}
+    sources = (ramp(2, 3), ints(4), t(True), ramp(2, 3).t(), ramp(2, 3, 2, 2).to(memory_format=torch.channels_last),
+               torch.zeros(0, 2), ramp(3, dtype=f16), ramp(4, 6)[1:3, ::2], ramp(3).expand(2, 3))  # fmt: skip
+    for source in sources:
+        yield "zeros_like.default", [source]
+        yield "ones_like.default", [source]
+        yield "full_like.default", [source, 2.5] if source.dtype.is_floating_point else [source, 1]
+        yield "zeros_like.default", [source], {"dtype": i64}
+        yield "ones_like.default", [source], {"dtype": f64, "memory_format": torch.contiguous_format}
+        yield "full_like.default", [source, 1], {"dtype": boolean}
+        for shape in ([2, 2], [0]):
+            yield "new_zeros.default", [source, shape]
+            yield "new_ones.default", [source, shape], {"dtype": i32}
+            yield "new_full.default", [source, shape, 1]
+            yield "new_full.default", [source, shape, 2], {"dtype": f32}
+            yield "new_ones.default", [source, shape]
+            yield "new_zeros.default", [source, shape], {"dtype": f64}
+    for n in (0, 1, 3):
+        for kwargs in ({}, {"dtype": i64}, {"dtype": boolean}, {"dtype": bf16}):
+            yield "eye.default", [n], kwargs
+            yield "eye.m", [n, 2], kwargs
+    for args in ([0, 1, 5], [-2.5, 2.5, 4], [3, -3, 7], [1, 1, 3], [0, 10, 1], [0, 1, 0]):
+        yield "linspace.default", args
+        yield "linspace.default", args, {"dtype": f64}
+        yield "linspace.default", args, {"dtype": f16}
+    yield "linspace.default", [0, 10, 4], {"dtype": i64}
+
+
+def products():
+    for dtype in (f32, f64, f16, bf16, i64, i32, u8):
+        a = ramp(3, 4, dtype=dtype) if dtype.is_floating_point else ints(3, 4, low=0).to(dtype)
+        b = a.flip(0).t()
+        yield "mm.default", [a, b]
+        yield "mm.default", [a, b.contiguous()]
+        yield "matmul.default", [a, b[:, 0]]
+        yield "matmul.default", [a[0], b]
+        yield "matmul.default", [a[0], a[1]]
+        yield "matmul.default", [a.expand(2, 3, 4), b]
+        yield "mv.default", [a, a[0]]
+        yield "dot.default", [a[0], a[1]]
+        yield "linear.default", [a, a[:2]]
+        yield "linear.default", [a[0], a[:2], a[0, :2]]
+        yield "linear.default", [a.expand(2, 3, 4), a[:2], a[0, :2]]
+        yield "outer.default", [a[0], a[1, :2]]
+        yield "bmm.default", [a.expand(2, 3, 4), b.expand(2, 4, 3)]
+        yield "addmm.default", [a[0, :3], a, b]
+        if dtype.is_floating_point:
+            yield "addmm.default", [a[:, :3], a, b], {"beta": 0.5, "alpha": -2}
+            yield "baddbmm.default", [a[:, :3], a.expand(2, 3, 4), b.expand(2, 4, 3)], {"beta": 0.5, "alpha": 2}
+    yield "addmm.default", [t([nan, nan]), ramp(3, 4), ramp(4, 2)], {"beta": 0}
+    yield "mm.default", [torch.zeros(3, 0), torch.zeros(0, 2)]
+    yield "linear.default", [torch.zeros(0, 4), ramp(2, 4), ramp(2)]
+    yield "matmul.default", [ramp(2, 1, 3, 4), ramp(5, 4, 2)]
+    for equation, shapes in (("ij,jk->ik", ([2, 3], [3, 4])), ("bij,bjk->bik", ([2, 2, 3], [2, 3, 2])), ("ii->i", ([3, 3],)),
+                             ("...ij->...ji", ([2, 2, 3],)), ("i,j->ij", ([2], [3])), ("ij->", ([2, 3],)),
+                             ("bhqd,bhkd->bhqk", ([1, 2, 2, 3], [1, 2, 4, 3])), ("ij,ij", ([2, 3], [2, 3]))):  # fmt: skip
+        yield "einsum.default", [equation, [ramp(*shape) for shape in shapes]]
+
+
+def windows():
+    x, w, b = ramp(2, 4, 7, 6), ramp(6, 4, 3, 3) * 0.3, ramp(6)
+    yield "conv2d.default", [x, w, b]
+    yield "conv2d.default", [x, w, b, [2, 1], [1, 0], [1, 2]]
+    yield "conv2d.default", [x, ramp(6, 2, 3, 3), None, [1, 1], [1, 1], [1, 1], 2]
+    yield "conv2d.default", [x, ramp(4, 1, 3, 3), None, [1, 1], [1, 1], [1, 1], 4]  # depthwise
+    yield "conv2d.default", [x, ramp(8, 1, 2, 2), None, [2, 2], [0, 0], [1, 1], 4]
+    yield "conv2d.default", [x[0], w, b]  # without a batch
+    yield "conv2d.default", [x.to(memory_format=torch.channels_last), w, b]
+    yield "conv2d.default", [x, ramp(5, 4, 1, 1), None]
+    yield "conv2d.default", [ramp(2, 4, 6, 7).transpose(2, 3), w, b]
+    for dtype in (f64, f16, bf16):
+        yield "conv2d.default", [x.to(dtype), w.to(dtype), b.to(dtype), [2, 2], [1, 1]]
+    for padding in ("same", "valid"):
+        yield "conv2d.padding", [x, w, b, [1, 1], padding]
+        yield "conv2d.padding", [x, ramp(3, 4, 2, 4), None, [1, 1], padding, [2, 1]]
+        yield "conv2d.padding", [x, ramp(4, 1, 3, 3), None, [1, 1], padding, [1, 1], 4]
+        yield "conv1d.padding", [ramp(2, 3, 8), ramp(4, 3, 3), ramp(4), [1], padding]
+        yield "conv1d.padding", [ramp(2, 3, 8), ramp(4, 3, 4), None, [1], padding, [2]]
+        yield "conv1d.padding", [ramp(3, 8), ramp(3, 1, 3), None, [1], padding, [1], 3]
+        for dtype in (f64, f16, bf16):
+            yield "conv1d.padding", [ramp(2, 3, 8, dtype=dtype), ramp(4, 3, 3, dtype=dtype), None, [1], padding]
+            yield "conv2d.padding", [ramp(1, 2, 5, 5, dtype=dtype), ramp(2, 2, 3, 3, dtype=dtype), None, [1, 1], padding]
+    yield "conv3d.default", [ramp(1, 2, 4, 5, 4), ramp(3, 2, 2, 3, 2), ramp(3), [1, 2, 1], [0, 1, 0]]
+    yield "conv1d.default", [ramp(2, 4, 9), ramp(4, 2, 3), ramp(4), [2], [1], [2], 2]
+    yield "conv_transpose1d.default", [ramp(2, 4, 5), ramp(4, 3, 3), ramp(3), [2], [1], [1]]
+    yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), ramp(2), [2, 2], [1, 1], [1, 1]]
+    yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 2, 3), None, [2, 1], [0, 1], [0, 0], 2]
+    yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 2, 2), None, [1, 1], [0, 0], [0, 0], 1, [2, 2]]
+    yield "convolution.default", [x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1]
+    yield "convolution.default", [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1]
+    yield "convolution.default", [ramp(2, 4, 9), ramp(4, 2, 3), None, [2], [1], [1], False, [0], 2]
+    y = ramp(2, 3, 7, 6)
+    for args in ([[2, 2]], [[3, 3], [2, 2], [1, 1]], [[3, 2], [2, 2], [1, 1], [1, 1], True], [[2, 2], [1, 1], [0, 0], [2, 2]], [[3], [2]]):
+        yield "max_pool2d.default", [y, *args]
+        yield "max_pool2d_with_indices.default", [y, *args]
+        yield "max_pool2d.default", [y[0].to(f64), *args]
+    yield "max_pool2d.default", [y.to(memory_format=torch.channels_last), [2, 2]]
+    yield "max_pool2d.default", [t([[[[nan, 1.0], [2.0, 3.0]]]]), [2, 2]]
+    yield "max_pool2d.default", [ints(1, 1, 4, 4), [2, 2]]
+    for args in ([[2, 2]], [[3, 3], [2, 2], [1, 1]], [[3, 3], [2, 2], [1, 1], True], [[3, 3], [2, 2], [1, 1], False, False],
+                 [[2, 3], [2, 2], [0, 0], True, True, 5]):  # fmt: skip
+        yield "avg_pool2d.default", [y, *args]
+        yield "avg_pool2d.default", [y[0].to(f64), *args]
+    for size in ([1, 1], [3, 2], [7, 6], [4, 4], [10, 3]):
+        yield "adaptive_avg_pool2d.default", [y, size]
+        yield "_adaptive_avg_pool2d.default", [y, size]
+        yield "adaptive_max_pool2d.default", [y, size]
+    for dtype in (f16, bf16):
+        yield "adaptive_avg_pool2d.default", [y.to(dtype), [3, 2]]
+        yield "_adaptive_avg_pool2d.default", [y.to(dtype), [3, 2]]
+        yield "avg_pool2d.default", [y.to(dtype), [2, 2]]
+        yield "max_pool2d.default", [y.to(dtype), [2, 2]]
+    z = ramp(2, 3, 8)
+    for args in ([[2]], [[3], [2], [1]], [[3], [2], [1], [1], True], [[2], [1], [0], [3]]):
+        yield "max_pool1d.default", [z, *args]
+    for args in ([[2]], [[3], [2], [1]], [[3], [2], [1], True], [[3], [2], [1], False, False]):
+        yield "avg_pool1d.default", [z, *args]
+        yield "avg_pool1d.default", [z[0].to(f64), *args]
+    yield "adaptive_avg_pool1d.default", [z, [3]]
+    yield "adaptive_avg_pool1d.default", [z[0], [5]]
+
+
+def norms():
+    for dtype in (f32, f64, f16, bf16):
+        x, c, n = ramp(3, 4, 2, 2, dtype=dtype), ramp(4, dtype=dtype), (ramp(4) + 2).to(dtype)
+        mean, var = ramp(4, dtype=dtype), n.abs() + 0.5
+        yield "batch_norm.default", [x, c, n, mean, var, False, 0.1, 1e-5, False]
+        yield "batch_norm.default", [x, None, None, mean, var, False, 0.1, 1e-3, True]
+        yield "batch_norm.default", [x[:, :, 0, 0], c, n, mean, var, False, 0.1, 1e-5, False]
+        yield "batch_norm.default", [x, c, n, mean, var, True, 0.1, 1e-5, False]
+        yield "batch_norm.default", [x, c, n, None, None, True, 0.1, 1e-5, False]
+        yield "native_batch_norm.default", [x, c, n, mean, var, True, 0.1, 1e-5]
+        yield "native_batch_norm.default", [x, c, n, mean, var, False, 0.1, 1e-5]
+        yield "_native_batch_norm_legit_no_training.default", [x, c, n, mean, var, 0.1, 1e-5]
+        yield "_native_batch_norm_legit_no_training.default", [x, None, None, mean, var, 0.1, 1e-3]
+        yield "_native_batch_norm_legit_no_training.default", [x[..., 0, 0], c, n, mean, var, 0.1, 1e-5]
+        y, w, b = ramp(3, 2, 4, dtype=dtype), ramp(4, dtype=dtype), n
+        yield "layer_norm.default", [y, [4], w, b]
+        yield "layer_norm.default", [y, [2, 4]]
+        yield "layer_norm.default", [y.transpose(0, 1), [4], w, None, 1e-3]
+        yield "native_layer_norm.default", [y, [4], w, b, 1e-5]
+        yield "native_layer_norm.default", [y, [2, 4], None, None, 1e-5]
+        yield "group_norm.default", [x, 2, c, n]
+        yield "group_norm.default", [x[:, :, 0], 4]
+        yield "native_group_norm.default", [x, c, n, 3, 4, 4, 2, 1e-5]
+        yield "rms_norm.default", [y, [4], w]
+        yield "rms_norm.default", [y, [2, 4], None, 1e-3]
+        yield "rms_norm.default", [y, [4]]
+        yield "instance_norm.default", [x, c, n, None, None, True, 0.1, 1e-5, False]
+        yield "instance_norm.default", [x, None, None, mean, var, False, 0.1, 1e-5, False]
+    yield "batch_norm.default", [ramp(2, 4, 3, 3).to(memory_format=torch.channels_last), ramp(4), ramp(4), ramp(4),
+                                 ramp(4).abs() + 0.5, False, 0.1, 1e-5, False]  # fmt: skip
+
+
+def others():
+    rows = t([[1.0, 2.0, 3.0], [-inf, -inf, -inf], [inf, 0.0, 1.0], [nan, 0.0, 1.0], [-inf, 0.0, 1.0], [1e4, -1e4, 0.0]])
+    for dtype in (f32, f64, f16, bf16):
+        yield "softmax.int", [rows.to(dtype), 1]
+        yield "_softmax.default", [rows.to(dtype), -1, False]
+        yield "log_softmax.int", [rows.to(dtype), 1]
+        yield "_log_softmax.default", [rows.to(dtype), 1, False]
+        yield "softmax.int", [ramp(2, 3, 4, dtype=dtype), 1]
+        yield "softmax.int", [ramp(2, 3, dtype=dtype), 0], {"dtype": f32}
+        yield "dropout.default", [ramp(2, 3, dtype=dtype), 0.5, False]
+        yield "dropout.default", [ramp(2, 3, dtype=dtype), 0.0, True]
+        yield "native_dropout.default", [ramp(2, 3, dtype=dtype), 0.5, False]
+        yield "native_dropout.default", [ramp(3, 2, dtype=dtype).t(), 0.25, False]
+    yield "dropout.default", [ramp(2, 3).t(), 0.1, False]
+    yield "dropout.default", [ramp(4, 6)[1:3, ::2], 0.9, False]
+    yield "softmax.int", [ints(2, 3), 1], {"dtype": f32}
+    yield "softmax.int", [t(2.0), 0]
+    q, k, v = ramp(1, 2, 3, 4), ramp(1, 2, 5, 4, step=0.61), ramp(1, 2, 5, 4, step=0.43)
+    causal, mask = {"is_causal": True}, t([[True, False, True, True, False], [False] * 5, [True] * 5])
+    for dtype in (f32, f64, f16, bf16):
+        qkv = [q.to(dtype), k.to(dtype), v.to(dtype)]
+        yield "scaled_dot_product_attention.default", qkv
+        yield "scaled_dot_product_attention.default", qkv, causal
+        yield "scaled_dot_product_attention.default", [*qkv, mask[::2]] if False else [*qkv, mask[2:].expand(3, 5)]
+        yield "scaled_dot_product_attention.default", [*qkv, ramp(3, 5, dtype=dtype)], {"scale": 0.3}
+    yield "scaled_dot_product_attention.default", [ramp(1, 4, 3, 4), k, v], {"enable_gqa": True}
+    yield "scaled_dot_product_attention.default", [q.transpose(1, 2).contiguous().transpose(1, 2), k, v]
+    yield "scaled_dot_product_attention.default", [q[0, 0], k[0, 0], v[0, 0]]
+    image = ramp(1, 2, 3, 4)
+    for size, scale in (([5, 7], None), ([2, 2], None), (None, [2.0, 2.0]), (None, [1.5, 0.5]), ([3, 4], None)):
+        yield "upsample_nearest2d.vec", [image, size, scale]
+        yield "upsample_nearest2d.vec", [image.to(f64), size, scale]
+        for corners in (True, False):
+            yield "upsample_bilinear2d.vec", [image, size, corners, scale]
+            yield "upsample_bilinear2d.vec", [image.to(f16), size, corners, scale]
+    yield "upsample_nearest2d.vec", [image.to(memory_format=torch.channels_last), [5, 7], None]
+    yield "upsample_bilinear2d.vec", [image.to(memory_format=torch.channels_last), [5, 7], False, None]
+    yield "upsample_nearest2d.vec", [ints(1, 2, 3, 4, dtype=u8, low=0), [5, 7], None]
+    mixed = t([[3.0, nan, 1.0, 2.0, inf], [0.0, -0.0, -inf, 5.0, 4.0]])
+    for descending in (False, True):
+        yield "sort.default", [mixed, -1, descending]
+        yield "argsort.default", [mixed[:1], -1, descending]
+        yield "sort.stable", [t([2, 1, 2, 1, 2], i64)], {"stable": True, "dim": 0, "descending": descending}
+        yield "sort.stable", [t([True, False, True])], {"stable": True, "descending": descending}
+        yield "argsort.stable", [t([2, 1, 2, 1, 2], i64)], {"stable": True, "dim": 0, "descending": descending}
+        yield "topk.default", [mixed, 3, -1, descending]
+        yield "topk.default", [t([5, 1, 4], i32), 2, 0, descending]
+        yield "sort.default", [ramp(4, 3).t(), 0, descending]
+    shapes = (ramp(2, 3), torch.zeros(0, 4), ramp(2, 3, 4).permute(2, 0, 1), ints(5), ramp(1, 2, 3, 4))
+    for source in shapes:
+        for dim in (0, -1):
+            yield "sym_size.int", [source, dim]
+        yield "_assert_tensor_metadata.default", [source], {"dtype": source.dtype, "device": cpu, "layout": torch.strided}
+        yield "_assert_tensor_metadata.default", [source, list(source.shape), list(source.stride())]

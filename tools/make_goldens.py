@@ -1,0 +1,646 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records what PyTorch 2.13 gives for operator calls: the golden cases of tests/golden.
+
+    python tools/make_goldens.py [--overloads tests/golden/overloads.txt] [--out tests/golden] [--only aten.add.Tensor …]
+
+The arguments come from PyTorch's own operator tests (torch.testing's OpInfo samples; needs the package expecttest), from
+variants of them (other dtypes, strides, special values, Python numbers in tensor slots) and from golden_hand.py. An overload
+is reached in three ways: called with a sample of the OpInfo of its name, found below another operator by a dispatch
+mode, or found in the operator's pre-dispatch graph. Of all candidates about --cases per overload are kept, chosen so
+that dtypes, ranks, strides and argument values are as different as they can be; hand-written ones are always kept.
+
+The form of the files is in tests/golden/README.md.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import math
+import pathlib
+import resource
+import time
+import warnings
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from expected import write_safetensors
+from export_fx import Unsupported, encode_value
+
+warnings.filterwarnings("ignore")
+
+DTYPES = (torch.float32, torch.int64, torch.float16, torch.bool, torch.float64, torch.bfloat16, torch.int32,
+          torch.uint8, torch.int8)  # fmt: skip
+TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+}
+MAX_ELEMENTS = 1024
+MAX_MEMORY = 3 << 30  # some variants ask for absurd sizes: they fail instead
+PER_DTYPE = 24  # candidates remembered per overload and dtype
+SKIPPED_OPINFOS = ("_foreach", "masked.", "sparse", "torch.ops.", "ops.", "to_sparse", "signal.", "fft.", "_segment")
+
+
+class Skip(Exception):
+    """This call cannot be a golden case."""
+
+
+# ---- calls --------------------------------------------------------------------------------------------------------
+
+
+def copy_tensor(tensor):
+    """The same values, sizes, strides and offset in a storage of its own."""
+    storage = tensor.detach().untyped_storage().clone()
+    copy = torch.empty(0, dtype=tensor.dtype)
+    return copy.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def place_tensor(values, stride, offset):
+    """A tensor with these values, strides and offset in a storage of its own, zero elsewhere. Elements whose stride is
+    zero share memory and must be equal."""
+    extent = offset + (sum((n - 1) * s for n, s in zip(values.shape, stride)) + 1 if values.numel() else 0)
+    flat = torch.zeros(extent, dtype=values.dtype)
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in stride)
+    flat.as_strided(values[once].shape, stride, offset).copy_(values[once])
+    return torch.empty(0, dtype=values.dtype).set_(flat.untyped_storage(), offset, values.shape, stride)
+
+
+def canonical(tensor):
+    """What a reader of the golden file makes of this tensor."""
+    return place_tensor(tensor.detach().resolve_neg(), tensor.stride(), tensor.storage_offset())
+
+
+def overlaps(tensor):
+    return any(stride == 0 for size, stride in zip(tensor.shape, tensor.stride()) if size > 1)
+
+
+def map_tensors(function, value):
+    return tree_map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, value)
+
+
+def tensors_in(value):
+    return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def check_tensor(tensor):
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+        raise Skip("kind of tensor")
+    if tensor.dtype not in DTYPES:
+        raise Skip("dtype")
+    if tensor.numel() > MAX_ELEMENTS or tensor.untyped_storage().nbytes() > 64 * MAX_ELEMENTS:
+        raise Skip("size")
+
+
+def find_overload(name):
+    """`aten.add.Tensor` -> torch.ops.aten.add.Tensor, or None."""
+    namespace, packet, overload = name.split(".")
+    packet = getattr(getattr(torch.ops, namespace), packet, None)
+    return getattr(packet, overload) if packet is not None and overload in packet.overloads() else None
+
+
+class Candidate:
+    """One call that worked: arguments as they were before it, results, and what it wrote."""
+
+    def __init__(self, overload, args, kwargs, source, tag=None):
+        for tensor in tensors_in((args, kwargs)):
+            check_tensor(tensor)
+        self.overload, self.source, self.tag = overload, source, tag
+        self.args, self.kwargs = map_tensors(canonical, (list(args), dict(kwargs)))
+        self.kwargs.pop("pin_memory", None)
+        for _, argument, value in self._arguments(self.args, self.kwargs):
+            if argument.alias_info is not None and argument.alias_info.is_write and overlaps(value):
+                raise Skip("write to overlapping memory")
+        used = map_tensors(copy_tensor, (self.args, self.kwargs))
+        with torch.no_grad():
+            result = overload(*used[0], **used[1])
+            if torch.Tag.nondeterministic_seeded in overload.tags:
+                self._refuse_random()
+        self.outs = self._describe_outputs(used, result)
+        self.mutated = self._describe_writes(used)
+
+    def _refuse_random(self):
+        results = []
+        for seed in (1, 2, 3):
+            torch.manual_seed(seed)
+            args, kwargs = map_tensors(copy_tensor, (self.args, self.kwargs))
+            results.append(tensors_in(self.overload(*args, **kwargs)))
+        for other in results[1:]:
+            if not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(results[0], other)):
+                raise Skip("random")
+
+    def _arguments(self, args, kwargs):
+        """(index, name, value) of every given argument."""
+        for index, argument in enumerate(self.overload._schema.arguments):
+            if index < len(args):
+                yield index, argument, args[index]
+            elif argument.name in kwargs:
+                yield index, argument, kwargs[argument.name]
+
+    def _describe_outputs(self, used, result):
+        """Outputs as ("arg", i), ("tensor", copy, index of the aliased argument or None), ("list", …) or ("value", v)."""
+
+        def describe(value):
+            if isinstance(value, (list, tuple)):
+                return "list", [describe(item) for item in value]
+            if not isinstance(value, torch.Tensor):
+                return "value", value
+            alias = None
+            for index, _, given in self._arguments(*used):
+                if value is given:
+                    return "arg", index
+                if alias is None and isinstance(given, torch.Tensor) and value.numel() and given.numel():
+                    same = value.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
+                    alias = index if same else None
+            check_tensor(value)
+            return "tensor", copy_tensor(value), alias
+
+        results = result if isinstance(result, (list, tuple)) and len(self.overload._schema.returns) != 1 else [result]
+        return [describe(value) for value in results]
+
+    def _describe_writes(self, used):
+        return [
+            (argument.name, copy_tensor(given))
+            for _, argument, given in self._arguments(*used)
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(given, torch.Tensor)
+        ]
+
+    def dtype(self):
+        tensors = tensors_in((self.args, self.kwargs)) or tensors_in([out[1] for out in self.outs if out[0] == "tensor"])
+        return tensors[0].dtype if tensors else None
+
+    def size(self):
+        return sum(tensor.numel() for tensor in tensors_in((self.args, self.kwargs)))
+
+    def signature(self):
+        """Calls with the same signature tell the same story."""
+
+        def part(value):
+            if isinstance(value, torch.Tensor):
+                return value.dtype, value.dim(), value.numel() == 0, layout_of(value), self.tag
+            if isinstance(value, (list, tuple)):
+                return tuple(part(item) for item in value)
+            return repr(round(value, 2) if isinstance(value, float) and math.isfinite(value) else value)
+
+        return part(self.args), tuple(sorted((name, part(value)) for name, value in self.kwargs.items()))
+
+    def features(self):
+        """What this case shows, with weights: used to choose cases that differ."""
+        found = {("tag", self.tag): 3.0, ("source", self.source): 0.5}
+        shapes = set()
+        for index, argument, value in self._arguments(self.args, self.kwargs):
+            if isinstance(value, torch.Tensor):
+                shapes.add(value.shape)
+                if index < 3:
+                    found["dtype", index, value.dtype] = 3.0 if index == 0 else 1.0
+                    found["layout", index, layout_of(value)] = 2.0 if index == 0 else 1.0
+                found["rank", index == 0, value.dim()] = 1.0
+                found["empty", value.numel() == 0] = 1.0
+            elif argument.name not in ("dtype", "device", "layout"):
+                found["value", argument.name, repr(value)[:24]] = 0.7
+            else:
+                found["value", argument.name, str(value)] = 0.4
+        found["broadcast", len(shapes) > 1] = 1.0
+        found["kwargs", tuple(self.kwargs)] = 0.3
+        return found
+
+
+def layout_of(tensor):
+    if tensor.is_contiguous():
+        return "offset" if tensor.storage_offset() else "contiguous"
+    if overlaps(tensor):
+        return "expanded"
+    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+        return "channels_last"
+    extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1
+    return "permuted" if extent == tensor.numel() else "strided"
+
+
+# ---- collecting ---------------------------------------------------------------------------------------------------
+
+
+class Collector:
+    """Candidates per overload; everything that runs an operator goes through `offer`."""
+
+    def __init__(self, targets):
+        self.targets = targets
+        self.by_packet = collections.defaultdict(list)
+        for overload in targets.values():
+            self.by_packet[overload._schema.name.split("::")[1]].append(overload)
+        self.found = {name: {} for name in targets}
+        self.per_dtype = collections.Counter()
+        self.hit = False
+
+    def offer(self, overload, args, kwargs, source, tag=None):
+        """Runs the call on copies and keeps it if it is new and works."""
+        name = str(overload)
+        if name not in self.targets:
+            return False
+        self.hit = True
+        try:
+            candidate = Candidate(overload, args, kwargs, source, tag)
+            encode_case(candidate, {}, 0)
+        except (Skip, Unsupported, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError,
+                AssertionError, AttributeError, MemoryError):  # fmt: skip
+            return False
+        key, signature = (name, candidate.dtype(), tag), candidate.signature()
+        if source == "hand":
+            key, signature = (name, "hand", len(self.found[name])), (len(self.found[name]), signature)
+        if signature in self.found[name] or self.per_dtype[key] >= PER_DTYPE:
+            return False
+        self.found[name][signature] = candidate
+        self.per_dtype[key] += 1
+        return True
+
+
+class Dispatched(TorchDispatchMode):
+    """Offers every overload that an operator calls below the composite level."""
+
+    def __init__(self, collector, source):
+        super().__init__()
+        self.collector, self.source = collector, source
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        with torch._C._DisableTorchDispatch():
+            if all(type(tensor) is torch.Tensor for tensor in tensors_in((args, kwargs))):
+                self.collector.offer(function, args, kwargs, self.source)
+        return function(*args, **kwargs)
+
+
+class Replayed(torch.fx.Interpreter):
+    """Offers every overload of a pre-dispatch graph, composite ones included."""
+
+    def __init__(self, gm, collector, source):
+        super().__init__(gm)
+        self.collector, self.source = collector, source
+
+    def call_function(self, target, args, kwargs):
+        if isinstance(target, torch._ops.OpOverload):
+            self.collector.offer(target, args, kwargs, self.source)
+        return super().call_function(target, args, kwargs)
+
+
+def run_dispatched(collector, source, function, sample):
+    with torch.no_grad(), Dispatched(collector, source):
+        function(*sample[0], **sample[1])
+
+
+def run_traced(collector, source, function, sample):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    flat, spec = tree_flatten(sample)
+    places = [place for place, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
+
+    def call(*tensors):
+        leaves = list(flat)
+        for place, tensor in zip(places, tensors):
+            leaves[place] = tensor
+        args, kwargs = tree_unflatten(leaves, spec)
+        return function(*args, **kwargs)
+
+    with torch.no_grad():
+        gm = make_fx(call, tracing_mode="real", pre_dispatch=True)(*(copy_tensor(flat[place]) for place in places))
+        Replayed(gm, collector, source).run(*(copy_tensor(flat[place]) for place in places))
+
+
+def adapt(overload, args, kwargs):
+    """The sample's arguments for this overload: a number is taken out of a tensor where the schema wants a Scalar."""
+    args, kwargs = list(args), dict(kwargs)
+    for index, argument in enumerate(overload._schema.arguments):
+        if str(argument.type) in ("number", "Optional[number]"):
+            place = (args, index) if index < len(args) else (kwargs, argument.name) if argument.name in kwargs else None
+            if place and isinstance(place[0][place[1]], torch.Tensor):
+                if place[0][place[1]].numel() == 0:
+                    raise Skip("no number")
+                place[0][place[1]] = place[0][place[1]].flatten()[0].item()
+    return args, kwargs
+
+
+def run_direct(collector, source, packets, sample, tag=None):
+    """Calls every wanted overload of the operator's name with the sample."""
+    kept = False
+    for packet in packets:
+        for overload in collector.by_packet.get(packet, ()):
+            with contextlib.suppress(Skip):
+                kept |= collector.offer(overload, *adapt(overload, *sample), source, tag)
+    return kept
+
+
+# ---- variants of samples ------------------------------------------------------------------------------------------
+
+SPECIAL_FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-3, 88.0, -104.0, 6e4]
+LIMITS_ARE_SAFE = {"add", "sub", "mul", "neg", "maximum", "minimum", "eq", "lt", "ge", "bitwise_and", "bitwise_or",
+                   "bitwise_xor", "bitwise_not", "square", "sign", "clamp", "sum", "cumsum", "amax", "amin", "max",
+                   "min", "argmax", "argmin", "relu", "rsub", "where"}  # fmt: skip
+NO_SPECIALS = {"conv1d", "conv2d", "conv3d", "convolution", "linalg_vector_norm", "to", "_to_copy", "arange"}
+
+
+def strided(tensor):
+    """Every second element along the last dimension of a larger storage, from offset 1."""
+    wide = torch.zeros(*tensor.shape[:-1], 2 * tensor.shape[-1] + 1, dtype=tensor.dtype)
+    view = wide[..., 1::2]
+    return view.copy_(tensor)
+
+
+def transposed(tensor):
+    """The same values with the two last dimensions swapped in memory."""
+    return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
+def variants(sample, packet, pointwise):
+    """(tag, sample) pairs: the same call on other strides, on special values, and, if pointwise, on mixed types."""
+    args, kwargs = sample
+    if not args or not isinstance(args[0], torch.Tensor):
+        return
+    first, rest = args[0], args[1:]
+    if first.dim() >= 1 and first.numel():
+        yield "strided", ([strided(first), *rest], kwargs)
+        yield "reversed order", ([first.flip(0).contiguous(), *rest], kwargs)
+    if first.dim() >= 2:
+        yield "transposed", ([transposed(first), *rest], kwargs)
+    if first.dim() == 4:
+        yield "channels_last", ([first.contiguous(memory_format=torch.channels_last), *rest], kwargs)
+    if first.dim() >= 1 and first.shape[0] > 1:
+        yield "expanded", ([first[:1].expand(first.shape), *rest], kwargs)
+    if first.is_floating_point() and first.numel() >= 4 and packet not in NO_SPECIALS:
+        special = first.clone()
+        flat = special.flatten()
+        count = min(len(SPECIAL_FLOATS), flat.numel())
+        flat[:count] = torch.tensor(SPECIAL_FLOATS[:count], dtype=torch.float64).to(first.dtype)
+        yield "special", ([flat.reshape(first.shape), *rest], kwargs)
+    if first.dtype in (torch.int8, torch.uint8, torch.int32, torch.int64) and packet in LIMITS_ARE_SAFE:
+        if first.numel() >= 2:
+            info = torch.iinfo(first.dtype)
+            flat = first.flatten().clone()
+            flat[0], flat[-1] = info.max, info.min
+            yield "limits", ([flat.reshape(first.shape), *rest], kwargs)
+    if pointwise and len(args) >= 2 and isinstance(args[1], torch.Tensor) and args[1].numel():
+        other, more = args[1], args[2:]
+        yield "0-dim other", ([first, other.flatten()[0].clone(), *more], kwargs)
+        yield "0-dim self", ([first.flatten()[0].clone() if first.numel() else first, other, *more], kwargs)
+        for number in (2, 2.5, -1, True):
+            yield f"number {number}", ([first, number, *more], kwargs)
+        for dtype in DTYPES:
+            if dtype != first.dtype:
+                yield "mixed", ([first, other.to(dtype), *more], kwargs)
+        yield "mixed 0-dim", ([first, other.flatten()[0].to(torch.float64), *more], kwargs)
+        yield "mixed 0-dim", ([first, other.flatten()[0].to(torch.int64), *more], kwargs)
+        if other.dim() >= 2:
+            yield "transposed other", ([first, transposed(other), *more], kwargs)
+
+
+# ---- OpInfo -------------------------------------------------------------------------------------------------------
+
+
+def packets_of(opinfo):
+    names = {opinfo.name, opinfo.name.split(".")[-1], opinfo.aten_name or "", opinfo.name.replace(".", "_")}
+    names |= {name + "_" for name in names}
+    return sorted(name for name in names if name)
+
+
+def samples_of(opinfo, dtype, limit, seconds):
+    """A list of sample inputs as (args, kwargs), small ones only, made within a time limit."""
+    started, samples = time.time(), []
+    torch.manual_seed(0)
+    sources = [opinfo.sample_inputs]
+    if dtype in (torch.float32, torch.int64):
+        sources.append(opinfo.reference_inputs)
+    for source in sources:
+        count = 0
+        try:
+            for sample in source("cpu", dtype, requires_grad=False):
+                if count >= limit or time.time() - started > seconds:
+                    break
+                args, kwargs = [sample.input, *sample.args], dict(sample.kwargs)
+                if all(tensor.numel() <= MAX_ELEMENTS for tensor in tensors_in((args, kwargs))):
+                    count += 1
+                    samples.append((args, kwargs))
+        except Exception:  # a generator that does not support this dtype ends here
+            break
+    return samples
+
+
+def collect_opinfo(collector, opinfo, options):
+    source = opinfo.name + ("." + opinfo.variant_test_name if opinfo.variant_test_name else "")
+    packets = [packet for packet in packets_of(opinfo) if packet in collector.by_packet]
+    pointwise = any(torch.Tag.pointwise in o.tags for packet in packets for o in collector.by_packet[packet])
+    for dtype in DTYPES:
+        if dtype not in opinfo.dtypes:
+            continue
+        collector.hit = False
+        for number, sample in enumerate(samples_of(opinfo, dtype, 30, options.seconds)):
+            if packets:
+                run_direct(collector, source, packets, sample)
+                if number % 3 == 0:
+                    for tag, variant in variants(sample, packets[0].rstrip("_"), pointwise):
+                        run_direct(collector, source, packets, variant, tag)
+            if not packets or number < 4:
+                with contextlib.suppress(Exception):
+                    run_dispatched(collector, source, opinfo.op, map_tensors(copy_tensor, sample))
+                if number < (6 if dtype == torch.float32 else 2):
+                    with contextlib.suppress(Exception):
+                        run_traced(collector, source, opinfo.op, sample)
+        if not collector.hit and not packets:
+            return  # nothing below this operator is wanted
+
+
+def collect_in_place(collector):
+    """The in-place twin of every functional overload, on the functional one's arguments."""
+    for name, overload in collector.targets.items():
+        packet, kind = name.split(".")[1:]
+        twin = f"aten.{packet.removesuffix('_')}.{kind}"
+        if packet.startswith("__") or not packet.endswith("_"):
+            continue
+        functional = find_overload(twin)
+        if functional is None:
+            continue
+        for candidate in list(collector.found.get(twin, {}).values()):
+            collector.offer(overload, candidate.args, candidate.kwargs, candidate.source, candidate.tag)
+
+
+# ---- choosing and writing -----------------------------------------------------------------------------------------
+
+
+def choose(candidates, count):
+    """About `count` candidates that show as many different features as they can; hand-written ones always."""
+    pool = [candidate for candidate in candidates if candidate.source != "hand"]
+    chosen = [candidate for candidate in candidates if candidate.source == "hand"]
+    seen = set()
+    for candidate in chosen:
+        seen.update(candidate.features())
+    featured = [(candidate, candidate.features()) for candidate in pool]
+    for _ in range(max(count - len(chosen) // 2, 4)):
+        if not featured:
+            break
+        best = max(
+            featured,
+            key=lambda pair: sum(w for key, w in pair[1].items() if key not in seen) - pair[0].size() / 700,
+        )
+        featured.remove(best)
+        chosen.append(best[0])
+        seen.update(best[1])
+    return chosen
+
+
+def tolerance_overrides(opinfo):
+    """{dtype: (rtol, atol, test)}: the largest tolerances that PyTorch's own tests of this operator use on the CPU."""
+    from torch.testing._internal.common_device_type import toleranceOverride
+    from torch.testing._internal.opinfo.core import DecorateInfo
+
+    found = {}
+    for decorator in opinfo.decorators:
+        test, inner = "all tests", [decorator]
+        if isinstance(decorator, DecorateInfo):
+            test, inner = f"{decorator.cls_name}.{decorator.test_name}", decorator.decorators
+            of_values = decorator.cls_name in (None, "TestCommon", "TestUnaryUfuncs", "TestBinaryUfuncsDevice", "TestReductions")
+            if not of_values or decorator.device_type not in (None, "cpu") or "complex" in test or "mps" in test:
+                continue
+        for override in inner:
+            if isinstance(override, toleranceOverride):
+                for dtype, limit in override.d.items():
+                    rtol, atol, _ = found.get(dtype, (0.0, 0.0, ""))
+                    found[dtype] = (max(rtol, limit.rtol), max(atol, limit.atol), test)
+    return found
+
+
+def tolerance(candidate, overrides):
+    """(rtol, atol, origin) for the outputs: assert_close's defaults, or the OpInfo's where it is looser."""
+    tensors = tensors_in([out[1] for out in candidate.outs]) + [tensor for _, tensor in candidate.mutated]
+    dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    rtol, atol, origin = 0.0, 0.0, "exact"
+    for dtype in dtypes:
+        default_rtol, default_atol = TOLERANCE[dtype]
+        rtol, atol = max(rtol, default_rtol), max(atol, default_atol)
+        origin = "default" if origin == "exact" else origin
+        more_rtol, more_atol, test = overrides.get(candidate.source, {}).get(dtype, (0.0, 0.0, ""))
+        if more_rtol > rtol or more_atol > atol:
+            rtol, atol, origin = max(rtol, more_rtol), max(atol, more_atol), f"OpInfo {candidate.source} {test}"
+    return rtol, atol, origin
+
+
+def encode_case(candidate, tensors, number):
+    """The case as JSON; its tensors are put into `tensors`."""
+    count = 0
+
+    def keep(tensor, alias=None):
+        nonlocal count
+        key = f"{number}.{count}"
+        count += 1
+        tensors[key] = tensor.detach().resolve_neg().clone(memory_format=torch.contiguous_format)
+        entry = {"$tensor": key}
+        if not tensor.is_contiguous():
+            entry["stride"] = list(tensor.stride())
+        if tensor.storage_offset():
+            entry["offset"] = tensor.storage_offset()
+        if alias is not None:
+            entry["alias"] = alias
+        return entry
+
+    def encode(value):
+        if isinstance(value, torch.Tensor):
+            return keep(value)
+        if isinstance(value, (list, tuple)):
+            return [encode(item) for item in value]
+        return encode_value(value)
+
+    def encode_out(out):
+        if out[0] == "arg":
+            return {"$arg": out[1]}
+        if out[0] == "list":
+            return [encode_out(item) for item in out[1]]
+        return keep(out[1], out[2]) if out[0] == "tensor" else encode_value(out[1])
+
+    case = {"op": str(candidate.overload), "args": [encode(value) for value in candidate.args]}
+    if candidate.kwargs:
+        case["kwargs"] = {name: encode(value) for name, value in candidate.kwargs.items()}
+    case["outs"] = [encode_out(out) for out in candidate.outs]
+    if candidate.mutated:
+        case["mutated"] = {name: keep(tensor) for name, tensor in candidate.mutated}
+    return case
+
+
+def write_group(folder, group, candidates, overrides):
+    lines, tensors = [], {}
+    for number, candidate in enumerate(candidates):
+        case = encode_case(candidate, tensors, number)
+        rtol, atol, origin = tolerance(candidate, overrides)
+        case["opinfo"] = candidate.source + (f", {candidate.tag}" if candidate.tag else "")
+        case["rtol"], case["atol"] = rtol, atol
+        if origin.startswith("OpInfo"):
+            case["tolerance"] = origin
+        lines.append(json.dumps(case, separators=(",", ":"), allow_nan=False))
+    path = folder / f"{group}.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_safetensors(folder / f"{group}.safetensors", tensors, {"format": "pt"})
+    return path.stat().st_size + path.with_suffix(".safetensors").stat().st_size
+
+
+def read_overloads(path):
+    """{group: [overload names]}: a line `# group NAME` begins a group."""
+    groups, group = {}, "other"
+    for line in path.read_text().splitlines():
+        if line.startswith("# group "):
+            group = line.removeprefix("# group ").strip()
+        elif line.strip() and not line.startswith("#"):
+            groups.setdefault(group, []).append(line.strip())
+    return groups
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--overloads", type=pathlib.Path, default=here / "overloads.txt")
+    parser.add_argument("--out", type=pathlib.Path, default=here)
+    parser.add_argument("--only", nargs="*", metavar="OVERLOAD", help="these overloads instead of the list's")
+    parser.add_argument("--cases", type=int, default=11, help="cases per overload (default: 11)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time limit per OpInfo and dtype (default: 1)")
+    parser.add_argument("--verbose", action="store_true", help="print each OpInfo's name when its turn comes")
+    options = parser.parse_args()
+
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from golden_hand import hand_cases
+
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
+    torch.set_num_threads(1)
+    groups = {"only": options.only} if options.only else read_overloads(options.overloads)
+    targets = {name: find_overload(name) for names in groups.values() for name in names}
+    if unknown := [name for name, overload in targets.items() if overload is None]:
+        raise SystemExit(f"PyTorch {torch.__version__} has no {', '.join(unknown)}")
+
+    started, collector = time.time(), Collector(targets)
+    for name, args, kwargs in hand_cases():
+        if name in targets and not collector.offer(targets[name], args, kwargs, "hand") and options.verbose:
+            print(f"PyTorch refuses a hand-written case of {name}")
+    for opinfo in op_db:
+        if not opinfo.name.startswith(SKIPPED_OPINFOS):
+            if options.verbose:
+                print(opinfo.name, opinfo.variant_test_name, flush=True)
+            collect_opinfo(collector, opinfo, options)
+    collect_in_place(collector)
+
+    overrides = {}
+    for opinfo in op_db:
+        source = opinfo.name + ("." + opinfo.variant_test_name if opinfo.variant_test_name else "")
+        overrides[source] = tolerance_overrides(opinfo)
+    total, n_cases, few = 0, 0, []
+    for group, names in groups.items():
+        chosen = []
+        for name in names:
+            cases = choose(list(collector.found[name].values()), options.cases)
+            chosen.extend(cases)
+            if len(cases) < 8:
+                few.append(f"{name} {len(cases)}")
+        total += write_group(options.out, group, chosen, overrides)
+        n_cases += len(chosen)
+        print(f"{group}: {len(names)} overloads, {len(chosen)} cases")
+    print(f"{n_cases} cases, {total / 1e6:.1f} MB, {time.time() - started:.0f} s")
+    print("fewer than 8 cases: " + (", ".join(few) or "none"))
+
+
+if __name__ == "__main__":
+    main()

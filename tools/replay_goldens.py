@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays golden cases (tests/golden/README.md) in PyTorch and compares: values, strides, aliasing and what was written.
+
+    python tools/replay_goldens.py [tests/golden/*.jsonl]
+
+Also the reader of the format for other scripts: `read_cases`, `build_tensor`, `run_case`.
+"""
+
+import argparse
+import json
+import pathlib
+
+import torch
+from safetensors.torch import load_file
+
+from export_fx import decode_value
+from make_goldens import find_overload, place_tensor
+
+
+def build_tensor(entry, tensors):
+    """The tensor of {"$tensor": key, "stride", "offset"} in a fresh storage with these strides and this offset."""
+    values = tensors[entry["$tensor"]]
+    return place_tensor(values, entry.get("stride", values.contiguous().stride()), entry.get("offset", 0))
+
+
+def decode(value, tensors):
+    if isinstance(value, dict) and "$tensor" in value:
+        return build_tensor(value, tensors)
+    if isinstance(value, list):
+        return [decode(item, tensors) for item in value]
+    return decode_value(value, {})
+
+
+def read_cases(path):
+    """Yields (line number, case) and the tensors of a group, given its .jsonl file."""
+    tensors = load_file(pathlib.Path(path).with_suffix(".safetensors"))
+    for number, line in enumerate(pathlib.Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        yield number, json.loads(line), tensors
+
+
+def compare(name, got, want, case):
+    torch.testing.assert_close(got, want, rtol=case["rtol"], atol=case["atol"], equal_nan=True, msg=lambda m: f"{name}: {m}")
+
+
+def check_output(name, got, want, case, args, tensors):
+    if isinstance(want, list):
+        assert len(got) == len(want), f"{name}: {len(got)} items, expected {len(want)}"
+        for index, (item, expected) in enumerate(zip(got, want)):
+            check_output(f"{name}[{index}]", item, expected, case, args, tensors)
+    elif isinstance(want, dict) and "$arg" in want:
+        assert got is args[want["$arg"]], f"{name} is not argument {want['$arg']}"
+    elif isinstance(want, dict) and "$tensor" in want:
+        expected = tensors[want["$tensor"]]
+        compare(name, got, expected, case)
+        stride = want.get("stride", list(expected.contiguous().stride()))
+        if expected.numel():
+            assert [s for n, s in zip(got.shape, got.stride()) if n > 1] == [
+                s for n, s in zip(got.shape, stride) if n > 1
+            ], f"{name}: strides {got.stride()}, expected {stride}"
+            assert got.storage_offset() == want.get("offset", 0), f"{name}: offset {got.storage_offset()}"
+        if "alias" in want:
+            same = args[want["alias"]].untyped_storage().data_ptr() == got.untyped_storage().data_ptr()
+            assert same, f"{name} does not share argument {want['alias']}'s storage"
+    else:
+        assert got == decode_value(want, {}) or got != got, f"{name}: {got}, expected {want}"
+
+
+def run_case(case, tensors):
+    """Calls the overload and raises AssertionError if anything differs."""
+    overload = find_overload(case["op"])
+    args = decode(case["args"], tensors)
+    kwargs = {name: decode(value, tensors) for name, value in case.get("kwargs", {}).items()}
+    with torch.no_grad():
+        result = overload(*args, **kwargs)
+    results = result if isinstance(result, (list, tuple)) and len(overload._schema.returns) != 1 else [result]
+    named = [args[i] if i < len(args) else kwargs.get(a.name) for i, a in enumerate(overload._schema.arguments)]
+    check_output("outs", list(results), case["outs"], case, named, tensors)
+    for index, argument in enumerate(overload._schema.arguments):
+        if argument.name in case.get("mutated", {}):
+            compare(argument.name, named[index], tensors[case["mutated"][argument.name]["$tensor"]], case)
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="default: all of tests/golden")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    passed = failed = 0
+    for path in options.files or sorted(here.glob("*.jsonl")):
+        for number, case, tensors in read_cases(path):
+            try:
+                run_case(case, tensors)
+                passed += 1
+            except (AssertionError, RuntimeError) as error:
+                failed += 1
+                print(f"{path.name}:{number}: {case['op']}: {error}")
+    print(f"{passed} passed, {failed} failed")
+    raise SystemExit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

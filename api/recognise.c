@@ -35,7 +35,8 @@ static bool is_safetensors(ByteSpan bytes)
 
 FileKind recognise_kind(ByteSpan bytes)
 {
-        if (starts_with(bytes, "PK\x03\x04", 4) || starts_with(bytes, "PK\x05\x06", 4))
+        // A member, or the end records of an archive without any.
+        if (starts_with(bytes, "PK\x03\x04", 4) || starts_with(bytes, "PK\x05\x06", 4) || starts_with(bytes, "PK\x06\x06", 4))
                 return FILE_PT2;
         if (is_safetensors(bytes))
                 return FILE_SAFETENSORS;

@@ -216,7 +216,8 @@ static int compare_rows(const void *a, const void *b)
 static Status check_tiling(Rows *rows, size_t n_bytes)
 {
         size_t at = 0;
-        qsort(rows->items, rows->n, sizeof(Row), compare_rows);
+        if (rows->n > 1)
+                qsort(rows->items, rows->n, sizeof(Row), compare_rows);
         for (uint32_t i = 0; i < rows->n; i++) {
                 const Row *row = &rows->items[i];
                 if (row->begin != at)

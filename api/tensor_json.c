@@ -103,34 +103,15 @@ static Status data_shape(const Lists *lists, bool complex, int *out_rank)
         return STATUS_OK;
 }
 
-// An object's "shape" against the data, which may be flat or nested.
-static Status check_shape(const Lists *lists, int data_rank, int rank, const int64_t *shape, int64_t numel, bool complex)
-{
-        bool same = data_rank == rank;
-        for (int d = 0; same && d < rank; d++)
-                same = lists->size[d] == shape[d];
-        int64_t n = (int64_t)(complex ? lists->n / 2 : lists->n);
-        if (same || (data_rank <= 1 && n == numel) || (n == 0 && numel == 0))
-                return STATUS_OK;
-        char said[256], found[256];
-        shape_text(rank, shape, said, sizeof(said));
-        if (data_rank <= 1)
-                return fail(STATUS_SHAPE, "\"data\" has %" PRId64 " values, but \"shape\" %s needs %" PRId64, n, said, numel);
-        return fail(STATUS_SHAPE, "\"data\" has shape %s, but \"shape\" says %s", shape_text(data_rank, lists->size, found, sizeof(found)), said);
-}
-
 // What an object says about its tensor.
 typedef struct Description {
-        Dtype dtype;  // DTYPE_NONE: not said
-        int rank;     // -1: not said
-        int64_t shape[MAX_RANK];
+        TensorJsonDescription said;
         const char *data, *b64;  // texts kept aside; NULL: not there (or read already)
         size_t n_data, n_b64;
 } Description;
 
-static Status read_numbers(JsonReader *reader, const Description *description, Dtype expected, Budget *budget, Tensor **out_tensor)
+static Status read_numbers(JsonReader *reader, Dtype dtype, Budget *budget, Tensor **out_tensor)
 {
-        Dtype dtype = description->dtype != DTYPE_NONE ? description->dtype : expected;
         bool complex = dtype == DTYPE_C64 || dtype == DTYPE_C128;
         _cleanup_(lists_deinit) Lists lists = { .type = list_type(dtype), .fixed = dtype != DTYPE_NONE, .budget = budget };
         TRY(lists_read(&lists, reader, MAX_RANK + complex));
@@ -138,22 +119,34 @@ static Status read_numbers(JsonReader *reader, const Description *description, D
                 dtype = guessed_dtype(lists.type);
         int rank;
         TRY(data_shape(&lists, complex, &rank));
-        const int64_t *shape = lists.size;
-        if (description->rank >= 0) {
-                int64_t numel;
-                TRY(shape_numel(description->rank, description->shape, &numel));
-                TRY(check_shape(&lists, rank, description->rank, description->shape, numel, complex));
-                rank = description->rank;
-                shape = description->shape;
-        }
         int64_t numel;
-        TRY(shape_numel(rank, shape, &numel));
+        TRY(shape_numel(rank, lists.size, &numel));
         TensorMeta meta;
-        meta_init(&meta, dtype, rank, shape);
+        meta_init(&meta, dtype, rank, lists.size);
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         TRY(tensor_new(&meta, budget, &tensor));
         TRY(fill_tensor(&lists, dtype, tensor));
         *out_tensor = take_ptr(tensor);
+        return STATUS_OK;
+}
+
+// An object's "shape" over its data, which may be flat or nested.
+static Status apply_shape(const Description *description, Tensor *tensor)
+{
+        TensorMeta meta;
+        int64_t needed, n = meta_numel(&tensor->meta);
+        TRY(shape_numel(description->said.rank, description->said.shape, &needed));
+        meta_init(&meta, tensor->meta.dtype, description->said.rank, description->said.shape);
+        bool nested = tensor->meta.rank > 1;
+        if (!meta_same_shape(&meta, &tensor->meta) && (n != needed || (nested && n > 0))) {
+                char said[256], found[256];
+                shape_text(meta.rank, meta.size, said, sizeof(said));
+                if (!nested)
+                        return fail(STATUS_SHAPE, "\"data\" has %" PRId64 " values, but \"shape\" %s needs %" PRId64, n, said, needed);
+                return fail(STATUS_SHAPE, "\"data\" has shape %s, but \"shape\" says %s",
+                            shape_text(tensor->meta.rank, tensor->meta.size, found, sizeof(found)), said);
+        }
+        tensor->meta = meta;
         return STATUS_OK;
 }
 
@@ -172,7 +165,7 @@ static Status read_dtype(JsonReader *reader, Dtype *out_dtype)
 static Status read_shape(JsonReader *reader, Description *description)
 {
         TRY(json_enter_array(reader));
-        description->rank = 0;
+        description->said.rank = 0;
         for (bool more;;) {
                 TRY(json_next_item(reader, &more));
                 if (!more)
@@ -181,9 +174,9 @@ static Status read_shape(JsonReader *reader, Description *description)
                 TRY(json_read_int(reader, &size));
                 if (size < 0)
                         return fail(STATUS_VALUE, "\"shape\" has the negative size %" PRId64, size);
-                if (description->rank == MAX_RANK)
+                if (description->said.rank == MAX_RANK)
                         return fail(STATUS_VALUE, "\"shape\" has more than %d dimensions", MAX_RANK);
-                description->shape[description->rank++] = size;
+                description->said.shape[description->said.rank++] = size;
         }
 }
 
@@ -219,11 +212,11 @@ static Status check_bools(const Tensor *tensor)
 
 static Status read_b64(const Description *description, Dtype expected, Budget *budget, Tensor **out_tensor)
 {
-        Dtype dtype = description->dtype != DTYPE_NONE ? description->dtype : expected;
-        if (dtype == DTYPE_NONE || description->rank < 0)
+        Dtype dtype = description->said.dtype != DTYPE_NONE ? description->said.dtype : expected;
+        if (dtype == DTYPE_NONE || description->said.rank < 0)
                 return fail(STATUS_VALUE, "a tensor with \"b64\" needs \"%s\" as well", dtype == DTYPE_NONE ? "dtype" : "shape");
         int64_t numel;
-        TRY(shape_numel(description->rank, description->shape, &numel));
+        TRY(shape_numel(description->said.rank, description->said.shape, &numel));
         _cleanup_(freep) char *copy = NULL;
         const char *text;
         size_t n, n_bytes, needed;
@@ -232,10 +225,10 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
         if (!mul_size((size_t)numel, dtype_info[dtype].bytes, &needed) || n_bytes != needed) {
                 char shape[256];
                 return fail(STATUS_SHAPE, "\"b64\" holds %zu bytes, but shape %s of %s needs %zu", n_bytes,
-                            shape_text(description->rank, description->shape, shape, sizeof(shape)), dtype_info[dtype].name, needed);
+                            shape_text(description->said.rank, description->said.shape, shape, sizeof(shape)), dtype_info[dtype].name, needed);
         }
         TensorMeta meta;
-        meta_init(&meta, dtype, description->rank, description->shape);
+        meta_init(&meta, dtype, description->said.rank, description->said.shape);
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         TRY(tensor_new(&meta, budget, &tensor));
         TRY(base64_decode(text, n, tensor_data(tensor)));
@@ -246,10 +239,10 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
 }
 
 // One member. Data is read at once when its dtype is known by now, else its text is kept.
-static Status read_member(JsonReader *reader, const char *key, Description *description, Dtype expected, Budget *budget, Tensor **tensor)
+static Status read_member(JsonReader *reader, const char *key, Description *description, Budget *budget, Tensor **tensor)
 {
         if (strcmp(key, "dtype") == 0)
-                return read_dtype(reader, &description->dtype);
+                return read_dtype(reader, &description->said.dtype);
         if (strcmp(key, "shape") == 0)
                 return read_shape(reader, description);
         if (strcmp(key, "b64") == 0) {
@@ -259,8 +252,8 @@ static Status read_member(JsonReader *reader, const char *key, Description *desc
         }
         if (strcmp(key, "data") != 0)
                 return fail(STATUS_UNKNOWN_MEMBER, "a tensor has no member \"%.60s\"; it knows dtype, shape, data, b64", key);
-        if (description->dtype != DTYPE_NONE && description->rank >= 0)
-                return read_numbers(reader, description, expected, budget, tensor);
+        if (description->said.dtype != DTYPE_NONE)
+                return read_numbers(reader, description->said.dtype, budget, tensor);
         return json_read_raw(reader, &description->data, &description->n_data);
 }
 
@@ -271,15 +264,15 @@ static Status read_kept_data(const Description *description, Dtype expected, Bud
         JsonReader *reader = NULL;
         Status status = json_open(description->data, description->n_data, MAX_RANK + 2, 0, &arena, &reader);
         if (status == STATUS_OK)
-                status = read_numbers(reader, description, expected, budget, out_tensor);
+                status = read_numbers(reader, description->said.dtype != DTYPE_NONE ? description->said.dtype : expected, budget, out_tensor);
         json_close(reader);
         arena_deinit(&arena);
         return status;
 }
 
-static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor)
+static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bool needs_data, Tensor **out_tensor, TensorJsonDescription *out_said)
 {
-        Description description = { .dtype = DTYPE_NONE, .rank = -1 };
+        Description description = { .said = { .dtype = DTYPE_NONE, .rank = -1 } };
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         TRY(json_enter_object(reader));
         for (bool more;;) {
@@ -287,23 +280,35 @@ static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, Te
                 TRY(json_next_key(reader, &key, &more));
                 if (!more)
                         break;
-                TRY(failure_at_argument(read_member(reader, key, &description, expected, budget, &tensor), key));
+                TRY(failure_at_argument(read_member(reader, key, &description, budget, &tensor), key));
         }
         bool has_data = tensor != NULL || description.data != NULL;
-        if (has_data == (description.b64 != NULL))
-                return fail(STATUS_VALUE, has_data ? "a tensor has either \"data\" or \"b64\", not both" : "a tensor needs \"data\" or \"b64\"");
-        if (description.b64 != NULL)
-                return read_b64(&description, expected, budget, out_tensor);
-        if (description.data != NULL)
-                return read_kept_data(&description, expected, budget, out_tensor);
+        if (has_data && description.b64 != NULL)
+                return fail(STATUS_VALUE, "a tensor has either \"data\" or \"b64\", not both");
+        if (needs_data && !has_data && description.b64 == NULL)
+                return fail(STATUS_VALUE, "a tensor needs \"data\" or \"b64\"");
+        if (description.b64 != NULL) {
+                TRY(failure_at_argument(read_b64(&description, expected, budget, &tensor), "b64"));
+        } else if (has_data) {
+                if (tensor == NULL)
+                        TRY(failure_at_argument(read_kept_data(&description, expected, budget, &tensor), "data"));
+                if (description.said.rank >= 0)
+                        TRY(failure_at_argument(apply_shape(&description, tensor), "shape"));
+        }
+        *out_said = description.said;
         *out_tensor = take_ptr(tensor);
         return STATUS_OK;
 }
 
+Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor, TensorJsonDescription *out_described)
+{
+        return read_object(reader, DTYPE_NONE, budget, false, out_tensor, out_described);
+}
+
 Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor)
 {
+        TensorJsonDescription said;
         if (json_peek(reader) == JSON_OBJECT)
-                return read_object(reader, expected, budget, out_tensor);
-        static const Description nothing = { .dtype = DTYPE_NONE, .rank = -1 };
-        return read_numbers(reader, &nothing, expected, budget, out_tensor);
+                return read_object(reader, expected, budget, true, out_tensor, &said);
+        return read_numbers(reader, expected, budget, out_tensor);
 }

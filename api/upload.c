@@ -2,6 +2,7 @@
 // From bytes to a graph that can run: recognise, read, resolve, check.
 #include "api/upload.h"
 #include <string.h>
+#include <strings.h>
 #include "api/fx_json.h"
 #include "api/multipart.h"
 #include "api/pt2.h"
@@ -16,3 +17,139 @@ void upload_deinit(Upload *upload)
                 storage_unref(upload->parts[i].bytes);
         upload->n_parts = 0;
 }
+
+static ByteSpan span_of(const Storage *bytes)
+{
+        return (ByteSpan){ bytes->data, bytes->n_bytes };
+}
+
+// ---- splitting ----
+// A part as a storage of its own: the whole body need not stay in memory for it, and its bytes are aligned.
+static Status add_part(Upload *upload, const char *name, ByteSpan content)
+{
+        Storage *bytes = NULL;
+        TRY(storage_new(content.n, false, NULL, &bytes));
+        if (content.n > 0)
+                memcpy(bytes->data, content.data, content.n);
+        bytes->readonly = true;
+        upload->parts[upload->n_parts++] = (UploadPart){ .name = name, .bytes = bytes };
+        return STATUS_OK;
+}
+
+static Status split_parts(const Multipart *multipart, Upload *upload)
+{
+        const MultipartPart *graph = multipart_find(multipart, "graph"), *weights = multipart_find(multipart, "weights");
+        for (uint32_t i = 0; i < multipart->n_parts; i++)
+                if (&multipart->parts[i] != graph && &multipart->parts[i] != weights)
+                        return fail(STATUS_UNKNOWN_MEMBER, "unknown part \"%.64s\"; an upload has graph and weights: curl -F graph=@g.json -F weights=@w.safetensors",
+                                    multipart->parts[i].name);
+        if (graph == NULL)
+                return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F weights=@w.safetensors");
+        FileKind kind;
+        TRY(recognise_graph(graph->content, &kind));
+        if (kind == FILE_PT2 && weights != NULL)
+                return fail(STATUS_INPUT, "a .pt2 brings its own weights; leave the part \"weights\" out");
+        upload->format = kind == FILE_PT2 ? "pt2" : "fx";
+        if (weights == NULL)
+                return add_part(upload, "", graph->content);
+        TRY(add_part(upload, "graph", graph->content));
+        return add_part(upload, "weights", weights->content);
+}
+
+static Status split_multipart(const Storage *body, const char *content_type, Upload *upload)
+{
+        char boundary[MULTIPART_MAX_BOUNDARY + 1];
+        Multipart multipart;
+        TRY(multipart_boundary(content_type, boundary));
+        TRY(multipart_read(span_of(body), boundary, &multipart));
+        Status status = split_parts(&multipart, upload);
+        multipart_deinit(&multipart);
+        if (status != STATUS_OK)
+                upload_deinit(upload);
+        return status;
+}
+
+Status upload_split(Storage *body, const char *content_type, Upload *out_upload)
+{
+        Upload upload = { .n_parts = 0 };
+        if (strncasecmp(content_type, "multipart/form-data", 19) == 0) {
+                TRY(split_multipart(body, content_type, &upload));
+        } else {
+                FileKind kind;
+                TRY(recognise_graph(span_of(body), &kind));
+                upload.format = kind == FILE_PT2 ? "pt2" : "fx";
+                upload.parts[upload.n_parts++] = (UploadPart){ .name = "", .bytes = storage_ref(body) };
+        }
+        *out_upload = upload;
+        return STATUS_OK;
+}
+
+// ---- decoding ----
+static Status visit_state(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor), void *visitor)
+{
+        const Safetensors *file = context;
+        for (uint32_t i = 0; i < file->n_entries; i++)
+                TRY(visit(visitor, file->entries[i].name, file->entries[i].tensor));
+        return STATUS_OK;
+}
+
+static Status decode_json(const UploadPart *graph, const UploadPart *weights, Graph **out_graph)
+{
+        if (weights == NULL)
+                return fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, NULL, out_graph);
+        Safetensors file;
+        TRY(safetensors_read(span_of(weights->bytes), weights->bytes, &file));
+        FxStateSource source = { .each = visit_state, .context = &file };
+        Status status = fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, &source, out_graph);
+        safetensors_deinit(&file);
+        return status;
+}
+
+static const UploadPart *part_named(const UploadPart *parts, uint32_t n_parts, const char *name)
+{
+        for (uint32_t i = 0; i < n_parts; i++)
+                if (strcmp(parts[i].name, name) == 0)
+                        return &parts[i];
+        return NULL;
+}
+
+static Status decode(const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+{
+        const UploadPart *graph = part_named(parts, n_parts, n_parts == 1 ? "" : "graph");
+        if (graph == NULL)
+                return fail(STATUS_INTERNAL, "an upload without its graph part");
+        FileKind kind;
+        TRY(recognise_graph(span_of(graph->bytes), &kind));
+        if (kind == FILE_PT2)
+                return pt2_read(span_of(graph->bytes), graph->bytes, model, out_graph);
+        if (model != NULL)
+                return fail(STATUS_VALUE, "?model= picks one of several models in a .pt2 archive; FX JSON holds one graph");
+        return decode_json(graph, part_named(parts, n_parts, "weights"), out_graph);
+}
+
+static Status resolve(Graph *graph, bool strict)
+{
+        CheckReport report;
+        Status status = graph_resolve(graph, &report);
+        if (status == STATUS_OK && strict)
+                status = check_report_status(&report, graph);
+        check_report_deinit(&report);
+        return status;
+}
+
+Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict, Graph **out_graph)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        TRY(decode(parts, n_parts, model, &graph));
+        TRY(resolve(graph, strict));
+        *out_graph = take_ptr(graph);
+        return STATUS_OK;
+}
+
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+{
+        (void)context;
+        return upload_decode(parts, n_parts, model, true, out_graph);
+}
+
+const GraphLoader upload_loader = { .load = load, .context = NULL };

@@ -1,64 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// json.c: the pull parser's containers, scalars and failures. One frame per open container (a fixed array, no recursion) says what may come
+// json.c: the pull parser's containers and scalars. One frame per open container (a fixed array, no recursion) says what may come
 // next:
 //   AT_START --value--> AFTER_VALUE --comma--> AT_VALUE --value--> AFTER_VALUE ... --bracket--> closed
 // A container counts as its parent's value from the moment it is entered. The grammar is RFC 8259, nothing more.
 #include "core/base/json_reader.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static void position_of(const JsonReader *reader, const char *at, int *out_line, int *out_column)
-{
-        int line = 1, column = 1;
-        for (const char *c = reader->text; c < at; c++) {
-                if (*c == '\n') {
-                        line++;
-                        column = 1;
-                } else if (((unsigned char)*c & 0xc0) != 0x80) {
-                        column++;
-                }
-        }
-        *out_line = line;
-        *out_column = column;
-}
-
-void json_position(const JsonReader *reader, int *out_line, int *out_column)
-{
-        position_of(reader, reader->at, out_line, out_column);
-}
-
-size_t json_tell(const JsonReader *reader)
-{
-        const char *at = reader->at;
-        while (at < reader->end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
-                at++;
-        return (size_t)(at - reader->text);
-}
-
-Status json_fail(const JsonReader *reader, const char *at, Status status, const char *format, ...)
-{
-        char message[512];
-        va_list args;
-        va_start(args, format);
-        vsnprintf(message, sizeof(message), format, args);
-        va_end(args);
-        int line, column;
-        position_of(reader, at, &line, &column);
-        return fail(status, "line %d, column %d: %s", line, column, message);
-}
-
-// `expected ...` plus what stands there instead.
-static Status fail_expected(const JsonReader *reader, const char *expected)
-{
-        if (reader->at == reader->end)
-                return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, but the text ends here", expected);
-        unsigned char c = (unsigned char)*reader->at;
-        if (c > 0x20 && c < 0x7f)
-                return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found '%c'", expected, c);
-        return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found byte 0x%02x", expected, c);
-}
 
 static bool starts_with(const JsonReader *reader, const char *word)
 {
@@ -69,45 +16,6 @@ static bool starts_with(const JsonReader *reader, const char *word)
 static bool is_digit(char c)
 {
         return c >= '0' && c <= '9';
-}
-
-Status json_fail_value(const JsonReader *reader)
-{
-        static const struct {
-                const char *start, *advice;
-        } mistakes[] = {
-                { "NaN", "NaN is not a JSON number; write \"NaN\" as a string" },
-                { "nan", "nan is not a JSON number; write \"NaN\" as a string" },
-                { "Infinity", "Infinity is not a JSON number; write \"Infinity\" as a string" },
-                { "-Infinity", "-Infinity is not a JSON number; write \"-Infinity\" as a string" },
-                { "inf", "inf is not a JSON number; write \"Infinity\" as a string" },
-                { "-inf", "-inf is not a JSON number; write \"-Infinity\" as a string" },
-                { "True", "JSON writes true, not True" },
-                { "False", "JSON writes false, not False" },
-                { "None", "JSON writes null, not None" },
-                { "'", "strings are written in double quotes" },
-                { "//", "comments are not part of JSON; remove them" },
-                { "/*", "comments are not part of JSON; remove them" },
-                { "#", "comments are not part of JSON; remove them" },
-                { ".", "a number needs a digit before its point, as in 0.5" },
-                { "+", "a number has no leading '+'" },
-                { "(", "JSON has no tuples; write a list in square brackets" },
-        };
-        for (size_t i = 0; i < ARRAY_LENGTH(mistakes); i++) {
-                if (starts_with(reader, mistakes[i].start))
-                        return json_fail(reader, reader->at, STATUS_MALFORMED, "%s", mistakes[i].advice);
-        }
-        const char *at = reader->at;
-        const char *digits = at + (at < reader->end && *at == '-');
-        if (digits < reader->end && *digits == '0' && digits + 1 < reader->end && is_digit(digits[1]))
-                return json_fail(reader, at, STATUS_MALFORMED, "a number has no leading zeros");
-        if (digits < reader->end && is_digit(*digits))
-                return json_fail(reader, at, STATUS_MALFORMED, "a number needs digits after its point and after its 'e'");
-        if (digits > at)
-                return json_fail(reader, at, STATUS_MALFORMED, "expected digits after '-'");
-        if (at < reader->end && (*at == ']' || *at == '}') && json_top((JsonReader *)reader)->kind != 0)
-                return json_fail(reader, at, STATUS_MALFORMED, "expected a value, found '%c'; remove the comma before it", *at);
-        return fail_expected(reader, "a value");
 }
 
 Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena, JsonReader **out_reader)
@@ -251,7 +159,7 @@ static Status next(JsonReader *reader, char kind, char close, bool *out_more)
         }
         if (top->state == JSON_AFTER_VALUE) {
                 if (c != ',')
-                        return fail_expected(reader, kind == '{' ? "',' or '}'" : "',' or ']'");
+                        return json_fail_expected(reader, kind == '{' ? "',' or '}'" : "',' or ']'");
                 reader->at++;
                 json_space(reader);
         }
@@ -277,7 +185,7 @@ static Status next_key(JsonReader *reader, bool keep, const char **out_key, bool
         if (at < reader->end && *at == '}')
                 return json_fail(reader, at, STATUS_MALFORMED, "expected a key, found '}'; remove the comma before it");
         if (at == reader->end || *at != '"')
-                return fail_expected(reader, "a key in double quotes or '}'");
+                return json_fail_expected(reader, "a key in double quotes or '}'");
         JsonString string;
         TRY(json_scan_string(reader, &string));
         const char *key = string.text;
@@ -292,7 +200,7 @@ static Status next_key(JsonReader *reader, bool keep, const char **out_key, bool
         TRY(json_keys_add(reader, key, n, at));
         json_space(reader);
         if (reader->at == reader->end || *reader->at != ':')
-                return fail_expected(reader, "':'");
+                return json_fail_expected(reader, "':'");
         reader->at++;
         *out_key = key;
         return STATUS_OK;
@@ -445,6 +353,6 @@ Status json_finish(JsonReader *reader)
         if (json_top(reader)->state != JSON_AFTER_VALUE)
                 return json_fail_value(reader);
         if (reader->at != reader->end)
-                return fail_expected(reader, "the end of the text");
+                return json_fail_expected(reader, "the end of the text");
         return STATUS_OK;
 }

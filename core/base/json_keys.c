@@ -10,7 +10,7 @@
 static void place(JsonReader *reader, uint32_t index)
 {
         uint32_t mask = reader->n_key_slots - 1;
-        uint32_t slot = (uint32_t)reader->keys[index].hash & mask;
+        uint32_t slot = reader->keys[index].hash & mask;
         while (reader->key_slots[slot] != 0)
                 slot = (slot + 1) & mask;
         reader->key_slots[slot] = index + 1;
@@ -35,19 +35,21 @@ static Status grow(JsonReader *reader)
 
 Status json_keys_add(JsonReader *reader, const char *text, size_t n, const char *at)
 {
+        if (n > UINT32_MAX)
+                return json_fail(reader, at, STATUS_TOO_LARGE, "a key is too long");
         if (reader->n_keys >= reader->n_key_slots / 2)
                 TRY(grow(reader));
         TRY(array_reserve(&reader->keys, &reader->key_capacity, reader->n_keys + 1, sizeof(*reader->keys)));
         uint32_t depth = (uint32_t)reader->depth;
-        uint64_t hash = hash_bytes(text, n) + depth * 0x9e3779b97f4a7c15u;
+        uint32_t hash = (uint32_t)hash_bytes(text, n) + depth * 0x9e3779b9u;
         uint32_t mask = reader->n_key_slots - 1;
-        for (uint32_t slot = (uint32_t)hash & mask; reader->key_slots[slot] != 0; slot = (slot + 1) & mask) {
+        for (uint32_t slot = hash & mask; reader->key_slots[slot] != 0; slot = (slot + 1) & mask) {
                 const JsonKey *key = &reader->keys[reader->key_slots[slot] - 1];
                 if (key->hash == hash && key->depth == depth && key->n == n && (n == 0 || memcmp(key->text, text, n) == 0))
                         return json_fail(reader, at, STATUS_MALFORMED, "duplicate key \"%.*s\"; each key may stand once in an object",
                                          (int)MIN(n, (size_t)200), text);
         }
-        reader->keys[reader->n_keys] = (JsonKey){ .text = text, .n = n, .hash = hash, .depth = depth };
+        reader->keys[reader->n_keys] = (JsonKey){ .text = text, .n = (uint32_t)n, .hash = hash, .depth = depth };
         place(reader, reader->n_keys);
         reader->n_keys++;
         return STATUS_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of JsonReader, shared by json.c (containers and scalars), json_string.c, json_keys.c and json_row.c. Not for other rooms.
+// The inside of JsonReader, shared by json.c (containers and scalars), json_fail.c, json_string.c, json_keys.c and json_row.c. Not for
+// other rooms.
 #pragma once
 #include "core/base/json.h"
 
@@ -15,8 +16,8 @@ typedef struct JsonFrame {
 // A key of an object that is still open.
 typedef struct JsonKey {
         const char *text;
-        size_t n;
-        uint64_t hash;
+        uint32_t n;
+        uint32_t hash;
         uint32_t depth;
         uint32_t slot;
 } JsonKey;
@@ -57,6 +58,8 @@ static inline void json_space(JsonReader *reader)
 // A failure at byte `at` of the document: "line 3, column 17: ...".
 Status json_fail(const JsonReader *reader, const char *at, Status status, const char *format, ...)
         __attribute__((format(printf, 4, 5), cold));
+// The failure for "`expected`, found ...".
+Status json_fail_expected(const JsonReader *reader, const char *expected) __attribute__((cold));
 // The failure for "no value starts at reader->at", with its cure where the mistake is a common one.
 Status json_fail_value(const JsonReader *reader) __attribute__((cold));
 

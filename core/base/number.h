@@ -15,8 +15,9 @@ typedef enum NumberKind { NUMBER_NONE, NUMBER_INT, NUMBER_FLOAT } NumberKind;
 // (inf when it overflows).
 const char *number_scan(const char *text, const char *end, NumberKind *out_kind, int64_t *out_int, double *out_double);
 
-// Shortest decimal text, e.g. 0.1, 1e-05 is written 1e-05 in Python but 1e-5 here; integral values keep ".0" (1.0). Not finite: "NaN", "Infinity",
-// "-Infinity" WITHOUT quotes. Writes at most NUMBER_TEXT_MAX bytes, returns their number.
+// Shortest decimal text: plain from 0.0001 up to below 1e16, else with an exponent (1e-5, 1.5e20; Python writes 1e-05, 1.5e+20); integral values keep
+// ".0" (1.0). A float's text reads back both as strtof and as (float)strtod. Not finite: "NaN", "Infinity", "-Infinity" WITHOUT quotes. May write
+// anything within NUMBER_TEXT_MAX bytes, no NUL; returns how many of them are the text.
 size_t number_print_f32(float value, char *out);
 size_t number_print_f64(double value, char *out);
 size_t number_print_i64(int64_t value, char *out);

@@ -29,7 +29,7 @@ static inline Decimal choose(uint64_t low, uint64_t value, uint64_t high, int k)
 {
         uint64_t units = value / 4;
         uint64_t tens = units / 10 * 10;
-        uint64_t tens_below = (low <= 4 * tens) & (units >= 10), tens_above = (4 * tens + 40 <= high) & (units >= 10);
+        uint64_t tens_below = low <= 4 * tens, tens_above = 4 * tens + 40 <= high;
         uint64_t below = low <= 4 * units, above = 4 * units + 4 <= high;
         uint64_t nearest = value + (units & 1) > 4 * units + 2;
         uint64_t is_unit = 0 - (below ^ above), is_ten = 0 - (tens_below ^ tens_above);

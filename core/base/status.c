@@ -48,6 +48,8 @@ Status failure_record(const char *file, int line, Status status, const char *for
 {
         char message[FAILURE_MESSAGE_MAX + 8];
         va_list args;
+        if (status == STATUS_OK)
+                status = STATUS_INTERNAL;
         va_start(args, format);
         if (vsnprintf(message, sizeof(message), format, args) < 0)
                 copy_cut(message, sizeof(message), format);

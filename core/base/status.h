@@ -37,11 +37,18 @@ const char *status_code(Status status);
 StatusClass status_class(Status status);
 
 // Records a failure for this thread (place and details are cleared) and returns `status`, so that `return fail(...)` reads as one thought.
-#define fail(status, ...) failure_record(__FILE__, __LINE__, (status), __VA_ARGS__)
+#define fail(status, ...) failure_returned(failure_record(__FILE__, __LINE__, (status), __VA_ARGS__))
 Status failure_record(const char *file, int line, Status status, const char *format, ...) __attribute__((format(printf, 4, 5), cold));
 
 // Out of memory: message fixed, nothing formatted from the heap.
-#define fail_memory() failure_record(__FILE__, __LINE__, STATUS_NO_MEMORY, "out of memory")
+#define fail_memory() failure_returned(failure_record(__FILE__, __LINE__, STATUS_NO_MEMORY, "out of memory"))
+// Tells the compiler that a failure is never OK (failure_record makes STATUS_OK an internal error), so that it can follow what TRY skips.
+static inline Status failure_returned(Status status)
+{
+        if (status == STATUS_OK)
+                __builtin_unreachable();
+        return status;
+}
 
 // This thread's last failure; never NULL. Valid until the next fail() on this thread.
 Failure *failure_current(void);

@@ -65,7 +65,7 @@ static Status divide(ExprCode code, ExprNumber a, ExprNumber b, ExprNumber *out)
 {
         if (a.is_float || b.is_float)
                 return float_divide(code, as_double(a), as_double(b), out);
-        int64_t quotient, remainder;
+        int64_t quotient = 0, remainder = 0;
         TRY(floor_divide(a.i, b.i, &quotient, &remainder));
         *out = integer(code == EXPR_MOD ? remainder : code == EXPR_CEILDIV ? quotient + (remainder != 0) : quotient);
         return STATUS_OK;

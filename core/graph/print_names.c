@@ -57,22 +57,42 @@ typedef struct Annotation {
 
 static void add_type(Annotation *a, const char *text, size_t n);
 
-static void add_name(Annotation *a, const char *text, size_t n)
+// The class behind one of typing's generics, whose name generated code shows: typing.Sequence is collections.abc.Sequence. NULL: it stands for itself.
+static const char *class_of_typing(const char *name, bool bare)
 {
-        // typing's bare containers stand for the builtin ones.
-        static const char *const bare[][2] = { { "typing.List", "list" }, { "typing.Dict", "dict" }, { "typing.Tuple", "tuple" }, { "typing.Set", "set" },
-                                               { "typing.FrozenSet", "frozenset" }, { "None", "NoneType" } };
+        static const char *const builtin[][2] = {
+                { "List", "list" }, { "Dict", "dict" }, { "Tuple", "tuple" }, { "Set", "set" }, { "FrozenSet", "frozenset" },
+        };
+        static const char *const others[][2] = {
+                { "Type", "type" }, { "Deque", "collections.deque" }, { "DefaultDict", "collections.defaultdict" }, { "OrderedDict", "collections.OrderedDict" },
+                { "Counter", "collections.Counter" }, { "ChainMap", "collections.ChainMap" }, { "AbstractSet", "collections.abc.Set" },
+                { "Sequence", "collections.abc.Sequence" }, { "MutableSequence", "collections.abc.MutableSequence" }, { "Iterable", "collections.abc.Iterable" },
+                { "Iterator", "collections.abc.Iterator" }, { "Callable", "collections.abc.Callable" }, { "Mapping", "collections.abc.Mapping" },
+                { "MutableMapping", "collections.abc.MutableMapping" }, { "MutableSet", "collections.abc.MutableSet" }, { "Collection", "collections.abc.Collection" },
+                { "Container", "collections.abc.Container" }, { "Generator", "collections.abc.Generator" }, { "Hashable", "collections.abc.Hashable" },
+                { "Sized", "collections.abc.Sized" }, { "Reversible", "collections.abc.Reversible" }, { "Awaitable", "collections.abc.Awaitable" },
+                { "Coroutine", "collections.abc.Coroutine" },
+        };
+        for (size_t i = 0; bare && i < ARRAY_LENGTH(builtin); i++) {  // with arguments torch.fx goes back to typing.List and so on
+                if (strcmp(name, builtin[i][0]) == 0)
+                        return builtin[i][1];
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+                if (strcmp(name, others[i][0]) == 0)
+                        return others[i][1];
+        }
+        return NULL;
+}
+
+static void add_name(Annotation *a, const char *text, size_t n, bool bare)
+{
         char *name = arena_text(&a->names->arena, text, n);
         if (name == NULL) {
                 a->names->status = fail_memory();
                 return;
         }
-        const char *found = name;
-        for (size_t i = 0; i < ARRAY_LENGTH(bare); i++) {
-                if (strcmp(name, bare[i][0]) == 0)
-                        found = bare[i][1];
-        }
-        text_add(a->out, code_global(a->names, found));
+        const char *found = strncmp(name, "typing.", 7) == 0 ? class_of_typing(name + 7, bare) : strcmp(name, "None") == 0 ? "NoneType" : NULL;
+        text_add(a->out, code_global(a->names, found == NULL ? name : found));
 }
 
 // The end of the first item of a list separated by `separator` outside of brackets.
@@ -114,15 +134,11 @@ static void add_type(Annotation *a, const char *text, size_t n)
         } else if (item_end(text, n, '|') < n) {
                 add_list(a, text, n, '|');
         } else if (bracket == NULL || text[n - 1] != ']') {
-                add_name(a, text, n);
+                add_name(a, text, n, true);
         } else {
                 size_t head = (size_t)(bracket - text);
                 bool optional = head == 15 && memcmp(text, "typing.Optional", 15) == 0;
-                char *origin = arena_text(&a->names->arena, optional ? "typing.Union" : text, optional ? 12 : head);
-                if (origin == NULL)
-                        a->names->status = fail_memory();
-                else
-                        text_add(a->out, code_global(a->names, origin));
+                add_name(a, optional ? "typing.Union" : text, optional ? 12 : head, false);
                 text_add_char(a->out, '[');
                 add_list(a, bracket + 1, n - head - 2, ',');
                 if (optional)

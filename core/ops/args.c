@@ -10,16 +10,6 @@ static Status fail_unknown(const OpCall *call, int index)
         return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[index].name, call->schema->name);
 }
 
-const char *dtype_words(Dtype dtype)
-{
-        static const char *const words[DTYPE_COUNT] = {
-                [DTYPE_BOOL] = "Bool",    [DTYPE_U8] = "Byte",      [DTYPE_I8] = "Char",   [DTYPE_I16] = "Short", [DTYPE_I32] = "Int",
-                [DTYPE_I64] = "Long",     [DTYPE_U16] = "UInt16",   [DTYPE_U32] = "UInt32", [DTYPE_U64] = "UInt64", [DTYPE_F16] = "Half",
-                [DTYPE_BF16] = "BFloat16", [DTYPE_F32] = "Float",   [DTYPE_F64] = "Double", [DTYPE_C64] = "ComplexFloat", [DTYPE_C128] = "ComplexDouble",
-        };
-        return dtype < DTYPE_COUNT ? words[dtype] : "Undefined";
-}
-
 // ---- reading ----
 const Tensor *arg_tensor(const OpCall *call, int index)
 {

@@ -32,6 +32,11 @@ static Status plain_copy_infer(OpCall *call)
         return out_copy(call, arg_meta(call, 0)->dtype, MEMORY_FORMAT_PRESERVE);
 }
 
+static Status dense_copy_infer(OpCall *call)
+{
+        return out_copy(call, arg_meta(call, 0)->dtype, MEMORY_FORMAT_CONTIGUOUS);
+}
+
 static Status to_copy_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
@@ -110,7 +115,7 @@ static Status copy_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- fills ----
-static Status number_element(Value number, Dtype dtype, void *out_element)
+Status value_element(Value number, Dtype dtype, void *out_element)
 {
         TRY(number_check_fits(number, dtype));
         if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX) {
@@ -131,7 +136,7 @@ static Status number_element(Value number, Dtype dtype, void *out_element)
 
 static Status fill_scalar_prepare(const OpCall *call, void *out_state)
 {
-        return number_element(arg_number(call, 1), arg_meta(call, 0)->dtype, out_state);
+        return value_element(arg_number(call, 1), arg_meta(call, 0)->dtype, out_state);
 }
 
 static Status fill_scalar_run(const OpRun *run)
@@ -167,9 +172,9 @@ static Status zero_run(const OpRun *run)
 
 const OpDef copy_ops[] = {
         COPY_KERNEL("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_infer),
-        COPY_KERNEL("lift_fresh_copy(Tensor self) -> Tensor", plain_copy_infer),
-        COPY_KERNEL("detach_copy(Tensor self) -> Tensor", plain_copy_infer),
-        COPY_KERNEL("alias_copy(Tensor self) -> Tensor", plain_copy_infer),
+        COPY_KERNEL("lift_fresh_copy(Tensor self) -> Tensor", dense_copy_infer),
+        COPY_KERNEL("detach_copy(Tensor self) -> Tensor", dense_copy_infer),
+        COPY_KERNEL("alias_copy(Tensor self) -> Tensor", dense_copy_infer),
         { .schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
                     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
           .flags = OP_NUMBERS,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise they draw random numbers, which is refused in words that
 // say what to do. p = 1 needs none: zeros.
+#include "core/kernels/dense.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -41,7 +42,9 @@ static Status native_dropout_infer(OpCall *call)
         TensorMeta mask = *arg_meta(call, 0);
         meta_set_strides_like(&mask, arg_meta(call, 0));
         mask.dtype = DTYPE_BOOL;
-        TRY(out_same(call, 0, 0));
+        TensorMeta copy = mask;
+        copy.dtype = arg_meta(call, 0)->dtype;
+        TRY(out_fresh(call, 0, &copy));
         return out_fresh(call, 1, &mask);
 }
 
@@ -49,6 +52,13 @@ static Status native_dropout_run(const OpRun *run)
 {
         if (meta_numel(run->out_meta[1]) != 0)
                 memset(run->out[1], 1, (size_t)meta_numel(run->out_meta[1]));
+        _cleanup_(dense_deinit) Dense in = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], run->in_meta[0]->dtype));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], run->in_meta[0]->dtype));
+        if (meta_numel(run->out_meta[0]) != 0)
+                memcpy(out.data, in.data, (size_t)meta_numel(run->out_meta[0]) * dtype_info[run->in_meta[0]->dtype].bytes);
+        dense_out_store(&out);
         return STATUS_OK;
 }
 

@@ -141,7 +141,5 @@ const Overload *op_find(const char *name);
 const Overload *const *op_overloads(const char *base_name, uint32_t *out_n);
 const Overload *op_at(uint32_t index);
 uint32_t n_ops(void);
-// "Float", "Long", "Bool" ...: how PyTorch's messages spell dtypes. Static.
-const char *dtype_words(Dtype dtype);
 // Closes an op file: OP_FILE(view_ops) makes `const OpGroup view_ops_group`; ops.def lists it.
 #define OP_FILE(array) const OpGroup array##_group = { array, (uint32_t)(sizeof(array) / sizeof((array)[0])) }

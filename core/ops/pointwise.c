@@ -63,6 +63,17 @@ static Status check_equal_dtypes(const OpCall *call, const PointBound *bound)
         return STATUS_OK;
 }
 
+Status point_check_cast(const OpCall *call, const PointBound *bound)
+{
+        if (!call->inplace || bound->op->kernel->mask_out)
+                return STATUS_OK;
+        Dtype self = arg_meta(call, 0)->dtype;
+        if (dtype_can_cast(bound->common, self))
+                return STATUS_OK;
+        return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s", dtype_words(bound->common),
+                    dtype_words(self));
+}
+
 static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointBound *bound)
 {
         const PointOp *op = bound->op;
@@ -80,6 +91,7 @@ static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointB
         bound->common = common;
         if (op->check != NULL)
                 TRY(op->check(call, bound));
+        TRY(point_check_cast(call, bound));
         if ((DTYPES_REAL >> common & 1) != 0 && op->kernel->loop[point_class(common)] != NULL)
                 return STATUS_OK;
         if (common == DTYPE_BOOL && op->bool_words != NULL)
@@ -87,8 +99,17 @@ static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointB
         return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", op->kernel->label, dtype_words(common));
 }
 
-static void set_param(PointClass class, Value number, PointParam *out)
+// -1 as uint8 is 255.
+static void wrap_to(Dtype dtype, int64_t *value)
 {
+        int64_t element = 0;
+        element_from_i64(dtype, &element, *value);
+        *value = element_as_i64(dtype, &element);
+}
+
+static void set_param(Dtype common, Value number, PointParam *out)
+{
+        PointClass class = point_class(common);
         double real = number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : number.b;
         int64_t whole = number.kind == VALUE_INT ? number.i : number.kind == VALUE_BOOL ? number.b : 0;
         if (class == POINT_F32 || class == POINT_F64) {
@@ -97,24 +118,25 @@ static void set_param(PointClass class, Value number, PointParam *out)
                 out->i = real != 0;
         } else if (number.kind == VALUE_FLOAT) {
                 element_from_f64(DTYPE_I64, &out->i, real);
+                wrap_to(common, &out->i);
         } else {
                 out->i = whole;
+                wrap_to(common, &out->i);
         }
 }
 
 static Status bind_params(const OpCall *call, PointBound *bound)
 {
-        PointClass class = point_class(bound->common);
         int n = 0;
         for (int k = 0; k < POINT_PARAMS; k++)
-                set_param(class, value_float(bound->op->constants[k]), &bound->params.of[k]);
+                set_param(bound->common, value_float(bound->op->constants[k]), &bound->params.of[k]);
         for (int i = 0; bound->op->args[i] != '\0'; i++) {
                 char letter = bound->op->args[i];
-                if (letter == 'p' || letter == 'q') {
+                if (letter == 'p' || letter == 'q' || letter == 'c') {
                         // Plain parameters of half kernels are kept in float.
                         bool half = (DTYPES_HALFS >> bound->common & 1) != 0;
                         TRY(number_check_fits(arg_number(call, i), letter == 'p' && half ? DTYPE_F32 : bound->common));
-                        set_param(class, arg_number(call, i), &bound->params.of[n++]);
+                        set_param(bound->common, arg_number(call, i), &bound->params.of[n++]);
                 } else if (letter == 'S' || letter == 'v') {
                         TRY(number_check_fits(arg_number(call, i), bound->common));
                 }
@@ -156,9 +178,15 @@ static Status infer_layout(const OpCall *call, const PointBound *bound, TensorMe
                 TRY(shape_broadcast(meta, metas[n++], &rank, meta->size));
                 meta->rank = (uint8_t)rank;
         }
-        if (bound->op->layout_of_self)
-                n = 1;
-        meta_set_strides_elementwise(meta, metas, n);
+        if (bound->op->layout == LAYOUT_LAST_FIRST) {
+                const TensorMeta *first = metas[0];
+                metas[0] = metas[n - 1];
+                metas[n - 1] = first;
+        }
+        if (bound->op->layout == LAYOUT_CONTIGUOUS)
+                meta_set_contiguous(meta);
+        else
+                meta_set_strides_elementwise(meta, metas, n);
         return STATUS_OK;
 }
 
@@ -176,9 +204,26 @@ Status pointwise_prepare(const OpCall *call, void *out_state)
         return point_bind(call, out_state);
 }
 
+// masked_fill takes a 0-dim tensor's value as it takes a number's.
+static Status check_values(const OpRun *run, const PointBound *bound)
+{
+        for (int k = 0; k < bound->n_inputs; k++) {
+                const PointInput *input = &bound->inputs[k];
+                if (bound->op->args[input->arg] != 'f')
+                        continue;
+                Dtype dtype = run->in_meta[input->tensor]->dtype;
+                const void *data = run->in[input->tensor];
+                bool is_float = dtype_is_float(dtype);
+                TRY(number_check_fits(is_float ? value_float(element_as_f64(dtype, data)) : value_int(element_as_i64(dtype, data)),
+                                      bound->common));
+        }
+        return STATUS_OK;
+}
+
 Status pointwise_run_op(const OpRun *run)
 {
         const PointBound *bound = run->state;
+        TRY(check_values(run, bound));
         PointOperand operands[POINT_MAX_INPUTS];
         TensorMeta numbers[POINT_MAX_INPUTS];
         for (int k = 0; k < bound->n_inputs; k++) {
@@ -192,7 +237,7 @@ Status pointwise_run_op(const OpRun *run)
                         operand->data = &input->number;
                         operand->meta = &numbers[k];
                 }
-                operand->exact = k == 1 && bound->op->exact_scalar && operand->meta->rank == 0;
+                operand->exact = k == 1 && bound->op->exact_scalar && operand->meta->rank == 0 && dtype_is_float(bound->common);
         }
         return pointwise_run(bound->kernel, bound->common, &bound->params, operands, run->out[0], run->out_meta[0], run->ctx);
 }

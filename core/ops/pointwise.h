@@ -14,6 +14,12 @@ typedef enum PointTyping {
         TYPE_MASK,    // operands keep their dtypes: the row works on masks
 } PointTyping;
 
+typedef enum PointLayout {
+        LAYOUT_ITERATED, // strides as TensorIterator chooses them
+        LAYOUT_CONTIGUOUS,
+        LAYOUT_LAST_FIRST, // the last operand is asked first (rsub)
+} PointLayout;
+
 typedef struct PointBound PointBound;
 typedef struct PointOp PointOp;
 struct PointOp {
@@ -23,11 +29,12 @@ struct PointOp {
         //   m mask operand                         s Scalar operand, promotes as a Python number, wraps
         //   S as s, but must fit the dtype         v Scalar operand without promotion that must fit
         //   p Scalar parameter                     q Scalar parameter that promotes and must fit
+        //   c Scalar parameter that must fit the dtype (p of a half kernel only has to fit float)
         //   . not used here (None, or read by a hook)
         const char *args;
         PointTyping typing;
-        bool exact_scalar;      // a 0-dim second operand is not rounded to f16 or bf16 first (mul, div)
-        bool layout_of_self;    // strides follow the first tensor alone
+        bool exact_scalar; // a 0-dim second operand is not rounded to f16 or bf16 first (mul, div)
+        PointLayout layout;
         const char *bool_words; // what is said when the result would be bool and the row has no bool formula; NULL: "... not implemented
                                 // for 'Bool'"
         double constants[POINT_PARAMS];                               // parameters before those of `args` are filled in
@@ -54,6 +61,8 @@ struct PointBound {
 };
 
 Status point_bind(const OpCall *call, PointBound *out_bound);
+// An in-place twin's result must be castable to self: `result type Float can't be cast to the desired output type Long`.
+Status point_check_cast(const OpCall *call, const PointBound *bound);
 Status pointwise_infer(OpCall *call);
 Status pointwise_prepare(const OpCall *call, void *out_state);
 Status pointwise_run_op(const OpRun *run);

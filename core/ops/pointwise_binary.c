@@ -7,6 +7,7 @@
 // ---- add, sub ----
 static Status check_alpha(const OpCall *call, const PointBound *bound)
 {
+        TRY(point_check_cast(call, bound));
         Value alpha = arg_number(call, 2);
         if (alpha.kind == VALUE_BOOL && bound->common != DTYPE_BOOL)
                 return fail(STATUS_VALUE, "Boolean alpha only supported for Boolean results.");
@@ -64,7 +65,7 @@ static Status check_pow_scalar(const OpCall *call, const PointBound *bound)
         Value exponent = arg_number(call, 1);
         if (dtype_is_int(bound->common) && exponent.kind == VALUE_INT && exponent.i < 0)
                 return fail(STATUS_VALUE, "Integers to negative integer powers are not allowed.");
-        return STATUS_OK;
+        return bound->common == DTYPE_F32 || bound->common == DTYPE_F64 ? STATUS_OK : number_check_fits(exponent, bound->common);
 }
 
 // Exponents that PyTorch computes otherwise: the results differ in signs of zero and at infinity.
@@ -91,7 +92,7 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
 // bool ** bool has no kernel in PyTorch; with a Python bool it never gets there: x ** True is x, x ** False is 1.
 static const PointOp *select_pow_scalar(const OpCall *call)
 {
-        static const PointOp power = { .kernel = &point_pow, .args = "tS", .check = check_pow_scalar, .adjust = adjust_pow_scalar };
+        static const PointOp power = { .kernel = &point_pow, .args = "ts", .check = check_pow_scalar, .adjust = adjust_pow_scalar };
         static const PointOp same = { .kernel = &point_copy, .args = "ts" },
                              one = { .kernel = &point_fill, .args = "ts", .constants = { 1 } };
         Value exponent = arg_number(call, 1);
@@ -129,8 +130,8 @@ const OpDef pointwise_binary_ops[] = {
         WITH_ALPHA("add", .kernel = &point_add, .check = check_alpha),
         WITH_ALPHA("sub", .kernel = &point_sub, .check = check_sub),
         WITH_ALPHA("subtract", .kernel = &point_sub, .check = check_sub),
-        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "ttp", .kernel = &point_rsub, .check = check_sub),
-        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsp", .kernel = &point_rsub, .check = check_sub),
+        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "ttp", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
+        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsp", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
         ARITHMETIC("mul", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("multiply", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
@@ -147,7 +148,7 @@ const OpDef pointwise_binary_ops[] = {
         ARITHMETIC("fmod", .kernel = &point_fmod),
         POINT_OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", 0, .args = "tt", .kernel = &point_pow),
         POINT_OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", 0, .select = select_pow_scalar),
-        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .args = "st", .kernel = &point_pow),
+        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .args = "st", .kernel = &point_pow, .layout = LAYOUT_CONTIGUOUS),
         PAIR("maximum", maximum),
         PAIR("minimum", minimum),
         PAIR("max.other", maximum),
@@ -161,7 +162,6 @@ const OpDef pointwise_binary_ops[] = {
         PAIR_INPLACE("hypot", hypot),
         PAIR_INPLACE("gcd", gcd),
         PAIR_INPLACE("lcm", lcm),
-        PAIR_INPLACE("nextafter", nextafter),
         POINT_OP("heaviside(Tensor self, Tensor values) -> Tensor", OP_INPLACE, .args = "tt", .kernel = &point_heaviside,
                  .check = check_heaviside),
         ARITHMETIC("copysign", .kernel = &point_copysign, .typing = TYPE_FLOAT),

@@ -128,7 +128,7 @@ static Status log_sigmoid_infer(OpCall *call)
         const TensorMeta *self = arg_meta(call, 0);
         TRY(check_floats(&point_log_sigmoid, self->dtype));
         TensorMeta meta = *self;
-        meta_set_strides_like(&meta, self);
+        meta_set_contiguous(&meta);
         TRY(out_fresh(call, 0, &meta));
         return out_fresh(call, 1, &meta);
 }

@@ -79,7 +79,7 @@ static Status check_addcdiv(const OpCall *call, const PointBound *bound)
         return fail(
                 STATUS_DTYPE,
                 "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-                "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (self + value * torch.trunc(tensor1 / "
+                "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
                 "tensor2)).to(self.dtype) for integer inputs and as (self + value * tensor1 / tensor2) for float inputs.");
 }
 
@@ -106,9 +106,9 @@ const OpDef pointwise_ternary_ops[] = {
         POINT_OP("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", 0, .args = "mSS", .kernel = &point_where,
                  .check = check_condition),
         POINT_OP("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", OP_INPLACE, .args = "tmv",
-                 .kernel = &point_masked_fill, .typing = TYPE_SELF, .layout_of_self = true, .check = check_mask),
+                 .kernel = &point_masked_fill, .typing = TYPE_SELF, .layout = LAYOUT_CONTIGUOUS, .check = check_mask),
         POINT_OP("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", OP_INPLACE | OP_NUMBERS, .args = "tmf",
-                 .kernel = &point_masked_fill, .typing = TYPE_SELF, .layout_of_self = true, .check = check_mask),
+                 .kernel = &point_masked_fill, .typing = TYPE_SELF, .layout = LAYOUT_CONTIGUOUS, .check = check_mask),
         POINT_OP("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", OP_INPLACE, .args = "tttp",
                  .kernel = &point_addcmul),
         POINT_OP("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", OP_INPLACE, .args = "tttp",

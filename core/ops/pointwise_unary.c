@@ -172,7 +172,7 @@ const OpDef pointwise_activation_ops[] = {
         SAME("mish", mish),
         SAME("hardswish", hardswish),
         SAME("hardsigmoid", hardsigmoid),
-        FUNCTION("log_sigmoid(Tensor self) -> Tensor", 0, .kernel = &point_log_sigmoid),
+        FUNCTION("log_sigmoid(Tensor self) -> Tensor", 0, .kernel = &point_log_sigmoid, .layout = LAYOUT_CONTIGUOUS),
         FUNCTION("relu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_relu, .bool_words = "Boolean inputs not supported for relu"),
         FUNCTION("relu6(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_clamp, .constants = { 0, 6 }, .bool_words = HARDTANH_WORDS),
         FUNCTION("selu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_elu,

@@ -164,6 +164,22 @@ static Status pool_args(const OpCall *call, PoolArgs *out_args)
         return STATUS_OK;
 }
 
+// PyTorch pools lines as images of height 1, whose layout may then read as channels_last.
+static void line_layout(const TensorMeta *input, TensorMeta *meta)
+{
+        TensorMeta image = *input;
+        image.rank = 4;
+        image.size[2] = 1;
+        image.size[3] = input->size[2];
+        image.stride[2] = input->size[2] * input->stride[2];
+        image.stride[3] = input->stride[2];
+        if (!meta_suggests_channels_last(&image))
+                return;
+        meta->stride[0] = meta->size[1] * meta->size[2];
+        meta->stride[1] = 1;
+        meta->stride[2] = meta->size[1];
+}
+
 static Status pool_infer(OpCall *call)
 {
         const PoolRow *row = call->op->row;
@@ -177,6 +193,8 @@ static Status pool_infer(OpCall *call)
         meta_set_contiguous(&meta);
         if (row->keeps_channels_last && input->rank == row->spatial + 2 && meta_suggests_channels_last(input))
                 meta_set_channels_last(&meta);
+        if (row->spatial == 1 && input->rank == 3 && (row->kind != POOL_MAX || row->with_indices))
+                line_layout(input, &meta);
         TRY(out_fresh(call, 0, &meta));
         if (row->with_indices) {
                 meta.dtype = DTYPE_I64;

@@ -101,9 +101,9 @@ static double dtype_max(Dtype dtype)
 Status number_check_fits(Value number, Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
-                [DTYPE_U8] = "uint8_t",        [DTYPE_I8] = "int8_t",   [DTYPE_I16] = "int16_t",
-                [DTYPE_I32] = "int",           [DTYPE_I64] = "int64_t", [DTYPE_F16] = "at::Half",
-                [DTYPE_BF16] = "at::BFloat16", [DTYPE_F32] = "float",   [DTYPE_F64] = "double",
+                [DTYPE_U8] = "uint8_t",  [DTYPE_I8] = "int8_t",     [DTYPE_I16] = "int16_t",        [DTYPE_I32] = "int",
+                [DTYPE_I64] = "int64_t", [DTYPE_F16] = "c10::Half", [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
+                [DTYPE_F64] = "double",
         };
         if (names[dtype] == NULL || number.kind == VALUE_BOOL)
                 return STATUS_OK;

@@ -23,3 +23,5 @@ Status view_set_strides(TensorMeta *meta, MemoryFormat format, const TensorMeta 
 void view_swap(TensorMeta *meta, int a, int b);
 // start, stop and step as Python slices have them, against a dimension of `size`; step >= 1.
 void view_clamp_slice(int64_t size, int64_t *inout_start, int64_t *inout_stop);
+// A number as the bytes of one element (16 at most): `value cannot be converted to type uint8_t without overflow`. In copy_ops.c.
+Status value_element(Value number, Dtype dtype, void *out_element);

@@ -116,7 +116,19 @@ static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
         return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
 }
 
-// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta
+// *inout = base(*inout, b, c); n counts the arguments after the first.
+static Status apply(Emitter *emitter, Value *inout, const char *base, uint32_t n, Value b, Value c)
+{
+        const Value args[] = { *inout, b, c };
+        Value next = value_none();
+        TRY(aten_call(emitter, base, args, n + 1, &next));
+        value_clear(inout);
+        *inout = next;
+        return STATUS_OK;
+}
+
+// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta: an average over windows of channels, padded with zeros, of the input
+// seen as [N, 1, C, everything else].
 static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value input = call->args[0];
@@ -127,42 +139,26 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
                 return fail(STATUS_VALUE, "Expected 3D or higher dimensionality input (got %d dimensions)", meta->rank);
         if (size < 1)
                 return fail(STATUS_VALUE, "local_response_norm(): size must be positive, got %ld", (long)size);
-        // As [N, 1, C, everything else]: an average over windows of channels, padded with zeros.
-        int64_t flat[4] = { meta->size[0], 1, meta->size[1], -1 }, pad[4] = { 0, 0, size / 2, (size - 1) / 2 }, window[2] = { size, 1 };
-        Value square = value_none(), shaped = value_none(), padded = value_none(), mean = value_none(), scaled = value_none(), below = value_none();
-        _cleanup_(value_clear) Value flat_shape = value_none();
+        _cleanup_(value_clear) Value flat = value_none();
         _cleanup_(value_clear) Value pads = value_none();
-        _cleanup_(value_clear) Value kernel = value_none();
+        _cleanup_(value_clear) Value window = value_none();
         _cleanup_(value_clear) Value stride = value_none();
         _cleanup_(value_clear) Value shape = value_none();
-        TRY(value_ints_new(VALUE_LIST, flat, 4, &flat_shape));
-        TRY(value_ints_new(VALUE_LIST, pad, 4, &pads));
-        TRY(value_ints_new(VALUE_LIST, window, 2, &kernel));
+        _cleanup_(value_clear) Value below = value_ref(input);
+        TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / MAX(meta->size[0] * meta->size[1], 1) }, 4, &flat));
+        TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 0, 0, size / 2, (size - 1) / 2 }, 4, &pads));
+        TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ size, 1 }, 2, &window));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 1, 1 }, 2, &stride));
         TRY(shape_value(input.tensor, &shape));
-        Status status = ATEN(emitter, "aten::mul", &square, input, input);
-        if (status == STATUS_OK)
-                status = ATEN(emitter, "aten::reshape", &shaped, square, flat_shape);
-        if (status == STATUS_OK)
-                status = ATEN(emitter, "aten::constant_pad_nd", &padded, shaped, pads, value_float(0));
-        if (status == STATUS_OK)
-                status = ATEN(emitter, "aten::avg_pool2d", &mean, padded, kernel, stride);
-        value_clear(&shaped);
-        if (status == STATUS_OK)
-                status = ATEN(emitter, "aten::reshape", &shaped, mean, shape);
-        if (status == STATUS_OK)
-                status = operator_binary(emitter, PY_MUL, shaped, call->args[2], &scaled);
-        value_clear(&shaped);
-        if (status == STATUS_OK)
-                status = operator_binary(emitter, PY_ADD, scaled, call->args[4], &shaped);
-        if (status == STATUS_OK)
-                status = operator_binary(emitter, PY_POW, shaped, call->args[3], &below);
-        if (status == STATUS_OK)
-                status = operator_binary(emitter, PY_TRUEDIV, input, below, out);
-        Value *const all[] = { &square, &shaped, &padded, &mean, &scaled, &below };
-        for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
-                value_clear(all[i]);
-        return status;
+        TRY(apply(emitter, &below, "aten::mul", 1, input, value_none()));
+        TRY(apply(emitter, &below, "aten::reshape", 1, flat, value_none()));
+        TRY(apply(emitter, &below, "aten::constant_pad_nd", 2, pads, value_float(0)));
+        TRY(apply(emitter, &below, "aten::avg_pool2d", 2, window, stride));
+        TRY(apply(emitter, &below, "aten::reshape", 1, shape, value_none()));
+        TRY(apply(emitter, &below, "aten::mul", 1, call->args[2], value_none()));
+        TRY(apply(emitter, &below, "aten::add", 1, call->args[4], value_none()));
+        TRY(apply(emitter, &below, "aten::pow", 1, call->args[3], value_none()));
+        return operator_binary(emitter, PY_TRUEDIV, input, below, out);
 }
 
 // ---- embedding ----

@@ -14,7 +14,8 @@ struct ModuleClass {
         const char *type;        // "torch.nn.Linear"
         // Configuration as a schema: names, types and defaults of the constructor arguments that matter. "nn::Linear(int in_features, int out_features, bool bias=True) -> ()"
         const char *config;
-        // Space-separated state names under the module's path; a trailing '?' = may be absent: "weight bias?".
+        // Space-separated state names under the module's path. "bias?affine,bias": there when these configuration flags are true; a '?' at the end: may be
+        // absent all the same ("num_batches_tracked?track_running_stats?").
         const char *state;
         // forward's signature: "nn::forward(Tensor input) -> Tensor".
         const char *forward;
@@ -24,4 +25,6 @@ struct ModuleClass {
         const char *needs;
         // config: bound per `config`; state: by position in `state` (VALUE_NONE when absent), as the run sees it; args: bound per `forward`.
         Status (*run)(Emitter *emitter, const ModuleCall *call, Value *out);
+        // Shapes of the state, by position, as configuration values: "out_features,in_features out_features". NULL: not checked; '-': not this one.
+        const char *shapes;
 };

@@ -9,8 +9,11 @@ enum { MODULE_MAX_STATE = 8 };
 typedef struct ModuleEntry {
         const ModuleClass *class;
         Schema config, forward;
-        const char *state[MODULE_MAX_STATE];  // names without '?'
-        bool state_optional[MODULE_MAX_STATE];
+        struct ModuleState {
+                const char *name;
+                uint64_t flags;  // bit i: configuration argument i must be true for it to be there
+                bool optional;
+        } state[MODULE_MAX_STATE];
         uint32_t n_state;
         Template emits;
 } ModuleEntry;

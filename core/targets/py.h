@@ -11,7 +11,8 @@
 //   r<..> "none", "mean", "sum" as 0, 1, 2 · !<..> in place when true (the operator's twin) · ~<..> must be None or False
 // "[0]" behind the operator: the first of its several results.
 // "aten::relu6 a0 | aten::hardtanh a0 0 6": the first whose operator the table has.
-// The operator is a name ("aten::max_pool2d": overload chosen by the arguments) or an overload ("aten::to.dtype").
+// The operator is a name ("aten::max_pool2d": overload chosen by the arguments), an overload ("aten::to.dtype") or, for module classes, a function of
+// torch.nn.functional ("F.softmax").
 enum { TEMPLATE_MAX_ARGS = 16 };
 typedef struct TemplateArg {
         char kind;    // 'a' 'c' 's' 'k' (constant)

@@ -43,7 +43,7 @@ static Status entry_of(StringMap *map, const char *name, TargetEntry **out_entry
 
 static Status entry_add(StringMap *map, const char *name, const Overload *overload)
 {
-        TargetEntry *entry;
+        TargetEntry *entry = NULL;
         TRY(entry_of(map, name, &entry));
         uint32_t n = entry->target.n_overloads;
         TRY(array_reserve(&entry->list, &entry->capacity, n + 1, sizeof(*entry->list)));
@@ -153,6 +153,37 @@ static Status append_derived(void)
         return STATUS_OK;
 }
 
+static Status add_alias(StringMap *map, const char *alias, const char *of, const char *suffix)
+{
+        char name[96], source[96];
+        snprintf(name, sizeof(name), "%s%s", alias, suffix);
+        snprintf(source, sizeof(source), "%s%s", of, suffix);
+        const TargetEntry *entry = string_map_get(map, source);
+        if (entry == NULL || string_map_get(map, name) != NULL)
+                return STATUS_OK;
+        for (uint32_t i = 0; i < entry->target.n_overloads; i++)
+                TRY(entry_add(map, name, entry->target.overloads[i]));
+        return STATUS_OK;
+}
+
+static Status add_aliases(void)
+{
+        static const struct {
+                const char *name, *of;
+        } aliases[] = {
+#define ALIAS(name, of) { #name, #of },
+#include "core/targets/aliases.def"
+#undef ALIAS
+        };
+        for (size_t i = 0; i < ARRAY_LENGTH(aliases); i++) {
+                TRY(add_alias(&names.derived, aliases[i].name, aliases[i].of, ""));
+                TRY(add_alias(&names.derived, aliases[i].name, aliases[i].of, "_"));
+                TRY(add_alias(&names.methods, aliases[i].name, aliases[i].of, ""));
+                TRY(add_alias(&names.methods, aliases[i].name, aliases[i].of, "_"));
+        }
+        return STATUS_OK;
+}
+
 Status targets_init(void)
 {
         if (names.ready)
@@ -165,6 +196,7 @@ Status targets_init(void)
         }
         for (uint32_t i = 0; i < n_ops(); i++)
                 TRY(add_operator(op_at(i)));
+        TRY(add_aliases());
         TRY(append_derived());
         TRY(module_classes_init());
         names.ready = true;
@@ -202,6 +234,11 @@ const Target *target_function(const char *name)
 const Target *target_method(const char *name)
 {
         return find_in(&names.methods, name);
+}
+
+const char *op_kind(const OpDef *op)
+{
+        return op->run != NULL ? "kernel" : op->expand != NULL ? "expansion" : "view";
 }
 
 const char *target_name_at(TargetKind kind, uint32_t index)
@@ -260,13 +297,19 @@ Status target_call(Emitter *emitter, const Target *target, const CallArgs *call,
         return overloads_call(emitter, target->name, target->overloads, target->n_overloads, call, out);
 }
 
-bool target_fits(const Target *target, const CallArgs *call)
+Status target_check(const Target *target, const CallArgs *call)
 {
         for (uint32_t i = 0; i < target->n_overloads; i++) {
                 if (schema_fits(&target->overloads[i]->schema, call, BIND_NUMBERS))
-                        return true;
+                        return STATUS_OK;
         }
-        return false;
+        if (target->n_overloads != 1)
+                return fail_no_overload(target->name, target->overloads, target->n_overloads, call);
+        Value args[SCHEMA_MAX_ARGS];
+        uint64_t given;
+        TRY(schema_bind(&target->overloads[0]->schema, call, BIND_NUMBERS, args, &given));
+        schema_release(&target->overloads[0]->schema, args, given);
+        return STATUS_OK;
 }
 
 Status aten_call(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out)

@@ -28,8 +28,8 @@ const char *op_kind(const OpDef *op);
 
 // Calls with overload choice, as Python would. Failures name the operator and what fits: PyTorch's words where it has them.
 Status target_call(Emitter *emitter, const Target *target, const CallArgs *call, Value *out);
-// Whether some overload takes these arguments; VALUE_NODE fits anything.
-bool target_fits(const Target *target, const CallArgs *call);
+// Whether some overload takes these arguments; VALUE_NODE fits anything. The failure says what would.
+Status target_check(const Target *target, const CallArgs *call);
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
 

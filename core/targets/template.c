@@ -58,6 +58,13 @@ static Status find_overloads(const char *op, bool twin, Arena *arena, const Over
                 return fail_memory();
         *out_n = 0;
         *out_list = NULL;
+        if (strncmp(op, "F.", 2) == 0) {
+                const char *function = arena_format(arena, "torch.nn.functional.%s", op + 2);
+                const Target *target = function == NULL || twin ? NULL : target_function(function);
+                *out_list = target == NULL ? NULL : target->overloads;
+                *out_n = target == NULL ? 0 : target->n_overloads;
+                return function == NULL ? fail_memory() : STATUS_OK;
+        }
         if (dot == NULL) {
                 *out_list = op_overloads(name, out_n);
                 return STATUS_OK;

@@ -43,6 +43,18 @@ Dtype dtype_from_name(const char *name)
         return DTYPE_NONE;
 }
 
+const char *dtype_words(Dtype dtype)
+{
+        static const char *const words[DTYPE_COUNT] = {
+                [DTYPE_BOOL] = "Bool",  [DTYPE_U8] = "Byte",          [DTYPE_I8] = "Char",
+                [DTYPE_I16] = "Short",  [DTYPE_I32] = "Int",          [DTYPE_I64] = "Long",
+                [DTYPE_U16] = "UInt16", [DTYPE_U32] = "UInt32",       [DTYPE_U64] = "UInt64",
+                [DTYPE_F16] = "Half",   [DTYPE_BF16] = "BFloat16",    [DTYPE_F32] = "Float",
+                [DTYPE_F64] = "Double", [DTYPE_C64] = "ComplexFloat", [DTYPE_C128] = "ComplexDouble",
+        };
+        return dtype < DTYPE_COUNT ? words[dtype] : "Undefined";
+}
+
 static bool is_uint(Dtype dtype)
 {
         return (DTYPES_UINTS >> dtype & 1) != 0;
@@ -75,17 +87,17 @@ Status dtype_promote(Dtype a, Dtype b, Dtype *out)
         DtypeKind kind_a = dtype_info[a].kind, kind_b = dtype_info[b].kind;
         if (a == b) {
                 *out = a;
+        } else if ((is_uint(a) || is_uint(b)) && kind_a != DTYPE_KIND_FLOAT && kind_b != DTYPE_KIND_FLOAT) {
+                return fail(STATUS_DTYPE, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
+                            dtype_words(a), dtype_words(b));
         } else if (kind_a == DTYPE_KIND_BOOL) {
                 *out = b;
         } else if (kind_b == DTYPE_KIND_COMPLEX) {
-                *out = a == DTYPE_F64 || a == DTYPE_C64 ? (a == DTYPE_F64 ? DTYPE_C128 : b) : b;
+                *out = a == DTYPE_F64 ? DTYPE_C128 : b;
         } else if (kind_a != kind_b) {
                 *out = kind_a == DTYPE_KIND_FLOAT ? a : b;
         } else if (kind_a == DTYPE_KIND_FLOAT) {
                 *out = promote_floats(a, b);
-        } else if (is_uint(a) || is_uint(b)) {
-                return fail(STATUS_DTYPE, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
-                            dtype_info[a].name, dtype_info[b].name);
         } else {
                 *out = promote_ints(a, b);
         }

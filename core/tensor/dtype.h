@@ -69,7 +69,9 @@ static inline bool dtype_is_int(Dtype dtype) // bool excluded
 
 // "float32", "torch.float32", "float", "half", "double", "long" ...; DTYPE_NONE if unknown.
 Dtype dtype_from_name(const char *name);
-// torch.promote_types(a, b); fails with STATUS_DTYPE for the pairs PyTorch refuses (uint16/32/64 with other ints).
+// "Float", "Long", "Bool" ...: how PyTorch's messages spell dtypes; "Undefined" for DTYPE_NONE. Static.
+const char *dtype_words(Dtype dtype);
+// torch.promote_types(a, b); fails with STATUS_DTYPE for the pairs PyTorch refuses (uint16/32/64 with anything but floats).
 Status dtype_promote(Dtype a, Dtype b, Dtype *out);
 // torch.can_cast(from, to): kinds may not go down.
 bool dtype_can_cast(Dtype from, Dtype to);

@@ -99,6 +99,44 @@ static void set_ordered_strides(TensorMeta *meta, const Strides *strides, int n)
         }
 }
 
+static void channels_last_order(int rank, int out_order[5])
+{
+        static const int order_4[] = { 1, 3, 2, 0 }, order_5[] = { 1, 4, 3, 2, 0 };
+        memcpy(out_order, rank == 4 ? order_4 : order_5, (size_t)rank * sizeof(int));
+}
+
+// Dense with channels innermost; strides of dimensions of size 1 mean nothing.
+static bool is_dense_channels_last(const TensorMeta *meta)
+{
+        int order[5];
+        channels_last_order(meta->rank, order);
+        int64_t expected = 1;
+        for (int i = 0; i < meta->rank; i++) {
+                int d = order[i];
+                if (meta->size[d] != 1 && meta->stride[d] != expected)
+                        return false;
+                expected *= meta->size[d];
+        }
+        return expected > 0;
+}
+
+bool meta_is_channels_last(const TensorMeta *meta)
+{
+        if ((meta->rank != 4 && meta->rank != 5) || meta->stride[1] == 0 || !is_dense_channels_last(meta))
+                return false;
+        int order[5];
+        channels_last_order(meta->rank, order);
+        int64_t least = 0;
+        for (int i = 0; i < meta->rank; i++) {
+                int d = order[i];
+                // Shapes such as [N, 1, 1, W] read both ways; PyTorch takes them as channels first.
+                if (meta->stride[d] < least || (d == 0 && least == meta->stride[1]))
+                        return false;
+                least = meta->stride[d] * meta->size[d];
+        }
+        return true;
+}
+
 static bool same_strides(const TensorMeta *a, const TensorMeta *b)
 {
         return memcmp(a->stride, b->stride, a->rank * sizeof(a->stride[0])) == 0;
@@ -112,7 +150,7 @@ static bool set_common_layout(TensorMeta *meta, const TensorMeta *const *operand
                 if (!meta_same_shape(meta, operands[i]))
                         return false;
                 contiguous &= meta_is_contiguous(operands[i]);
-                channels_last &= meta_is_channels_last(operands[i]);
+                channels_last &= operands[i]->rank == 4 && is_dense_channels_last(operands[i]);
                 dense &= same_strides(operands[0], operands[i]) && meta_is_non_overlapping_and_dense(operands[i]);
         }
         if (contiguous)
@@ -153,32 +191,6 @@ void meta_set_strides_like(TensorMeta *meta, const TensorMeta *like)
         Strides strides;
         memcpy(strides.of, like->stride, sizeof(strides.of));
         set_ordered_strides(meta, &strides, 1);
-}
-
-static void channels_last_order(int rank, int out_order[5])
-{
-        static const int order_4[] = { 1, 3, 2, 0 }, order_5[] = { 1, 4, 3, 2, 0 };
-        memcpy(out_order, rank == 4 ? order_4 : order_5, (size_t)rank * sizeof(int));
-}
-
-bool meta_is_channels_last(const TensorMeta *meta)
-{
-        if ((meta->rank != 4 && meta->rank != 5) || meta->stride[1] == 0)
-                return false;
-        int order[5];
-        channels_last_order(meta->rank, order);
-        int64_t expected = 1, least = 0;
-        for (int i = 0; i < meta->rank; i++) {
-                int d = order[i];
-                if (meta->size[d] == 0 || (meta->size[d] != 1 && meta->stride[d] != expected))
-                        return false;
-                // Shapes such as [N, 1, 1, W] read both ways; PyTorch takes them as channels first.
-                if (meta->stride[d] < least || (d == 0 && least == meta->stride[1]))
-                        return false;
-                least = meta->stride[d] * meta->size[d];
-                expected *= meta->size[d];
-        }
-        return true;
 }
 
 void meta_set_channels_last(TensorMeta *meta)

@@ -265,6 +265,17 @@ Test(json_row, integers_are_integers_and_nothing_else)
         cr_assert_eq(row[0], 7);
 }
 
+Test(json_row, integers_have_no_leading_zeros_either)
+{
+        _cleanup_(freep) char *exact = NULL;
+        _cleanup_(json_closep) JsonReader *reader =
+                enter_row("[01,                                                                        2]", &exact);
+        int64_t row[4];
+        size_t n;
+        JsonRow state;
+        cr_assert_eq(json_read_i64_row(reader, row, 4, &n, &state), STATUS_MALFORMED);
+}
+
 Test(json_row, rows_outside_of_an_array_are_our_failure)
 {
         JsonReader *reader = NULL;

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+// bind.c: inputs against the signature, in passes: kinds and literals, shapes and symbols, ranges, guards. A symbol gets its value where it stands alone or in
+// an expression that can be solved for it; everything else is then computed and compared. What cannot be computed is not checked.
+#include "core/eval/bind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/graph/expr.h"
+
+enum { MAX_SYMBOLS = 256 };
+
+typedef struct Symbol {
+        const char *name;
+        int64_t value;
+        const Input *input;  // where it was seen first
+        int dim;             // -1: the input itself (an int)
+} Symbol;
+
+typedef struct Binding {
+        const Graph *graph;
+        ValueSpan user;      // in signature order, literals filled in
+        Arena arena;         // parsed expressions
+        Symbol symbols[MAX_SYMBOLS];
+        uint32_t n_symbols;
+} Binding;
+
+// ---- names ----
+static const char *input_name(const Input *input)
+{
+        return input->placeholder == NULL ? "input" : input->placeholder->target + strspn(input->placeholder->target, "*");
+}
+
+static Status at_input(Status status, const Input *input)
+{
+        return failure_at_argument(status, input_name(input));
+}
+
+static void add_spec(const TensorSpec *spec, Text *out)
+{
+        text_add_char(out, '[');
+        for (int d = 0; d < spec->rank; d++) {
+                text_add(out, d > 0 ? ", " : "");
+                if (spec->size[d].expr != NULL)
+                        text_add(out, spec->size[d].expr);
+                else
+                        text_add_int(out, spec->size[d].value);
+        }
+        text_add_char(out, ']');
+}
+
+// `input "x" has shape [3], expected [s31, 3]` + tail.
+static Status fail_shape(Status status, const Input *input, const TensorMeta *meta, const char *tail)
+{
+        char have[256];
+        Text want = { 0 };
+        add_spec(&input->spec, &want);
+        status = fail(status, "input \"%s\" has shape %s, expected %s%s", input_name(input), shape_text(meta->rank, meta->size, have, sizeof(have)),
+                      want.data == NULL ? "another" : want.data, tail);
+        text_deinit(&want);
+        return at_input(status, input);
+}
+
+// ---- symbols ----
+static const Symbol *find_symbol(const Binding *binding, const char *name)
+{
+        for (uint32_t i = 0; i < binding->n_symbols; i++) {
+                if (strcmp(binding->symbols[i].name, name) == 0)
+                        return &binding->symbols[i];
+        }
+        return NULL;
+}
+
+static Status set_symbol(Binding *binding, const char *name, int64_t value, const Input *input, int dim)
+{
+        if (binding->n_symbols == MAX_SYMBOLS)
+                return fail(STATUS_TOO_LARGE, "the signature has more than %d symbols", MAX_SYMBOLS);
+        binding->symbols[binding->n_symbols++] = (Symbol){ .name = name, .value = value, .input = input, .dim = dim };
+        return STATUS_OK;
+}
+
+static bool lookup_symbol(void *context, const char *name, ExprNumber *out)
+{
+        const Symbol *symbol = find_symbol(context, name);
+        if (symbol == NULL)
+                return false;
+        *out = (ExprNumber){ .i = symbol->value };
+        return true;
+}
+
+static bool is_name(const char *expr)
+{
+        size_t n = 0;
+        while ((expr[n] >= 'a' && expr[n] <= 'z') || (expr[n] >= 'A' && expr[n] <= 'Z') || expr[n] == '_' || (n > 0 && expr[n] >= '0' && expr[n] <= '9'))
+                n++;
+        return n > 0 && expr[n] == '\0';
+}
+
+static Status fail_unify(const Symbol *symbol, const Input *input, const TensorMeta *meta)
+{
+        char tail[200];
+        snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name, symbol->value, input_name(symbol->input));
+        return fail_shape(STATUS_SHAPE, input, meta, tail);
+}
+
+static Status bind_plain_symbol(Binding *binding, const char *name, const Input *input, int dim, const TensorMeta *meta)
+{
+        const Symbol *symbol = find_symbol(binding, name);
+        if (symbol == NULL)
+                return set_symbol(binding, name, meta->size[dim], input, dim);
+        return symbol->value == meta->size[dim] ? STATUS_OK : fail_unify(symbol, input, meta);
+}
+
+// An expression such as 2*s39: computed when its symbols are known, else solved for its only one.
+static Status bind_expression(Binding *binding, const char *text, const Input *input, int dim, const TensorMeta *meta)
+{
+        Expr *expr;
+        ExprNumber value = { 0 };
+        bool known = false;
+        TRY(expr_parse(text, &binding->arena, &expr));
+        TRY(expr_eval(expr, lookup_symbol, binding, &value, &known));
+        int64_t size = meta->size[dim], solved = 0;
+        if (known) {
+                bool equal = value.is_float ? value.f == (double)size : value.i == size;
+                if (equal)
+                        return STATUS_OK;
+                char tail[100];
+                snprintf(tail, sizeof(tail), ", where %.40s is %" PRId64, text, value.is_float ? (int64_t)value.f : value.i);
+                return fail_shape(STATUS_SHAPE, input, meta, tail);
+        }
+        const char *single = expr_single_symbol(expr);
+        if (single == NULL)
+                return STATUS_OK;
+        if (!expr_solve(expr, size, &solved))
+                return fail_shape(STATUS_SHAPE, input, meta, "");
+        return set_symbol(binding, single, solved, input, dim);
+}
+
+// ---- kinds, literals ----
+static bool same_literal(Value a, Value b)
+{
+        bool both_real = (a.kind == VALUE_INT || a.kind == VALUE_FLOAT) && (b.kind == VALUE_INT || b.kind == VALUE_FLOAT);
+        if (both_real)
+                return (a.kind == VALUE_INT ? (double)a.i : a.f) == (b.kind == VALUE_INT ? (double)b.i : b.f);
+        if (a.kind != b.kind)
+                return false;
+        switch (a.kind) {
+        case VALUE_NONE:
+                return true;
+        case VALUE_BOOL:
+                return a.b == b.b;
+        case VALUE_STR:
+                return a.str->n == b.str->n && memcmp(a.str->text, b.str->text, a.str->n) == 0;
+        default:
+                return false;
+        }
+}
+
+static void add_literal(Value value, Text *out)
+{
+        switch (value.kind) {
+        case VALUE_BOOL:
+                text_add(out, value.b ? "true" : "false");
+                break;
+        case VALUE_INT:
+                text_add_int(out, value.i);
+                break;
+        case VALUE_FLOAT:
+                text_addf(out, "%.17g", value.f);
+                break;
+        case VALUE_STR:
+                text_add_json_n(out, value.str->text, MIN(value.str->n, 80u));
+                break;
+        default:
+                text_add(out, value.kind == VALUE_NONE ? "null" : value_kind_name(value.kind));
+        }
+}
+
+static Status check_literal(const Input *input, Value value)
+{
+        if (same_literal(input->literal, value))
+                return STATUS_OK;
+        Text want = { 0 }, have = { 0 };
+        add_literal(input->literal, &want);
+        add_literal(value, &have);
+        Status status = fail(STATUS_INPUT, "input \"%s\" was fixed to %s when the graph was exported, but got %s", input_name(input),
+                             want.data == NULL ? "another value" : want.data, have.data == NULL ? "another value" : have.data);
+        text_deinit(&want);
+        text_deinit(&have);
+        return at_input(status, input);
+}
+
+static Status fail_missing(const Graph *graph, const Input *missing)
+{
+        Text names = { 0 };
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->kind == INPUT_USER && names.n < 1000)
+                        text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", input_name(input));
+        }
+        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s", input_name(missing), names.data == NULL ? "" : names.data);
+        text_deinit(&names);
+        return at_input(status, missing);
+}
+
+static Status check_kind(const Graph *graph, const Input *input, Value value)
+{
+        if (input->kind == INPUT_LITERAL)
+                return value.kind == VALUE_ABSENT ? STATUS_OK : check_literal(input, value);
+        if (value.kind == VALUE_ABSENT) {
+                const Node *placeholder = input->placeholder;
+                bool has_default = placeholder != NULL && (placeholder->target[0] == '*' || placeholder->args.seq->n > 0);
+                return has_default ? STATUS_OK : fail_missing(graph, input);
+        }
+        if (input->value_kind == VALUE_TENSOR && value.kind != VALUE_TENSOR)
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input), value_kind_name(value.kind)), input);
+        if (input->value_kind != VALUE_NONE && input->value_kind != VALUE_TENSOR && value.kind != input->value_kind)
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", input_name(input), value_kind_name(input->value_kind),
+                                     value_kind_name(value.kind)),
+                                input);
+        return STATUS_OK;
+}
+
+// ---- shapes ----
+static Status check_rank(const Input *input, const TensorMeta *meta)
+{
+        return input->spec.rank < 0 || input->spec.rank == meta->rank ? STATUS_OK : fail_shape(STATUS_SHAPE, input, meta, "");
+}
+
+static Status check_static(const Input *input, const TensorMeta *meta)
+{
+        for (int d = 0; d < input->spec.rank; d++) {
+                const SymDim *dim = &input->spec.size[d];
+                if (dim->expr != NULL || dim->value == meta->size[d])
+                        continue;
+                char guard[160];
+                snprintf(guard, sizeof(guard), "%.80s.size()[%d] == %" PRId64, input_name(input), d, dim->value);
+                return failure_detail(fail_shape(STATUS_SHAPE, input, meta, ""), "guard", guard);
+        }
+        return STATUS_OK;
+}
+
+static Status bind_symbols(Binding *binding, const Input *input, const TensorMeta *meta, bool plain)
+{
+        for (int d = 0; d < input->spec.rank; d++) {
+                const char *expr = input->spec.size[d].expr;
+                if (expr == NULL || is_name(expr) != plain)
+                        continue;
+                TRY(plain ? bind_plain_symbol(binding, expr, input, d, meta) : bind_expression(binding, expr, input, d, meta));
+        }
+        return STATUS_OK;
+}
+
+// An int that the exporter made symbolic carries its symbol as the size of a rank-1 spec, if at all.
+static Status bind_int(Binding *binding, const Input *input, Value value)
+{
+        const char *expr = input->spec.rank == 1 ? input->spec.size[0].expr : NULL;
+        if (expr == NULL || !is_name(expr) || find_symbol(binding, expr) != NULL)
+                return STATUS_OK;
+        return set_symbol(binding, expr, value.i, input, -1);
+}
+
+typedef Status (*ShapePass)(Binding *binding, const Input *input, const TensorMeta *meta);
+
+static Status pass_rank(Binding *binding, const Input *input, const TensorMeta *meta)
+{
+        (void)binding;
+        return check_rank(input, meta);
+}
+
+static Status pass_static(Binding *binding, const Input *input, const TensorMeta *meta)
+{
+        (void)binding;
+        return check_static(input, meta);
+}
+
+static Status pass_plain(Binding *binding, const Input *input, const TensorMeta *meta)
+{
+        return bind_symbols(binding, input, meta, true);
+}
+
+static Status pass_expressions(Binding *binding, const Input *input, const TensorMeta *meta)
+{
+        return bind_symbols(binding, input, meta, false);
+}
+
+static Status check_shapes(Binding *binding)
+{
+        static const ShapePass passes[] = { pass_rank, pass_static, pass_plain, pass_expressions };
+        const Signature *signature = &binding->graph->signature;
+        for (size_t pass = 0; pass < ARRAY_LENGTH(passes); pass++) {
+                for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
+                        const Input *input = &signature->inputs[i];
+                        if (input->kind == INPUT_STATE)
+                                continue;
+                        Value value = binding->user.items[at++];
+                        if (input->kind == INPUT_USER && value.kind == VALUE_TENSOR)
+                                TRY(passes[pass](binding, input, &value.tensor->meta));
+                        else if (input->kind == INPUT_USER && value.kind == VALUE_INT && pass == 0)
+                                TRY(bind_int(binding, input, value));
+                }
+        }
+        return STATUS_OK;
+}
+
+// ---- ranges ----
+static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *symbol)
+{
+        char guard[160], place[120] = "";
+        bool below = value < range->min;
+        int64_t bound = below ? range->min : range->max;
+        const char *name = symbol == NULL ? range->symbol : input_name(symbol->input);
+        if (symbol != NULL && symbol->dim >= 0)
+                snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
+        snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);
+        Status status = symbol == NULL || symbol->dim < 0
+                                ? fail(STATUS_GUARD, "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64, name, value, range->symbol,
+                                       below ? ">=" : "<=", bound)
+                                : fail(STATUS_GUARD, "input \"%.80s\" has size %" PRId64 " in dimension %d (%s); the graph was exported for %s %s %" PRId64, name,
+                                       value, symbol->dim, range->symbol, range->symbol, below ? ">=" : "<=", bound);
+        failure_detail(status, "guard", guard);
+        return symbol == NULL ? status : at_input(status, symbol->input);
+}
+
+static Status check_ranges(Binding *binding)
+{
+        const Signature *signature = &binding->graph->signature;
+        for (uint32_t i = 0; i < signature->n_ranges; i++) {
+                const SymbolRange *range = &signature->ranges[i];
+                const Symbol *symbol = find_symbol(binding, range->symbol);
+                ExprNumber value = { 0 };
+                bool known = symbol != NULL;
+                if (known) {
+                        value.i = symbol->value;
+                } else if (!is_name(range->symbol)) {
+                        Expr *expr;
+                        TRY(expr_parse(range->symbol, &binding->arena, &expr));
+                        TRY(expr_eval(expr, lookup_symbol, binding, &value, &known));
+                }
+                // As in PyTorch, a lower bound that only says "0 and 1 are special" is not enforced.
+                if (known && !value.is_float && ((range->min > 2 && value.i < range->min) || value.i > range->max))
+                        return fail_range(range, value.i, symbol);
+        }
+        return STATUS_OK;
+}
+
+// ---- guards ----
+typedef struct GuardPath {
+        const char *at;
+        const Tree *tree;  // NULL once an input without a tree is reached
+        uint32_t leaf;     // of the flat user inputs
+} GuardPath;
+
+static bool find_argument(const Binding *binding, GuardPath *path)
+{
+        const Signature *signature = &binding->graph->signature;
+        size_t n = strcspn(path->at, ".[");
+        const Tree *trees[2] = { NULL, NULL };
+        if (signature->in_tree != NULL && signature->in_tree->n == 2) {
+                trees[0] = signature->in_tree->children[0];
+                trees[1] = signature->in_tree->children[1];
+        }
+        for (uint32_t i = 0; trees[0] != NULL && i < signature->n_arguments; i++) {
+                const char *name = signature->argument_names[i];
+                if (strlen(name) != n || memcmp(name, path->at, n) != 0)
+                        continue;
+                uint32_t n_positional = trees[0]->n;
+                if (i >= n_positional + trees[1]->n)
+                        return false;
+                path->tree = i < n_positional ? trees[0]->children[i] : trees[1]->children[i - n_positional];
+                path->leaf = path->tree->first_leaf;
+                path->at += n;
+                return true;
+        }
+        for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
+                const Input *input = &signature->inputs[i];
+                if (input->kind == INPUT_STATE)
+                        continue;
+                if (strlen(input_name(input)) == n && memcmp(input_name(input), path->at, n) == 0) {
+                        path->tree = NULL;
+                        path->leaf = at;
+                        path->at += n;
+                        return true;
+                }
+                at++;
+        }
+        return false;
+}
+
+// "[0]" or "['key']" into the container.
+static bool enter_item(GuardPath *path)
+{
+        const Tree *tree = path->tree;
+        if (tree == NULL || tree->kind == TREE_LEAF)
+                return false;
+        const char *inside = path->at + 1;
+        uint32_t index = tree->n;
+        if (*inside == '\'' || *inside == '"') {
+                const char *end = strchr(inside + 1, *inside);
+                for (uint32_t i = 0; end != NULL && tree->keys != NULL && i < tree->n; i++) {
+                        if (strlen(tree->keys[i]) == (size_t)(end - inside - 1) && memcmp(tree->keys[i], inside + 1, (size_t)(end - inside - 1)) == 0)
+                                index = i;
+                }
+                path->at = end == NULL ? inside : end + 1;
+        } else {
+                char *end;
+                unsigned long number = strtoul(inside, &end, 10);
+                index = end == inside || number > tree->n ? tree->n : (uint32_t)number;
+                path->at = end;
+        }
+        if (index >= tree->n || *path->at != ']')
+                return false;
+        path->at++;
+        path->tree = tree->children[index];
+        path->leaf = path->tree->first_leaf;
+        return true;
+}
+
+static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
+{
+        const Binding *binding = context;
+        GuardPath path = { .at = symbol };
+        if (!find_argument(binding, &path))
+                return lookup_symbol(context, symbol, out);
+        while (*path.at == '[') {
+                if (!enter_item(&path))
+                        return false;
+        }
+        if (path.leaf >= binding->user.n || (path.tree != NULL && path.tree->kind != TREE_LEAF))
+                return false;
+        Value value = binding->user.items[path.leaf];
+        int dim, end = 0;
+        if (*path.at == '\0' && (value.kind == VALUE_INT || value.kind == VALUE_BOOL || value.kind == VALUE_FLOAT)) {
+                *out = value.kind == VALUE_FLOAT ? (ExprNumber){ .is_float = true, .f = value.f } : (ExprNumber){ .i = value.kind == VALUE_INT ? value.i : value.b };
+                return true;
+        }
+        if (value.kind != VALUE_TENSOR || sscanf(path.at, ".size()[%d]%n", &dim, &end) != 1 || path.at[end] != '\0' || dim < 0 || dim >= value.tensor->meta.rank)
+                return false;
+        *out = (ExprNumber){ .i = value.tensor->meta.size[dim] };
+        return true;
+}
+
+// L['x'].size()[0] <= 64 -> x.size()[0] <= 64, as PyTorch prints it.
+static void shown_guard(const char *guard, char *out, size_t cap)
+{
+        size_t n = 0;
+        while (*guard != '\0' && n + 1 < cap) {
+                bool local = (guard[0] == 'L' && guard[1] == '[' && (guard[2] == '\'' || guard[2] == '"'));
+                const char *end = local ? strchr(guard + 3, guard[2]) : NULL;
+                if (end == NULL || end[1] != ']') {
+                        out[n++] = *guard++;
+                        continue;
+                }
+                for (guard += 3; guard < end && n + 1 < cap; guard++)
+                        out[n++] = *guard;
+                guard = end + 2;
+        }
+        out[n] = '\0';
+}
+
+static Status check_guards(Binding *binding)
+{
+        const Signature *signature = &binding->graph->signature;
+        for (uint32_t i = 0; i < signature->n_guards; i++) {
+                Expr *expr;
+                ExprNumber value = { 0 };
+                bool known = false;
+                TRY(expr_parse(signature->guards[i], &binding->arena, &expr));
+                TRY(expr_eval(expr, lookup_guard, binding, &value, &known));
+                if (!known || (value.is_float ? value.f != 0 : value.i != 0))
+                        continue;
+                char shown[FAILURE_DETAIL_MAX];
+                shown_guard(signature->guards[i], shown, sizeof(shown));
+                return failure_detail(fail(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs %.1000s", shown), "guard", shown);
+        }
+        return STATUS_OK;
+}
+
+// ---- the whole ----
+static Status bind_all(Binding *binding)
+{
+        const Graph *graph = binding->graph;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->kind != INPUT_STATE)
+                        TRY(check_kind(graph, input, binding->user.items[at++]));
+        }
+        TRY(check_shapes(binding));
+        TRY(check_ranges(binding));
+        return check_guards(binding);
+}
+
+Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)
+{
+        const Signature *signature = &graph->signature;
+        uint32_t n_user = 0;
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                n_user += signature->inputs[i].kind != INPUT_STATE;
+        if (user.n != n_user)
+                return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user, n_user == 1 ? "" : "s", user.n, user.n == 1 ? "was" : "were");
+        Binding binding = { .graph = graph, .user = user };
+        arena_init(&binding.arena, 1 << 22);
+        Status status = bind_all(&binding);
+        arena_deinit(&binding.arena);
+        TRY(status);
+        for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
+                const Input *input = &signature->inputs[i];
+                Value value = { .kind = VALUE_ABSENT };
+                if (input->kind != INPUT_STATE)
+                        value = user.items[at++];
+                if (input->kind == INPUT_LITERAL && value.kind == VALUE_ABSENT)
+                        value = input->literal;
+                out_inputs[i] = value_ref(value);
+        }
+        return STATUS_OK;
+}

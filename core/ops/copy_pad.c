@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// copy_pad.c: padding. constant: a filled tensor with a copy in its middle, negative widths crop. reflect, replicate, circular: every output index of
+// the last one to three dimensions is mapped to an input index, one table per dimension.
+#include <inttypes.h>
+#include <string.h>
+#include "core/kernels/copy.h"
+#include "core/ops/pointwise.h"
+#include "core/ops/view.h"
+
+enum { PAD_CAP = 2 * MAX_RANK };
+
+static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n)
+{
+        int n = (int)MIN(arg_list_length(call, 1), 4096u);
+        const TensorMeta *self = arg_meta(call, 0);
+        if (n % 2 != 0)
+                return fail(STATUS_VALUE, "Length of pad must be even but instead it equals %d", n);
+        if (n > 2 * self->rank)
+                return fail(STATUS_VALUE,
+                            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d while the input has %d dimensions.",
+                            n, self->rank);
+        return arg_ints(call, 1, PAD_CAP, widths, out_n);
+}
+
+// ---- constant ----
+static Status constant_pad_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        TensorMeta meta = *self;
+        int64_t widths[PAD_CAP], numel;
+        int n = 0;
+        TRY(arg_widths(call, widths, &n));
+        for (int i = 0; i < n / 2; i++) {
+                int d = self->rank - 1 - i;
+                if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) || !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
+                        return fail(STATUS_TOO_LARGE, "constant_pad_nd(): the result is too large");
+                if (meta.size[d] < 0)
+                        return fail(STATUS_VALUE,
+                                    "The input size %" PRId64 ", plus negative padding %" PRId64 " and %" PRId64
+                                    " resulted in a negative output size, which is invalid. Check dimension %d of your input.",
+                                    self->size[d], widths[2 * i], widths[2 * i + 1], d);
+        }
+        TRY(shape_numel(meta.rank, meta.size, &numel));
+        TRY(view_set_strides(&meta, view_suggested_format(self), self));
+        return out_fresh(call, 0, &meta);
+}
+
+static Status constant_pad_run(const OpRun *run)
+{
+        Region from = region_of(run->in_meta[0], run->in[0]), out = region_of(run->out_meta[0], run->out[0]);
+        int64_t widths[PAD_CAP];
+        uint64_t element[2] = { 0 };
+        int n = 0;
+        TRY(arg_widths(run->call, widths, &n));
+        TRY(value_element(arg_number(run->call, 2), out.meta.dtype, element));
+        TRY(fill_region(run->ctx, &out, element));
+        Region to = out;
+        for (int i = 0; i < n / 2; i++) {
+                int d = from.meta.rank - 1 - i;
+                int64_t before = widths[2 * i], after = widths[2 * i + 1];
+                int64_t cut = MAX(-before, 0), length = from.meta.size[d] - cut - MAX(-after, 0);
+                if (length <= 0)
+                        return STATUS_OK;
+                from = region_part(&from, d, cut, length);
+                to = region_part(&to, d, MAX(before, 0), length);
+        }
+        return copy_region(run->ctx, &from, &to);
+}
+
+// ---- mapped ----
+typedef enum PadKind { PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } PadKind;
+static const PadKind pad_reflect = PAD_REFLECT, pad_replicate = PAD_REPLICATE, pad_circular = PAD_CIRCULAR;
+
+static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64_t before, int64_t after, int dim)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        char text[256];
+        if (kind == PAD_REFLECT && (before >= size || after >= size))
+                return fail(STATUS_VALUE,
+                            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (%" PRId64 ", %" PRId64
+                            ") at dimension %d of input %s",
+                            before, after, dim, shape_text(self->rank, self->size, text, sizeof(text)));
+        if (kind == PAD_CIRCULAR && (before > size || after > size))
+                return fail(STATUS_VALUE, "Padding value causes wrapping around more than once.");
+        if (kind == PAD_CIRCULAR && before + after + size < 0)
+                return fail(STATUS_VALUE, "Negative padding value is resulting in an empty dimension");
+        return STATUS_OK;
+}
+
+static Status mapped_pad_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        PadKind kind = *(const PadKind *)call->op->row;
+        TensorMeta meta = *self;
+        int64_t widths[PAD_CAP], numel;
+        char text[256];
+        int n = 0;
+        TRY(arg_widths(call, widths, &n));
+        int n_dims = n / 2;
+        if (n_dims == 0 || n_dims > 3 || (self->rank != n_dims + 1 && self->rank != n_dims + 2))
+                return fail(STATUS_VALUE, "%s: Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: %s",
+                            call->schema->name, n_dims + 1, n_dims + 2, shape_text(self->rank, self->size, text, sizeof(text)));
+        for (int i = 0; i < n_dims; i++) {
+                int d = self->rank - 1 - i;
+                TRY(check_mapped(call, kind, self->size[d], widths[2 * i], widths[2 * i + 1], d));
+                if (self->size[d] == 0)
+                        return fail(STATUS_VALUE, "%s: Expected a tensor with non-zero dimensions for input, but got: %s", call->schema->name,
+                                    shape_text(self->rank, self->size, text, sizeof(text)));
+                if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) || !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
+                        return fail(STATUS_TOO_LARGE, "%s(): the result is too large", call->schema->name);
+                if (meta.size[d] < 1)
+                        return fail(STATUS_VALUE, "input (%s %" PRId64 ") is too small. Calculated output %s: %" PRId64, i == 0 ? "W" : i == 1 ? "H" : "D",
+                                    self->size[d], i == 0 ? "W" : i == 1 ? "H" : "D", meta.size[d]);
+        }
+        TRY(shape_numel(meta.rank, meta.size, &numel));
+        bool batched = self->rank == n_dims + 2 && n_dims > 1;
+        TRY(view_set_strides(&meta, batched ? view_suggested_format(self) : MEMORY_FORMAT_CONTIGUOUS, self));
+        return out_fresh(call, 0, &meta);
+}
+
+static int64_t mapped_index(PadKind kind, int64_t at, int64_t before, int64_t size)
+{
+        int64_t i = at - before;
+        switch (kind) {
+        case PAD_REPLICATE:
+                return MIN(MAX(i, 0), size - 1);
+        case PAD_CIRCULAR:
+                return (i % size + size) % size;
+        case PAD_REFLECT:
+                break;
+        }
+        if (i < 0)
+                i = -i;
+        return i < size ? i : 2 * (size - 1) - i;
+}
+
+typedef struct MappedRow {
+        const char *from;
+        char *to;
+        const int64_t *offsets;  // bytes, per output column
+        int64_t n, to_stride;
+        int bytes;
+} MappedRow;
+
+static void copy_mapped_row(const MappedRow *row)
+{
+        for (int64_t i = 0; i < row->n; i++)
+                memcpy(row->to + i * row->to_stride, row->from + row->offsets[i], (size_t)row->bytes);
+}
+
+typedef struct MappedJob {
+        Region from, to;
+        int64_t *offsets[MAX_RANK];  // bytes in the source per output index; one table per dimension
+} MappedJob;
+
+// One row of the last dimension per step.
+static void mapped_rows(void *argument, int64_t begin, int64_t end)
+{
+        const MappedJob *job = argument;
+        const TensorMeta *to = &job->to.meta;
+        int64_t bytes = dtype_info[to->dtype].bytes;
+        int last = to->rank - 1;
+        for (int64_t row = begin; row < end; row++) {
+                int64_t left = row, from_offset = 0, to_offset = 0;
+                for (int d = last - 1; d >= 0; d--) {
+                        int64_t i = left % to->size[d];
+                        left /= to->size[d];
+                        from_offset += job->offsets[d][i];
+                        to_offset += i * to->stride[d] * bytes;
+                }
+                MappedRow mapped = { .from = job->from.data + from_offset, .to = job->to.data + to_offset, .offsets = job->offsets[last], .n = to->size[last],
+                                     .to_stride = to->stride[last] * bytes, .bytes = (int)bytes };
+                copy_mapped_row(&mapped);
+        }
+}
+
+static Status mapped_pad_run(const OpRun *run)
+{
+        PadKind kind = *(const PadKind *)run->call->op->row;
+        MappedJob job = { .from = region_of(run->in_meta[0], run->in[0]), .to = region_of(run->out_meta[0], run->out[0]) };
+        const TensorMeta *from = &job.from.meta, *to = &job.to.meta;
+        int64_t widths[PAD_CAP], total = 0, numel = meta_numel(to);
+        int n = 0;
+        if (numel == 0)
+                return STATUS_OK;
+        TRY(arg_widths(run->call, widths, &n));
+        for (int d = 0; d < to->rank; d++)
+                total += to->size[d];
+        _cleanup_(freep) int64_t *table = new_array((size_t)total, sizeof(*table));
+        if (table == NULL)
+                return fail_memory();
+        int64_t *next = table;
+        for (int d = 0; d < to->rank; d++) {
+                int side = to->rank - 1 - d;
+                int64_t step = from->stride[d] * dtype_info[from->dtype].bytes;
+                for (int64_t i = 0; i < to->size[d]; i++)
+                        next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side], from->size[d]) : i);
+                job.offsets[d] = next;
+                next += to->size[d];
+        }
+        int64_t width = to->size[to->rank - 1];
+        return parallel_for(run->ctx, numel / width, MAX(16384 / width, 1), mapped_rows, &job);
+}
+
+// ---- pad ----
+static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode, Value *out)
+{
+        static const char *const reflect[] = { "aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d" };
+        static const char *const replicate[] = { "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d" };
+        int n = (int)MIN(arg_list_length(call, 1), 4096u), rank = arg_meta(call, 0)->rank;
+        if (n % 2 != 0)
+                return fail(STATUS_VALUE, "Padding length must be divisible by 2");
+        if (n > 2 * rank)
+                return fail(STATUS_VALUE, "Padding length should be less than or equal to two times the input dimension but got padding length %d and input of dimension %d",
+                            n, rank);
+        if (strcmp(mode, "constant") == 0)
+                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1),
+                            arg_is_none(call, 3) ? value_float(0) : arg_value(call, 3));
+        bool is_reflect = strcmp(mode, "reflect") == 0, is_replicate = strcmp(mode, "replicate") == 0;
+        if (!is_reflect && !is_replicate && strcmp(mode, "circular") != 0)
+                return fail(STATUS_VALUE, "Unrecognised padding mode %s", mode);
+        if (!arg_is_none(call, 3)) {
+                double value = 0;
+                TRY(arg_double(call, 3, &value));
+                if (value != 0)
+                        return fail(STATUS_VALUE, "Padding mode \"%s\" doesn't take in value argument", mode);
+        }
+        int n_dims = n / 2;
+        if (n_dims < 1 || n_dims > 3 || (rank != n_dims + 1 && rank != n_dims + 2))
+                return fail(STATUS_VALUE, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+        const char *name = is_reflect ? reflect[n_dims - 1] : is_replicate ? replicate[n_dims - 1] : "aten::_pad_circular";
+        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1));
+}
+
+static Status pad_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return pad_by_mode(emitter, call, arg_text(call, 2), out);
+}
+
+static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        static const char *const modes[] = { "constant", "reflect", "replicate", "circular" };
+        int64_t mode = 0;
+        TRY(arg_int(call, 2, &mode));
+        if (mode < 0 || mode >= (int64_t)ARRAY_LENGTH(modes))
+                return fail(STATUS_VALUE, "Unrecognised padding mode %" PRId64, mode);
+        return pad_by_mode(emitter, call, modes[mode], out);
+}
+
+#define MAPPED_PAD(schema_, kind_) { .schema = "aten::" schema_, .infer = mapped_pad_infer, .run = mapped_pad_run, .row = &(kind_) }
+
+const OpDef copy_pad_ops[] = {
+        { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", .infer = constant_pad_infer, .run = constant_pad_run },
+        MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect),
+        MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect),
+        MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect),
+        MAPPED_PAD("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_replicate),
+        MAPPED_PAD("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_replicate),
+        MAPPED_PAD("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_replicate),
+        MAPPED_PAD("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", pad_circular),
+        { "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", .expand = pad_expand },
+        { "aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", .expand = pad_enum_expand },
+};
+OP_FILE(copy_pad_ops);

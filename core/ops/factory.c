@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// factory.c: tensors out of sizes and numbers. dtypes follow the fill value where none is given; devices, layouts and pin_memory are accepted and mean
+// nothing here. `empty` gives zeros: uninitialised bytes would leak what other runs left behind.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include "core/kernels/copy.h"
+#include "core/ops/view.h"
+
+// ---- filled ----
+static Status out_shape(OpCall *call, int size_arg, Dtype dtype)
+{
+        int64_t size[MAX_RANK], numel;
+        int rank = 0;
+        TensorMeta meta;
+        TRY(view_arg_shape(call, size_arg, size, &rank));
+        for (int d = 0; d < rank; d++) {
+                if (size[d] < 0)
+                        return fail(STATUS_VALUE, "%s: Dimension size must be non-negative.", call->schema->name);
+        }
+        TRY(shape_numel(rank, size, &numel));
+        meta_init(&meta, dtype, rank, size);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status out_like(OpCall *call, Dtype dtype, MemoryFormat format)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        TensorMeta meta = *self;
+        meta.dtype = dtype;
+        TRY(view_set_strides(&meta, format, self));
+        return out_fresh(call, 0, &meta);
+}
+
+static Dtype number_dtype(Value number)
+{
+        switch (number.kind) {
+        case VALUE_BOOL:
+                return DTYPE_BOOL;
+        case VALUE_INT:
+                return DTYPE_I64;
+        case VALUE_COMPLEX:
+                return DTYPE_C64;
+        default:
+                return DTYPE_F32;
+        }
+}
+
+// zeros, ones, empty (size, *, dtype ...)
+static Status sized_infer(OpCall *call)
+{
+        return out_shape(call, 0, arg_dtype(call, 1, DTYPE_F32));
+}
+
+static Status empty_infer(OpCall *call)
+{
+        TRY(sized_infer(call));
+        TensorMeta *meta = &call->outs[0].meta;
+        MemoryFormat format = arg_memory_format(call, 5, MEMORY_FORMAT_CONTIGUOUS);
+        if (format == MEMORY_FORMAT_PRESERVE)
+                return fail(STATUS_VALUE, "empty() does not support the memory format torch.preserve_format");
+        return view_set_strides(meta, format, meta);
+}
+
+static Status full_infer(OpCall *call)
+{
+        return out_shape(call, 0, arg_dtype(call, 2, number_dtype(arg_number(call, 1))));
+}
+
+// new_zeros, new_ones, new_empty (self, size, *, dtype ...)
+static Status new_infer(OpCall *call)
+{
+        return out_shape(call, 1, arg_dtype(call, 2, arg_meta(call, 0)->dtype));
+}
+
+static Status new_full_infer(OpCall *call)
+{
+        return out_shape(call, 1, arg_dtype(call, 3, arg_meta(call, 0)->dtype));
+}
+
+// zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
+static Status like_infer(OpCall *call)
+{
+        return out_like(call, arg_dtype(call, 1, arg_meta(call, 0)->dtype), arg_memory_format(call, 5, MEMORY_FORMAT_PRESERVE));
+}
+
+static Status full_like_infer(OpCall *call)
+{
+        return out_like(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype), arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE));
+}
+
+static Status empty_strided_infer(OpCall *call)
+{
+        TensorMeta meta = { .dtype = arg_dtype(call, 2, DTYPE_F32) };
+        int rank = 0, n_strides = 0;
+        int64_t numel, span;
+        TRY(view_arg_shape(call, 0, meta.size, &rank));
+        TRY(view_arg_shape(call, 1, meta.stride, &n_strides));
+        if (rank != n_strides)
+                return fail(STATUS_VALUE, "mismatch in length of strides and shape");
+        meta.rank = (uint8_t)rank;
+        TRY(shape_numel(rank, meta.size, &numel));
+        TRY(meta_span(&meta, &span));
+        if (!meta_is_non_overlapping_and_dense(&meta))
+                return fail(STATUS_VALUE, "empty_strided() with gaps or overlap is not supported");
+        return out_fresh(call, 0, &meta);
+}
+
+static Status scalar_tensor_infer(OpCall *call)
+{
+        TensorMeta meta;
+        meta_init(&meta, arg_dtype(call, 1, DTYPE_F32), 0, NULL);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status fill_with(const OpRun *run, Value number)
+{
+        uint64_t element[2] = { 0 };
+        TRY(value_element(number, run->out_meta[0]->dtype, element));
+        Region to = region_of(run->out_meta[0], run->out[0]);
+        return fill_region(run->ctx, &to, element);
+}
+
+static Status zeros_run(const OpRun *run)
+{
+        return fill_with(run, value_int(0));
+}
+
+static Status ones_run(const OpRun *run)
+{
+        return fill_with(run, value_int(1));
+}
+
+static Status first_number_run(const OpRun *run)  // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self, size, fill_value)
+{
+        int at = 0;
+        while (run->call->schema->args[at].type != ARG_SCALAR)
+                at++;
+        return fill_with(run, arg_number(run->call, at));
+}
+
+// ---- ranges ----
+typedef struct RangePlan {
+        bool is_int;
+        int64_t start, step;
+        double start_f, step_f;
+} RangePlan;
+
+// How many steps lie in [first, last); `whole` counts in integers, as PyTorch does for int64 results.
+static Status range_length(const RangePlan *plan, bool whole, double last, int64_t last_int, int64_t *out_n)
+{
+        double n = 0;
+        int64_t length;
+        if (whole) {
+                if (!sub_i64(last_int, plan->start, &length))
+                        return fail(STATUS_TOO_LARGE, "arange() of more than 2^63 elements");
+                n = (double)(length / plan->step + (length % plan->step != 0));
+        } else {
+                n = ceil((last - plan->start_f) / plan->step_f);
+        }
+        if (!(n >= 0 && n < 9e18))
+                return fail(STATUS_TOO_LARGE, "arange() of %g elements", n);
+        *out_n = (int64_t)n;
+        return STATUS_OK;
+}
+
+static int64_t number_as_int(Value number)
+{
+        return number.kind == VALUE_FLOAT ? (fabs(number.f) < 9e18 ? (int64_t)number.f : 0) : number.kind == VALUE_INT ? number.i : number.b;
+}
+
+static double number_as_double(Value number)
+{
+        return number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : number.b;
+}
+
+static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_n, Dtype *out_dtype)
+{
+        uint32_t n_args = call->n_args;  // 5: end; 6: start, end; 7: start, end, step; four of them are options
+        Value from = n_args == 5 ? value_int(0) : arg_number(call, 0), to = arg_number(call, n_args == 5 ? 0 : 1);
+        Value by = n_args == 7 ? arg_number(call, 2) : value_int(1);
+        if (!value_is_number(from) || !value_is_number(to) || !value_is_number(by))
+                return fail(STATUS_DYNAMIC, "the bounds of arange() are not known before the run");
+        if (from.kind == VALUE_COMPLEX || to.kind == VALUE_COMPLEX || by.kind == VALUE_COMPLEX)
+                return fail(STATUS_DTYPE, "arange() takes real numbers, not complex ones");
+        bool all_int = from.kind != VALUE_FLOAT && to.kind != VALUE_FLOAT && by.kind != VALUE_FLOAT;
+        Dtype dtype = arg_dtype(call, (int)n_args - 4, all_int ? DTYPE_I64 : DTYPE_F32);
+        if (!dtype_is_float(dtype) && dtype != DTYPE_BOOL && !dtype_is_int(dtype))
+                return fail(STATUS_DTYPE, "\"arange\" not implemented for '%s'", dtype_words(dtype));
+        *out_plan = (RangePlan){ .is_int = !dtype_is_float(dtype), .start = number_as_int(from), .step = number_as_int(by), .start_f = number_as_double(from),
+                                 .step_f = number_as_double(by) };
+        double last = number_as_double(to), first = out_plan->start_f, step = out_plan->is_int ? (double)out_plan->step : out_plan->step_f;
+        if (step == 0)
+                return fail(STATUS_VALUE, "step must be nonzero");
+        if (!isfinite(first) || !isfinite(last))
+                return fail(STATUS_VALUE, "unsupported range: %g -> %g", first, last);
+        if ((step > 0 && last < first) || (step < 0 && last > first))
+                return fail(STATUS_VALUE, "upper bound and lower bound inconsistent with step sign");
+        *out_dtype = dtype;
+        return range_length(out_plan, dtype == DTYPE_I64, last, number_as_int(to), out_n);
+}
+
+static Status arange_infer(OpCall *call)
+{
+        RangePlan plan;
+        int64_t n = 0, numel;
+        Dtype dtype = DTYPE_F32;
+        TensorMeta meta;
+        TRY(arange_args(call, &plan, &n, &dtype));
+        TRY(shape_numel(1, &n, &numel));
+        meta_init(&meta, dtype, 1, &n);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status arange_run(const OpRun *run)
+{
+        RangePlan plan;
+        int64_t n = 0;
+        Dtype dtype = DTYPE_F32;
+        char *out = run->out[0];
+        TRY(arange_args(run->call, &plan, &n, &dtype));
+        int64_t bytes = dtype_info[dtype].bytes;
+        for (int64_t i = 0; i < n; i++) {
+                if (plan.is_int)
+                        element_from_i64(dtype, out + i * bytes, (int64_t)((uint64_t)plan.start + (uint64_t)i * (uint64_t)plan.step));
+                else
+                        element_from_f64(dtype, out + i * bytes, plan.start_f + (double)i * plan.step_f);
+        }
+        return STATUS_OK;
+}
+
+static Status linspace_infer(OpCall *call)
+{
+        TensorMeta meta;
+        int64_t steps = 0, numel;
+        TRY(arg_int(call, 2, &steps));
+        if (steps < 0)
+                return fail(STATUS_VALUE, "number of steps must be non-negative");
+        TRY(shape_numel(1, &steps, &numel));
+        meta_init(&meta, arg_dtype(call, 3, DTYPE_F32), 1, &steps);
+        if (dtype_info[meta.dtype].kind == DTYPE_KIND_COMPLEX || meta.dtype == DTYPE_BOOL)
+                return fail(STATUS_DTYPE, "\"linspace\" not implemented for '%s'", dtype_words(meta.dtype));
+        return out_fresh(call, 0, &meta);
+}
+
+// Both ends are exact: the second half is counted from the end. float32 and below step in float32.
+static double linspace_at(Dtype dtype, double start, double end, int64_t steps, int64_t i)
+{
+        bool head = i < steps / 2;
+        if (dtype == DTYPE_F64 || dtype_is_int(dtype)) {
+                double step = (end - start) / (double)(steps - 1);
+                return head ? start + step * (double)i : end - step * (double)(steps - i - 1);
+        }
+        float first = (float)start, last = (float)end, step = (last - first) / (float)(steps - 1);
+        return (double)(head ? first + step * (float)i : last - step * (float)(steps - i - 1));
+}
+
+static Status linspace_run(const OpRun *run)
+{
+        Dtype dtype = run->out_meta[0]->dtype;
+        int64_t steps = run->out_meta[0]->size[0], bytes = dtype_info[dtype].bytes;
+        double start = 0, end = 0;
+        TRY(arg_double(run->call, 0, &start));
+        TRY(arg_double(run->call, 1, &end));
+        if (dtype_is_int(dtype)) {
+                start = trunc(start);
+                end = trunc(end);
+        }
+        for (int64_t i = 0; i < steps; i++)
+                element_from_f64(dtype, (char *)run->out[0] + i * bytes, steps == 1 ? start : linspace_at(dtype, start, end, steps, i));
+        return STATUS_OK;
+}
+
+// ---- matrices ----
+static Status eye_infer(OpCall *call)
+{
+        bool square = call->n_args == 5;
+        int64_t size[2], numel;
+        TensorMeta meta;
+        TRY(arg_int(call, 0, &size[0]));
+        TRY(arg_int(call, square ? 0 : 1, &size[1]));
+        if (size[0] < 0 || size[1] < 0)
+                return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64, size[0] < 0 ? "n" : "m", size[0] < 0 ? size[0] : size[1]);
+        TRY(shape_numel(2, size, &numel));
+        meta_init(&meta, arg_dtype(call, square ? 1 : 2, DTYPE_F32), 2, size);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status eye_run(const OpRun *run)
+{
+        const TensorMeta *meta = run->out_meta[0];
+        uint64_t one[2] = { 0 };
+        TRY(zeros_run(run));
+        TRY(value_element(value_int(1), meta->dtype, one));
+        Region diagonal = region_of(meta, run->out[0]);
+        diagonal.meta.rank = 1;
+        diagonal.meta.size[0] = MIN(meta->size[0], meta->size[1]);
+        diagonal.meta.stride[0] = meta->stride[0] + meta->stride[1];
+        return fill_region(run->ctx, &diagonal, one);
+}
+
+static Status triangle_infer(OpCall *call)
+{
+        TensorMeta meta = *arg_meta(call, 0);
+        if (meta.rank < 2)
+                return fail(STATUS_VALUE, "%s: input tensor must have at least 2 dimensions", call->schema->name);
+        meta_set_contiguous(&meta);
+        return out_fresh(call, 0, &meta);
+}
+
+typedef struct TriangleJob {
+        const TensorMeta *from_meta;
+        const char *from;
+        char *to;
+        int64_t diagonal, rows, columns, bytes;
+        bool upper;
+} TriangleJob;
+
+// One row each: the kept columns are copied, the others zeroed. The result is contiguous.
+static void triangle_rows(void *argument, int64_t begin, int64_t end)
+{
+        const TriangleJob *job = argument;
+        const TensorMeta *from = job->from_meta;
+        for (int64_t row = begin; row < end; row++) {
+                int64_t i = row % job->rows, left = row / job->rows, offset = i * from->stride[from->rank - 2];
+                for (int d = from->rank - 3; d >= 0; d--) {
+                        offset += left % from->size[d] * from->stride[d];
+                        left /= from->size[d];
+                }
+                int64_t edge = i + job->diagonal;
+                int64_t first = job->upper ? MIN(MAX(edge, 0), job->columns) : 0;
+                int64_t stop = job->upper ? job->columns : MIN(MAX(edge + 1, 0), job->columns);
+                int64_t step = from->stride[from->rank - 1] * job->bytes;
+                const char *source = job->from + offset * job->bytes;
+                char *target = job->to + row * job->columns * job->bytes;
+                memset(target, 0, (size_t)(job->columns * job->bytes));
+                for (int64_t j = first; j < stop; j++)
+                        memcpy(target + j * job->bytes, source + j * step, (size_t)job->bytes);
+        }
+}
+
+static Status triangle_run(const OpRun *run)
+{
+        const TensorMeta *meta = run->in_meta[0];
+        TriangleJob job = { .from_meta = meta, .from = run->in[0], .to = run->out[0], .rows = meta->size[meta->rank - 2], .columns = meta->size[meta->rank - 1],
+                            .bytes = dtype_info[meta->dtype].bytes, .upper = run->call->op->row != NULL };
+        int64_t numel = meta_numel(meta);
+        TRY(arg_int(run->call, 1, &job.diagonal));
+        if (numel == 0)
+                return STATUS_OK;
+        // Far diagonals act like the nearest one that keeps all or nothing.
+        job.diagonal = MIN(MAX(job.diagonal, -job.rows - 1), job.columns + 1);
+        return parallel_for(run->ctx, numel / job.columns, MAX(16384 / job.columns, 1), triangle_rows, &job);
+}
+
+#define OPTIONS "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define OPTIONS_FORMAT OPTIONS ", MemoryFormat? memory_format=None"
+#define FACTORY(schema_, infer_, run_) { .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_ }
+
+const OpDef factory_ops[] = {
+        FACTORY("zeros(SymInt[] size, " OPTIONS ")", sized_infer, zeros_run),
+        FACTORY("ones(SymInt[] size, " OPTIONS ")", sized_infer, ones_run),
+        FACTORY("empty.memory_format(SymInt[] size, " OPTIONS_FORMAT ")", empty_infer, zeros_run),
+        FACTORY("empty_strided(SymInt[] size, SymInt[] stride, " OPTIONS ")", empty_strided_infer, zeros_run),
+        FACTORY("full(SymInt[] size, Scalar fill_value, " OPTIONS ")", full_infer, first_number_run),
+        FACTORY("zeros_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, zeros_run),
+        FACTORY("ones_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, ones_run),
+        FACTORY("empty_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, zeros_run),
+        FACTORY("full_like(Tensor self, Scalar fill_value, " OPTIONS_FORMAT ")", full_like_infer, first_number_run),
+        FACTORY("new_zeros(Tensor self, SymInt[] size, " OPTIONS ")", new_infer, zeros_run),
+        FACTORY("new_ones(Tensor self, SymInt[] size, " OPTIONS ")", new_infer, ones_run),
+        FACTORY("new_empty(Tensor self, SymInt[] size, " OPTIONS ")", new_infer, zeros_run),
+        FACTORY("new_full(Tensor self, SymInt[] size, Scalar fill_value, " OPTIONS ")", new_full_infer, first_number_run),
+        FACTORY("scalar_tensor(Scalar s, " OPTIONS ")", scalar_tensor_infer, first_number_run),
+        FACTORY("arange(Scalar end, " OPTIONS ")", arange_infer, arange_run),
+        FACTORY("arange.start(Scalar start, Scalar end, " OPTIONS ")", arange_infer, arange_run),
+        FACTORY("arange.start_step(Scalar start, Scalar end, Scalar step=1, " OPTIONS ")", arange_infer, arange_run),
+        FACTORY("linspace(Scalar start, Scalar end, int steps, " OPTIONS ")", linspace_infer, linspace_run),
+        FACTORY("eye(SymInt n, " OPTIONS ")", eye_infer, eye_run),
+        FACTORY("eye.m(SymInt n, SymInt m, " OPTIONS ")", eye_infer, eye_run),
+        { .schema = "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", .flags = OP_INPLACE, .infer = triangle_infer, .run = triangle_run },
+        { .schema = "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", .flags = OP_INPLACE, .infer = triangle_infer, .run = triangle_run, .row = "upper" },
+};
+OP_FILE(factory_ops);

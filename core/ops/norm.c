@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// norm.c: layer_norm, rms_norm and group_norm. Statistics of half types are taken in float32; parameters may then be float32 as well ("mixed"), and mean
+// and rstd come in the parameters' dtype.
+#include "core/kernels/norm.h"
+#include "core/ops/emitter.h"
+#include "core/ops/norm.h"
+#include <float.h>
+#include <string.h>
+
+Status norm_check_params(const TensorMeta *input, const TensorMeta *const *params, int n_params, Dtype *out_stats)
+{
+        Dtype param = DTYPE_NONE;
+        for (int i = 0; i < n_params; i++) {
+                if (params[i] == NULL)
+                        continue;
+                if (param != DTYPE_NONE && params[i]->dtype != param)
+                        return fail(STATUS_DTYPE, "mixed dtype (CPU): all inputs must share same datatype.");
+                param = params[i]->dtype;
+        }
+        bool half = input->dtype == DTYPE_F16 || input->dtype == DTYPE_BF16;
+        if (param != DTYPE_NONE && param != input->dtype && !(half && param == DTYPE_F32))
+                return fail(STATUS_DTYPE, "mixed dtype (CPU): expect parameter to have scalar type of Float");
+        *out_stats = param == DTYPE_NONE ? input->dtype : param;
+        return STATUS_OK;
+}
+
+Status norm_param_init(Dense *dense, const OpRun *run, uint32_t in, Dtype as)
+{
+        memset(dense, 0, sizeof(*dense));
+        return run->in_meta[in] == NULL ? STATUS_OK : dense_init(dense, run->ctx, run->in[in], run->in_meta[in], as);
+}
+
+// ---- layer_norm, rms_norm: the last dimensions ----
+typedef struct LayerArgs {
+        int n_dims;
+        int64_t n_rows, n;
+        Dtype stats;
+} LayerArgs;
+
+static Status layer_args(const OpCall *call, const TensorMeta *bias, LayerArgs *out_args)
+{
+        const TensorMeta *input = arg_meta(call, 0), *weight = arg_meta(call, 2);
+        int64_t shape[16];
+        LayerArgs args = { .n_rows = 1, .n = 1 };
+        TRY(arg_ints(call, 1, 16, shape, &args.n_dims));
+        char normalized[128], text[128];
+        shape_text(MIN(args.n_dims, MAX_RANK), shape, normalized, sizeof(normalized));
+        if (args.n_dims < 1)
+                return fail(STATUS_VALUE, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
+        const TensorMeta *params[] = { weight, bias };
+        for (int i = 0; i < 2; i++) {
+                if (params[i] != NULL && (params[i]->rank != args.n_dims || memcmp(params[i]->size, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0))
+                        return fail(STATUS_SHAPE, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
+                                    i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias", shape_text(params[i]->rank, params[i]->size, text, sizeof(text)), normalized);
+        }
+        if (input->rank < args.n_dims || memcmp(input->size + input->rank - args.n_dims, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0)
+                return fail(STATUS_SHAPE, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s", normalized, normalized + 1,
+                            shape_text(input->rank, input->size, text, sizeof(text)));
+        for (int d = 0; d < input->rank; d++)
+                *(d < input->rank - args.n_dims ? &args.n_rows : &args.n) *= input->size[d];
+        *out_args = args;
+        return STATUS_OK;
+}
+
+static void stats_meta(const TensorMeta *input, const LayerArgs *args, TensorMeta *out)
+{
+        *out = *input;
+        out->dtype = args->stats;
+        for (int d = input->rank - args->n_dims; d < input->rank; d++)
+                out->size[d] = 1;
+        meta_set_contiguous(out);
+}
+
+static bool is_rms(const OpCall *call)
+{
+        return call->op->row != NULL;
+}
+
+static Status layer_infer(OpCall *call)
+{
+        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *params[] = { arg_meta(call, 2), is_rms(call) ? NULL : arg_meta(call, 3) };
+        LayerArgs args;
+        TRY(layer_args(call, params[1], &args));
+        args.stats = input->dtype;
+        if (!is_rms(call))
+                TRY(norm_check_params(input, params, 2, &args.stats));
+        TensorMeta meta = *input;
+        meta_set_contiguous(&meta);
+        TRY(out_fresh(call, 0, &meta));
+        stats_meta(input, &args, &meta);
+        for (uint32_t k = 1; k < call->schema->n_returns; k++)
+                TRY(out_fresh(call, k, &meta));
+        return STATUS_OK;
+}
+
+static Status layer_eps(const OpCall *call, Dtype as, double *out_eps)
+{
+        int at = is_rms(call) ? 3 : 4;
+        *out_eps = as == DTYPE_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+        return arg_is_none(call, at) ? STATUS_OK : arg_double(call, at, out_eps);
+}
+
+static Status layer_run(const OpRun *run)
+{
+        bool rms = is_rms(run->call);
+        LayerArgs args;
+        TRY(layer_args(run->call, NULL, &args));
+        Dtype as = dtype_compute(run->in_meta[0]->dtype);
+        _cleanup_(dense_deinit) Dense in = { 0 }, weight = { 0 }, bias = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 }, first = { 0 }, second = { 0 };
+        NormRows norm = { .dtype = as, .n_rows = args.n_rows, .n = args.n, .rms = rms };
+        TRY(layer_eps(run->call, as, &norm.eps));
+        TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], as));
+        TRY(norm_param_init(&weight, run, 1, as));
+        if (!rms)
+                TRY(norm_param_init(&bias, run, 2, as));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
+        if (run->n_out > 1)
+                TRY(dense_out_init(&first, run->ctx, run->out[1], run->out_meta[1], as));
+        if (run->n_out > 2)
+                TRY(dense_out_init(&second, run->ctx, run->out[2], run->out_meta[2], as));
+        norm.weight = weight.data;
+        norm.bias = bias.data;
+        norm.mean = rms ? NULL : first.data;
+        norm.rstd = rms ? first.data : second.data;
+        TRY(norm_rows(run->ctx, &norm, in.data, out.data));
+        dense_out_store(&out);
+        dense_out_store(&first);
+        dense_out_store(&second);
+        return STATUS_OK;
+}
+
+// ---- group_norm ----
+static Status check_group(const OpCall *call, int weight_arg, int64_t channels, int64_t groups, Dtype *out_stats)
+{
+        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *params[] = { arg_meta(call, weight_arg), arg_meta(call, weight_arg + 1) };
+        char text[128], own[128];
+        shape_text(input->rank, input->size, text, sizeof(text));
+        if (groups <= 0)
+                return fail(STATUS_VALUE, "Expected num groups to be greater than 0, got %ld", (long)groups);
+        if (channels % groups != 0)
+                return fail(STATUS_SHAPE, "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%ld", text, (long)groups);
+        for (int i = 0; i < 2; i++) {
+                if (params[i] != NULL && (params[i]->rank != 1 || params[i]->size[0] != channels))
+                        return fail(STATUS_SHAPE, "Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s and input of shape %s",
+                                    i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias", shape_text(params[i]->rank, params[i]->size, own, sizeof(own)), text);
+        }
+        return norm_check_params(input, params, 2, out_stats);
+}
+
+typedef struct GroupArgs {
+        int64_t n, channels, inner, groups;
+        int weight_arg;
+        Dtype stats;
+} GroupArgs;
+
+static Status group_args(const OpCall *call, GroupArgs *out_args)
+{
+        const TensorMeta *input = arg_meta(call, 0);
+        bool native = call->schema->n_returns == 3;
+        int dim;
+        TRY(dim_wrap(1, input->rank, &dim));
+        GroupArgs args = { .n = input->size[0], .channels = input->rank > 1 ? input->size[1] : 1, .inner = 1, .weight_arg = native ? 1 : 2 };
+        for (int d = 2; d < input->rank; d++)
+                args.inner *= input->size[d];
+        TRY(arg_int(call, native ? 6 : 1, &args.groups));
+        TRY(check_group(call, args.weight_arg, args.channels, args.groups, &args.stats));
+        int64_t said;
+        const int64_t sizes[] = { args.n, args.channels, args.inner };
+        for (int i = 0; native && i < 3; i++) {
+                TRY(arg_int(call, 3 + i, &said));
+                if (said != sizes[i])
+                        return fail(STATUS_SHAPE, "Expected X.numel() == N * C * HxW to be true, but got false.");
+        }
+        *out_args = args;
+        return STATUS_OK;
+}
+
+static Status group_infer(OpCall *call)
+{
+        const TensorMeta *input = arg_meta(call, 0);
+        GroupArgs args;
+        TRY(group_args(call, &args));
+        TensorMeta meta = *input, stats;
+        meta_set_contiguous(&meta);
+        if (meta_suggests_channels_last(input))
+                meta_set_channels_last(&meta);
+        TRY(out_fresh(call, 0, &meta));
+        meta_init(&stats, args.stats, 2, (int64_t[]){ args.n, args.groups });
+        for (uint32_t k = 1; k < call->schema->n_returns; k++)
+                TRY(out_fresh(call, k, &stats));
+        return STATUS_OK;
+}
+
+// Per (image, channel): scale = rstd * weight, shift = bias - mean * scale.
+static void group_scales(const GroupArgs *args, Dtype as, const void *mean, const void *rstd, const void *weight, const void *bias, void *scale, void *shift)
+{
+        int64_t per_group = args->channels / args->groups;
+        for (int64_t i = 0; i < args->n * args->channels; i++) {
+                int64_t channel = i % args->channels, group = i / per_group;
+                double s = compute_as_f64(as, rstd, group) * (weight == NULL ? 1 : compute_as_f64(as, weight, channel));
+                double t = (bias == NULL ? 0 : compute_as_f64(as, bias, channel)) - compute_as_f64(as, mean, group) * s;
+                if (as == DTYPE_F32) {
+                        ((float *)scale)[i] = (float)s;
+                        ((float *)shift)[i] = (float)t;
+                } else {
+                        ((double *)scale)[i] = s;
+                        ((double *)shift)[i] = t;
+                }
+        }
+}
+
+static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight, const Dense *bias, DenseOut *out, void *mean, void *rstd)
+{
+        Dtype as = out->as;
+        _cleanup_(scratch_deinit) Scratch scales = { 0 };
+        int64_t n = args->n * args->channels;
+        TRY(scratch_init(&scales, run->ctx, n, 2 * sizeof(double)));
+        char *scale = scales.data, *shift = scale + (size_t)n * dtype_info[as].bytes;
+        double eps;
+        TRY(arg_double(run->call, run->n_out == 3 ? 7 : 4, &eps));
+        NormRows norm = { .dtype = as, .n_rows = args->n * args->groups, .n = args->channels / args->groups * args->inner, .eps = eps, .mean = mean, .rstd = rstd };
+        TRY(norm_row_stats(run->ctx, &norm, in->data));
+        group_scales(args, as, mean, rstd, weight->data, bias->data, scale, shift);
+        // Channels of all images are channels of one; two or more elements each are planes.
+        NormScale by = { .dtype = as, .outer = 1, .channels = n, .inner = args->inner, .scale = scale, .shift = shift };
+        return norm_scale_channels(run->ctx, &by, in->data, out->data);
+}
+
+static Status group_run(const OpRun *run)
+{
+        GroupArgs args;
+        TRY(group_args(run->call, &args));
+        if (meta_numel(run->out_meta[0]) == 0 && run->n_out == 1)
+                return STATUS_OK;
+        Dtype as = dtype_compute(run->in_meta[0]->dtype);
+        _cleanup_(dense_deinit) Dense in = { 0 }, weight = { 0 }, bias = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 }, mean = { 0 }, rstd = { 0 };
+        _cleanup_(scratch_deinit) Scratch stats = { 0 };
+        TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], as));
+        TRY(norm_param_init(&weight, run, 1, as));
+        TRY(norm_param_init(&bias, run, 2, as));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
+        if (run->n_out == 3) {
+                TRY(dense_out_init(&mean, run->ctx, run->out[1], run->out_meta[1], as));
+                TRY(dense_out_init(&rstd, run->ctx, run->out[2], run->out_meta[2], as));
+        } else {
+                TRY(scratch_init(&stats, run->ctx, args.n * args.groups, 2 * sizeof(double)));
+                mean.data = stats.data;
+                rstd.data = (char *)stats.data + (size_t)(args.n * args.groups) * sizeof(double);
+        }
+        TRY(group_compute(run, &args, &in, &weight, &bias, &out, mean.data, rstd.data));
+        dense_out_store(&out);
+        dense_out_store(&mean);
+        dense_out_store(&rstd);
+        return STATUS_OK;
+}
+
+static const int rms_row = 1;
+const OpDef norm_ops[] = {
+        { "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) "
+          "-> Tensor",
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
+        { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", DTYPES_FLOATS,
+          .infer = layer_infer, .run = layer_run },
+        { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", DTYPES_FLOATS, .infer = layer_infer,
+          .run = layer_run, .row = &rms_row },
+        { "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)", DTYPES_FLOATS, .infer = layer_infer,
+          .run = layer_run, .row = &rms_row },
+        { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
+          DTYPES_FLOATS, .infer = group_infer, .run = group_run },
+        { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .infer = group_infer, .run = group_run },
+};
+OP_FILE(norm_ops);

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+// norm_batch.c: batch_norm and its native forms; instance_norm. The kernels are functional: one that uses running statistics, one that takes those of the
+// batch (biased) and returns updated running ones (unbiased). Forms that write running statistics expand to the second and then write through the
+// emitter. Results keep channels_last, otherwise they are contiguous.
+#include <math.h>
+#include <string.h>
+#include "core/kernels/norm.h"
+#include "core/kernels/reduce.h"
+#include "core/ops/emitter.h"
+#include "core/ops/norm.h"
+
+// Schemas begin with input, weight, bias and then running_mean, running_var, except no_stats.
+static bool has_running(const OpCall *call)
+{
+        return call->schema->n_tensor_args >= 5;
+}
+
+static int64_t n_channels(const TensorMeta *input)
+{
+        return input->rank < 2 ? 0 : input->size[1];
+}
+
+static Status batch_check(const OpCall *call, bool training, Dtype *out_stats)
+{
+        static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
+        const TensorMeta *input = arg_meta(call, 0), *params[4] = { arg_meta(call, 1), arg_meta(call, 2) };
+        // Empty vectors pass in PyTorch, with no channels.
+        int64_t channels = n_channels(input);
+        if (has_running(call)) {
+                params[2] = arg_meta(call, 3);
+                params[3] = arg_meta(call, 4);
+        }
+        if (input->rank < 2 && meta_numel(input) != 0)
+                return fail(STATUS_SHAPE, "batch_norm: expected 2D or higher input (got %dD input)", input->rank);
+        if (!training && (params[2] == NULL || params[3] == NULL))
+                return fail(STATUS_VALUE, "%s must be defined in evaluation mode", params[2] == NULL ? "running_mean" : "running_var");
+        if ((params[2] == NULL) != (params[3] == NULL))
+                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
+        for (int i = 0; i < 4; i++) {
+                if (params[i] != NULL && (params[i]->rank != 1 || params[i]->size[0] != channels))
+                        return fail(STATUS_SHAPE, "%s should contain %ld elements not %ld", names[i], (long)channels, (long)meta_numel(params[i]));
+        }
+        return norm_check_params(input, params, 4, out_stats);
+}
+
+static void result_meta(const TensorMeta *input, TensorMeta *out)
+{
+        *out = *input;
+        meta_set_contiguous(out);
+        if (meta_suggests_channels_last(input))
+                meta_set_channels_last(out);
+}
+
+// Where elements of one channel lie when input and output share a layout: [outer][channels][inner].
+static void split_channels(const TensorMeta *out, int64_t *outer, int64_t *inner)
+{
+        bool last = meta_suggests_channels_last(out);
+        *outer = out->size[0];
+        *inner = 1;
+        for (int d = 2; d < out->rank; d++)
+                *(last ? outer : inner) *= out->size[d];
+}
+
+typedef struct BatchArrays {
+        Dense in, weight, bias, mean, var;
+        Scratch scales;
+        DenseOut out;
+        const void *x;  // input in the output's layout
+        void *y;
+        Dtype as;
+} BatchArrays;
+
+static void arrays_deinit(BatchArrays *arrays)
+{
+        dense_deinit(&arrays->in);
+        dense_deinit(&arrays->weight);
+        dense_deinit(&arrays->bias);
+        dense_deinit(&arrays->mean);
+        dense_deinit(&arrays->var);
+        scratch_deinit(&arrays->scales);
+        dense_out_deinit(&arrays->out);
+}
+
+// channels_last as a permutation: N, spatial, C. Reading and writing in this order makes the layout contiguous.
+static TensorMeta in_memory_order(const TensorMeta *meta, bool last)
+{
+        TensorMeta out = *meta;
+        if (!last)
+                return out;
+        for (int d = 1; d < meta->rank - 1; d++) {
+                out.size[d] = meta->size[d + 1];
+                out.stride[d] = meta->stride[d + 1];
+        }
+        out.size[meta->rank - 1] = meta->size[1];
+        out.stride[meta->rank - 1] = meta->stride[1];
+        return out;
+}
+
+static Status arrays_init(BatchArrays *arrays, const OpRun *run, const TensorMeta *out_order, const TensorMeta *in_order)
+{
+        TRY(dense_init(&arrays->in, run->ctx, run->in[0], in_order, arrays->as));
+        TRY(dense_out_init(&arrays->out, run->ctx, run->out[0], out_order, arrays->as));
+        arrays->x = arrays->in.data;
+        arrays->y = arrays->out.data;
+        TRY(norm_param_init(&arrays->weight, run, 1, arrays->as));
+        TRY(norm_param_init(&arrays->bias, run, 2, arrays->as));
+        return scratch_init(&arrays->scales, run->ctx, run->in_meta[0]->size[1], 4 * sizeof(double));
+}
+
+static bool is_dense_image(const TensorMeta *meta)
+{
+        return meta_is_contiguous(meta) || meta_is_channels_last(meta);
+}
+
+// From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled and shifted in one step, where mean * scale is part of the
+// shift, others are centred first: a difference where mean and values nearly cancel.
+static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean, const void *rstd)
+{
+        int64_t channels = run->in_meta[0]->size[1];
+        Dtype as = arrays->as;
+        bool centred = !is_dense_image(run->in_meta[0]);
+        float *scale32 = arrays->scales.data, *shift32 = scale32 + channels;
+        double *scale64 = arrays->scales.data, *shift64 = scale64 + channels;
+        for (int64_t c = 0; c < channels; c++) {
+                double scale = compute_as_f64(as, rstd, c) * (arrays->weight.data == NULL ? 1 : compute_as_f64(as, arrays->weight.data, c));
+                double bias = arrays->bias.data == NULL ? 0 : compute_as_f64(as, arrays->bias.data, c);
+                if (as == DTYPE_F32) {
+                        scale32[c] = (float)scale;
+                        shift32[c] = centred ? (float)bias : (float)bias - ((const float *)mean)[c] * scale32[c];
+                } else {
+                        scale64[c] = scale;
+                        shift64[c] = centred ? bias : bias - ((const double *)mean)[c] * scale;
+                }
+        }
+        NormScale by = { .dtype = as, .channels = channels, .mean = centred ? mean : NULL };
+        by.scale = as == DTYPE_F32 ? (void *)scale32 : (void *)scale64;
+        by.shift = as == DTYPE_F32 ? (void *)shift32 : (void *)shift64;
+        split_channels(run->out_meta[0], &by.outer, &by.inner);
+        return norm_scale_channels(run->ctx, &by, arrays->x, arrays->y);
+}
+
+static void set_element(Dtype as, void *array, int64_t i, double value)
+{
+        if (as == DTYPE_F32)
+                ((float *)array)[i] = (float)value;
+        else
+                ((double *)array)[i] = value;
+}
+
+// ---- with running statistics ----
+static Status eval_infer(OpCall *call)
+{
+        Dtype stats;
+        TRY(batch_check(call, false, &stats));
+        TensorMeta meta, empty;
+        result_meta(arg_meta(call, 0), &meta);
+        TRY(out_fresh(call, 0, &meta));
+        meta_init(&empty, stats, 1, (int64_t[]){ 0 });
+        for (uint32_t k = 1; k < call->schema->n_returns; k++) {
+                if (k == 3)
+                        empty.dtype = DTYPE_U8;
+                TRY(out_fresh(call, k, &empty));
+        }
+        return STATUS_OK;
+}
+
+static Status eval_run(const OpRun *run)
+{
+        double eps;
+        if (meta_numel(run->in_meta[0]) == 0)
+                return STATUS_OK;
+        TRY(arg_double(run->call, (int)run->call->schema->n_args - 1, &eps));
+        bool last = meta_suggests_channels_last(run->out_meta[0]);
+        TensorMeta in_order = in_memory_order(run->in_meta[0], last), out_order = in_memory_order(run->out_meta[0], last);
+        _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(run->in_meta[0]->dtype) };
+        TRY(arrays_init(&arrays, run, &out_order, &in_order));
+        TRY(norm_param_init(&arrays.mean, run, 3, arrays.as));
+        TRY(norm_param_init(&arrays.var, run, 4, arrays.as));
+        _cleanup_(scratch_deinit) Scratch rstd = { 0 };
+        TRY(scratch_init(&rstd, run->ctx, run->in_meta[0]->size[1], sizeof(double)));
+        for (int64_t c = 0; c < run->in_meta[0]->size[1]; c++)
+                set_element(arrays.as, rstd.data, c, 1 / sqrt(compute_as_f64(arrays.as, arrays.var.data, c) + eps));
+        TRY(normalise(run, &arrays, arrays.mean.data, rstd.data));
+        dense_out_store(&arrays.out);
+        return STATUS_OK;
+}
+
+// ---- with the statistics of the batch ----
+// Positions from the end: ..., bool training, float momentum, float eps.
+static Status train_infer(OpCall *call)
+{
+        Dtype stats;
+        const TensorMeta *input = arg_meta(call, 0);
+        if (!arg_bool(call, (int)call->n_args - 3, true))
+                return fail(STATUS_UNSUPPORTED, "%s(training=False): use batch_norm or _native_batch_norm_legit_no_training", call->schema->name);
+        TRY(batch_check(call, true, &stats));
+        TensorMeta meta, param;
+        result_meta(input, &meta);
+        TRY(out_fresh(call, 0, &meta));
+        meta_init(&param, stats, 1, (int64_t[]){ n_channels(input) });
+        for (uint32_t k = 1; k < call->schema->n_returns; k++)
+                TRY(out_fresh(call, k, &param));
+        return STATUS_OK;
+}
+
+static double load_stat(const OpRun *run, uint32_t k, int64_t channel)
+{
+        const TensorMeta *meta = run->out_meta[k];
+        return element_as_f64(meta->dtype, (const char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes);
+}
+
+static void store_stat(const OpRun *run, uint32_t k, int64_t channel, double value)
+{
+        const TensorMeta *meta = run->out_meta[k];
+        element_from_f64(meta->dtype, (char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes, value);
+}
+
+// Statistics to the outputs; mean and var become what was stored (rounded when the parameters are half), as mean and 1 / standard deviation.
+static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mean, void *var, double eps)
+{
+        double momentum;
+        TRY(arg_double(run->call, (int)run->call->n_args - 2, &momentum));
+        int64_t channels = n_channels(run->in_meta[0]), n = channels == 0 ? 0 : meta_numel(run->in_meta[0]) / channels;
+        for (int64_t c = 0; c < channels; c++) {
+                double m = compute_as_f64(arrays->as, mean, c), v = compute_as_f64(arrays->as, var, c);
+                store_stat(run, 1, c, m);
+                store_stat(run, 2, c, 1 / sqrt(v + eps));
+                set_element(arrays->as, mean, c, load_stat(run, 1, c));
+                set_element(arrays->as, var, c, load_stat(run, 2, c));
+                if (run->n_out < 5)
+                        continue;
+                double unbiased = v * (double)n / (double)(n - 1);
+                store_stat(run, 3, c, (1 - momentum) * compute_as_f64(arrays->as, arrays->mean.data, c) + momentum * m);
+                store_stat(run, 4, c, (1 - momentum) * compute_as_f64(arrays->as, arrays->var.data, c) + momentum * unbiased);
+        }
+        return STATUS_OK;
+}
+
+// Nothing to take statistics of: running ones stay, the others are 0 and NaN-free.
+static Status train_run_empty(const OpRun *run)
+{
+        for (int64_t c = 0; c < n_channels(run->in_meta[0]); c++) {
+                for (uint32_t k = 1; k < run->n_out; k++)
+                        store_stat(run, k, c, 0);
+                for (uint32_t k = 3; k < run->n_out; k++) {
+                        const TensorMeta *meta = run->in_meta[k];
+                        store_stat(run, k, c, element_as_f64(meta->dtype, (const char *)run->in[k] + c * meta->stride[0] * dtype_info[meta->dtype].bytes));
+                }
+        }
+        return STATUS_OK;
+}
+
+static Status train_run(const OpRun *run)
+{
+        double eps;
+        const TensorMeta *input = run->in_meta[0];
+        if (meta_numel(input) == 0)
+                return train_run_empty(run);
+        TRY(arg_double(run->call, (int)run->call->n_args - 1, &eps));
+        bool last = meta_suggests_channels_last(run->out_meta[0]);
+        TensorMeta in_order = in_memory_order(input, last), out_order = in_memory_order(run->out_meta[0], last), dense = in_order;
+        _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(input->dtype) };
+        TRY(arrays_init(&arrays, run, &out_order, &in_order));
+        if (run->n_out == 5) {
+                TRY(norm_param_init(&arrays.mean, run, 3, arrays.as));
+                TRY(norm_param_init(&arrays.var, run, 4, arrays.as));
+        }
+        _cleanup_(scratch_deinit) Scratch stats = { 0 };
+        TRY(scratch_init(&stats, run->ctx, input->size[1], 2 * sizeof(double)));
+        void *mean = stats.data, *var = (char *)stats.data + (size_t)input->size[1] * sizeof(double);
+        dense.dtype = arrays.as;
+        meta_set_contiguous(&dense);
+        RowPlan plan;
+        int channel = last ? input->rank - 1 : 1;
+        row_plan(&plan, &dense, ((1u << input->rank) - 1) & ~(1u << channel), false);
+        TRY(reduce_run(run->ctx, &plan, arrays.as, REDUCE_VAR, 0, arrays.x, var, mean));
+        TRY(store_stats(run, &arrays, mean, var, eps));
+        TRY(normalise(run, &arrays, mean, var));
+        dense_out_store(&arrays.out);
+        return STATUS_OK;
+}
+
+// ---- forms that write ----
+static Status write_back(Emitter *emitter, const OpCall *call, const Value *results)
+{
+        for (int i = 0; i < 2; i++)
+                TRY(emitter->vtbl->write(emitter, arg_value(call, 3 + i).tensor, results[3 + i].tensor));
+        return STATUS_OK;
+}
+
+// The first `n` results of the training kernel that fits; running statistics written. *out_results: its tuple.
+static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum, Value eps, Value *out_results)
+{
+        Value input = arg_value(call, 0), weight = arg_value(call, 1), bias = arg_value(call, 2), mean = arg_value(call, 3), var = arg_value(call, 4);
+        if ((mean.kind == VALUE_TENSOR) != (var.kind == VALUE_TENSOR))
+                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
+        if (mean.kind != VALUE_TENSOR)
+                return EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", out_results, input, weight, bias, value_bool(true), momentum, eps);
+        TRY(EMIT(emitter, "aten::_native_batch_norm_legit_functional", out_results, input, weight, bias, mean, var, value_bool(true), momentum, eps));
+        return write_back(emitter, call, out_results->seq->items);
+}
+
+static Status eval_expand(Emitter *emitter, const OpCall *call, const char *name, Value eps, Value *out)
+{
+        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2), arg_value(call, 3), arg_value(call, 4), value_float(0), eps);
+}
+
+static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        if (!arg_bool(call, 5, false))
+                return eval_expand(emitter, call, "fxserve::batch_norm_eval", arg_value(call, 7), out);
+        _cleanup_(value_clear) Value results = value_none();
+        TRY(train_expand(emitter, call, arg_value(call, 6), arg_value(call, 7), &results));
+        *out = value_ref(results.seq->items[0]);
+        return STATUS_OK;
+}
+
+// A tuple of the first `n` items.
+static Status first_items(const Value *results, uint32_t n, Value *out)
+{
+        Seq *seq;
+        TRY(seq_new(n, &seq));
+        for (uint32_t i = 0; i < n; i++)
+                seq->items[i] = value_ref(results->seq->items[i]);
+        *out = value_seq_take(VALUE_TUPLE, seq);
+        return STATUS_OK;
+}
+
+static Status native_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        if (!arg_bool(call, 5, false))
+                return eval_expand(emitter, call, "aten::_native_batch_norm_legit_no_training", arg_value(call, 7), out);
+        _cleanup_(value_clear) Value results = value_none();
+        TRY(train_expand(emitter, call, arg_value(call, 6), arg_value(call, 7), &results));
+        return first_items(&results, 3, out);
+}
+
+static Status with_update_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value results = value_none(), reserve = value_none(), empty = value_none();
+        TRY(train_expand(emitter, call, arg_value(call, 5), arg_value(call, 6), &results));
+        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &empty));
+        TRY(EMIT(emitter, "aten::zeros", &reserve, empty, value_dtype(DTYPE_U8)));
+        Seq *seq;
+        TRY(seq_new(4, &seq));
+        for (uint32_t i = 0; i < 3; i++)
+                seq->items[i] = value_ref(results.seq->items[i]);
+        seq->items[3] = value_ref(reserve);
+        *out = value_seq_take(VALUE_TUPLE, seq);
+        return STATUS_OK;
+}
+
+// ---- instance_norm: batch_norm with every image's channels as channels of one image ----
+static Status repeated(Emitter *emitter, Value param, Value times, Value *out)
+{
+        if (param.kind != VALUE_TENSOR)
+                return STATUS_OK;
+        return EMIT(emitter, "aten::repeat", out, param, times);
+}
+
+// running = the images' mean of what batch_norm made of the repeated statistics.
+static Status average_running(Emitter *emitter, Value running, Value updated, int64_t images, int64_t channels)
+{
+        _cleanup_(value_clear) Value size = value_none(), dims = value_none(), grid = value_none(), mean = value_none();
+        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ images, channels }, 2, &size));
+        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &dims));
+        TRY(EMIT(emitter, "aten::reshape", &grid, updated, size));
+        TRY(EMIT(emitter, "aten::mean.dim", &mean, grid, dims));
+        return emitter->vtbl->write(emitter, running.tensor, mean.tensor);
+}
+
+static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, Value times, Value *out)
+{
+        Value param[4] = { value_none(), value_none(), value_none(), value_none() };
+        _cleanup_(value_clear) Value results = value_none();
+        const TensorMeta *meta = arg_meta(call, 0);
+        bool batch_stats = arg_bool(call, 5, true), running = arg_tensor(call, 3) != NULL;
+        Status status = STATUS_OK;
+        for (int i = 0; i < 4 && status == STATUS_OK; i++)
+                status = repeated(emitter, arg_value(call, 1 + i), times, &param[i]);
+        Value momentum = arg_value(call, 6), eps = arg_value(call, 7);
+        if (status == STATUS_OK && !batch_stats)
+                status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2], param[3], momentum, eps);
+        else if (status == STATUS_OK && !running)
+                status = EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", &results, input, param[0], param[1], value_bool(true), momentum, eps);
+        else if (status == STATUS_OK)
+                status = EMIT(emitter, "aten::_native_batch_norm_legit_functional", &results, input, param[0], param[1], param[2], param[3], value_bool(true), momentum,
+                              eps);
+        for (int i = 0; i < 4; i++)
+                value_clear(&param[i]);
+        TRY(status);
+        for (int i = 0; i < 2 && batch_stats && running; i++)
+                TRY(average_running(emitter, arg_value(call, 3 + i), results.seq->items[3 + i], meta->size[0], meta->size[1]));
+        if (batch_stats)
+                *out = value_ref(results.seq->items[0]);
+        return STATUS_OK;
+}
+
+static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const TensorMeta *input = arg_meta(call, 0);
+        bool mean = arg_tensor(call, 3) != NULL, var = arg_tensor(call, 4) != NULL;
+        if (!arg_bool(call, 5, true) && !(mean && var))
+                return fail(STATUS_VALUE, "Expected running_mean and running_var to be defined when use_input_stats is false");
+        if (mean != var)
+                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
+        if (input->rank < 2)
+                return fail(STATUS_SHAPE, "instance_norm: expected 2D or higher input (got %dD input)", input->rank);
+        int64_t size[MAX_RANK], channels;
+        memcpy(size, input->size, sizeof(size));
+        if (!mul_i64(input->size[0], input->size[1], &channels))
+                return fail(STATUS_TOO_LARGE, "instance_norm: too many channels");
+        size[0] = 1;
+        size[1] = channels;
+        _cleanup_(value_clear) Value dense = value_none(), flat = value_none(), flat_size = value_none(), own_size = value_none(), times = value_none(), result = value_none();
+        TRY(value_ints_new(VALUE_LIST, size, input->rank, &flat_size));
+        TRY(value_ints_new(VALUE_LIST, input->size, input->rank, &own_size));
+        TRY(value_ints_new(VALUE_LIST, input->size, 1, &times));
+        TRY(EMIT(emitter, "aten::contiguous", &dense, arg_value(call, 0)));
+        TRY(EMIT(emitter, "aten::reshape", &flat, dense, flat_size));
+        TRY(instance_apply(emitter, call, flat, times, &result));
+        return EMIT(emitter, "aten::reshape", out, result, own_size);
+}
+
+const OpDef norm_batch_ops[] = {
+        { "fxserve::batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> Tensor",
+          DTYPES_FLOATS, OP_HIDDEN, .infer = eval_infer, .run = eval_run, .kernel = "batch_norm" },
+        { "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+          "(Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
+        { "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
+          "Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
+        { "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, "
+          "float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+          DTYPES_FLOATS, .infer = train_infer, .run = train_run },
+        { "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .infer = train_infer, .run = train_run },
+        { "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool "
+          "cudnn_enabled) -> Tensor",
+          DTYPES_FLOATS, .expand = batch_norm_expand },
+        { "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> "
+          "(Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .expand = native_expand },
+        { "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, "
+          "float eps) -> (Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .expand = native_expand },
+        { "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
+          "(Tensor, Tensor, Tensor, Tensor)",
+          DTYPES_FLOATS, .expand = with_update_expand },
+        { "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, "
+          "bool cudnn_enabled) -> Tensor",
+          DTYPES_FLOATS, .expand = instance_expand },
+};
+OP_FILE(norm_batch_ops);

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// function_rows.c: torch.* and torch.functional.* whose Python call forms differ from the operator's schema: varargs of tensors, `out=None`, texts for
+// modes, unbiased for correction.
+#include "core/targets/operators.h"
+
+#include <math.h>
+#include <string.h>
+
+// ---- norms ----
+static Status vector_norm(Emitter *emitter, Value input, Value p, Value dim, Value keepdim, Value dtype, Value *out)
+{
+        _cleanup_(value_clear) Value dims = value_none();
+        if (python_is_integral(dim)) {
+                int64_t one = python_int(dim);
+                TRY(value_ints_new(VALUE_LIST, &one, 1, &dims));
+        } else {
+                dims = value_ref(dim);
+        }
+        return EMIT(emitter, "aten::linalg_vector_norm", out, input, p, dims, keepdim, dtype);
+}
+
+static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { INPUT, P, DIM, KEEPDIM, OUT, DTYPE };
+        Value p = call->args[P];
+        if (p.kind == VALUE_STR && strcmp(p.str->text, "fro") != 0)
+                return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are", p.str->text);
+        if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
+                p = value_float(2);
+        return vector_norm(emitter, call->args[INPUT], p, call->args[DIM], call->args[KEEPDIM], call->args[DTYPE], out);
+}
+
+// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim)
+static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value product = value_none();
+        Value unit[2] = { value_none(), value_none() };
+        Status status = STATUS_OK;
+        for (int i = 0; i < 2 && status == STATUS_OK; i++) {
+                _cleanup_(value_clear) Value norm = value_none();
+                _cleanup_(value_clear) Value below = value_none();
+                status = vector_norm(emitter, call->args[i], value_float(2), call->args[2], value_bool(true), value_none(), &norm);
+                if (status == STATUS_OK)
+                        status = ATEN(emitter, "aten::clamp_min", &below, norm, call->args[3]);
+                if (status == STATUS_OK)
+                        status = operator_binary(emitter, PY_TRUEDIV, call->args[i], below, &unit[i]);
+        }
+        if (status == STATUS_OK)
+                status = operator_binary(emitter, PY_MUL, unit[0], unit[1], &product);
+        value_clear(&unit[0]);
+        value_clear(&unit[1]);
+        return status != STATUS_OK ? status : ATEN(emitter, "aten::sum", out, product, call->args[2]);
+}
+
+// ---- deviations ----
+static Status deviation(Emitter *emitter, const OpCall *call, const char *base, Value *out)
+{
+        bool by_dim = call->n_args == 4;
+        Value dim = by_dim ? call->args[1] : value_none(), keepdim = by_dim ? call->args[3] : value_bool(false);
+        Value correction = value_int(arg_bool(call, by_dim ? 2 : 1, true) ? 1 : 0);
+        return EMIT(emitter, base, out, call->args[0], dim, correction, keepdim);
+}
+
+static Status std_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return deviation(emitter, call, "aten::std.correction", out);
+}
+
+static Status var_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return deviation(emitter, call, "aten::var.correction", out);
+}
+
+// ---- several tensors ----
+static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        if (arg_is_none(call, 1))
+                return ATEN(emitter, "aten::meshgrid", out, call->args[0]);
+        return EMIT(emitter, "aten::meshgrid.indexing", out, call->args[0], call->args[1]);
+}
+
+// dims: 2 (the last two with the first two) or a pair of lists.
+static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value a = call->args[0], b = call->args[1], dims = call->args[2];
+        if (value_is_sequence(dims) && dims.seq->n == 2 && value_is_sequence(dims.seq->items[0]))
+                return ATEN(emitter, "aten::tensordot", out, a, b, dims.seq->items[0], dims.seq->items[1]);
+        int64_t n, left[MAX_RANK], right[MAX_RANK];
+        TRY(value_as_int(emitter, dims, "dims", &n));
+        if (n < 0 || n > MIN(a.tensor->meta.rank, b.tensor->meta.rank))
+                return fail(STATUS_VALUE, "tensordot expects dims >= 0 and at most the tensors' dimensions, but got dims=%ld", (long)n);
+        for (int64_t i = 0; i < n; i++) {
+                left[i] = a.tensor->meta.rank - n + i;
+                right[i] = i;
+        }
+        _cleanup_(value_clear) Value dims_a = value_none();
+        _cleanup_(value_clear) Value dims_b = value_none();
+        TRY(value_ints_new(VALUE_LIST, left, (uint32_t)n, &dims_a));
+        TRY(value_ints_new(VALUE_LIST, right, (uint32_t)n, &dims_b));
+        return ATEN(emitter, "aten::tensordot", out, a, b, dims_a, dims_b);
+}
+
+static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        static const char *const modes[] = { "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist" };
+        for (int i = 0; i < 3; i++) {
+                if (strcmp(arg_text(call, 3), modes[i]) == 0)
+                        return ATEN(emitter, "aten::cdist", out, call->args[0], call->args[1], call->args[2], i == 0 ? value_none() : value_int(i));
+        }
+        return fail(STATUS_VALUE, "%.60s is not a valid value for compute_mode", arg_text(call, 3));
+}
+
+// ---- tensors from numbers ----
+static Status tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value data = call->args[0];
+        Dtype dtype = arg_dtype(call, 1, DTYPE_NONE);
+        TRY(check_device(call->args[2]));
+        if (data.kind == VALUE_TENSOR) {
+                bool copies = strcmp(call->schema->name, "tensor") == 0;
+                return EMIT(emitter, "aten::to.dtype", out, data, value_dtype(dtype == DTYPE_NONE ? data.tensor->meta.dtype : dtype), value_bool(false),
+                            value_bool(copies));
+        }
+        if (data.kind == VALUE_DYNAMIC)
+                return fail(STATUS_DYNAMIC, "the data of torch.tensor is not known before the run");
+        return tensor_from_value(emitter, data, dtype, out);
+}
+
+static Status broadcast_shapes_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Seq *shapes = call->args[0].seq;
+        int64_t size[MAX_RANK];
+        int rank = 0;
+        for (uint32_t i = 0; i < shapes->n; i++) {
+                Value shape = shapes->items[i];
+                int n = value_is_sequence(shape) ? (int)MIN(shape.seq->n, MAX_RANK + 1) : 1;
+                if (n > MAX_RANK)
+                        return fail(STATUS_VALUE, "at most %d dimensions are supported", MAX_RANK);
+                for (int d = rank; d < n; d++)
+                        size[d] = 1;
+                rank = MAX(rank, n);
+                for (int d = 0; d < n; d++) {  // from the right
+                        int64_t extent;
+                        TRY(value_as_int(emitter, value_is_sequence(shape) ? shape.seq->items[shape.seq->n - 1 - (uint32_t)d] : shape, "a shape", &extent));
+                        if (extent != 1 && size[d] != 1 && extent != size[d])
+                                return fail(STATUS_SHAPE, "Shape mismatch: objects cannot be broadcast to a single shape");
+                        size[d] = extent == 1 ? size[d] : extent;
+                }
+        }
+        int64_t ordered[MAX_RANK];
+        for (int d = 0; d < rank; d++)
+                ordered[d] = size[rank - 1 - d];
+        return value_ints_new(VALUE_SIZE, ordered, (uint32_t)rank, out);
+}
+
+#define NORM_ARGS "Any p=\"fro\", Any dim=None, bool keepdim=False, Any out=None, ScalarType? dtype=None) -> Tensor"
+static const PyRow rows[] = {
+        { "torch.functional.norm torch.norm", "py::norm(Tensor input, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
+        { ".norm", "py::norm(Tensor self, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
+        { "torch.cosine_similarity F.cosine_similarity", "py::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", NULL,
+          cosine_similarity_expand, "aten::linalg_vector_norm aten::clamp_min aten::sum" },
+        { "torch.std .std", "py::std(Tensor input, bool unbiased=True) -> Tensor", NULL, std_expand, "aten::std.correction" },
+        { "torch.std .std", "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, std_expand, "aten::std.correction" },
+        { "torch.var .var", "py::var(Tensor input, bool unbiased=True) -> Tensor", NULL, var_expand, "aten::var.correction" },
+        { "torch.var .var", "py::var(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, var_expand, "aten::var.correction" },
+        { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor", "aten::einsum a0 a1", NULL, NULL },
+        { "torch.functional.meshgrid torch.meshgrid", "py::meshgrid(*Tensor[] tensors, *, str? indexing=None) -> Tensor[]", NULL, meshgrid_expand,
+          "aten::meshgrid" },
+        { "torch.functional.broadcast_tensors torch.broadcast_tensors", "py::broadcast_tensors(*Tensor[] tensors) -> Tensor[]", "aten::broadcast_tensors a0",
+          NULL, NULL },
+        { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor", "aten::block_diag a0", NULL, NULL },
+        { "torch.functional.cartesian_prod torch.cartesian_prod", "py::cartesian_prod(*Tensor[] tensors) -> Tensor", "aten::cartesian_prod a0", NULL, NULL },
+        { "torch.functional.chain_matmul torch.chain_matmul", "py::chain_matmul(*Tensor[] matrices, *, Any out=None) -> Tensor", "aten::chain_matmul a0", NULL,
+          NULL },
+        { "torch.functional.atleast_1d torch.atleast_1d", "py::atleast_1d(Tensor tensor) -> Tensor", "aten::atleast_1d a0", NULL, NULL },
+        { "torch.functional.atleast_2d torch.atleast_2d", "py::atleast_2d(Tensor tensor) -> Tensor", "aten::atleast_2d a0", NULL, NULL },
+        { "torch.functional.atleast_3d torch.atleast_3d", "py::atleast_3d(Tensor tensor) -> Tensor", "aten::atleast_3d a0", NULL, NULL },
+        { "torch.functional.broadcast_shapes torch.broadcast_shapes", "py::broadcast_shapes(*Any[] shapes) -> Any", NULL, broadcast_shapes_expand, NULL },
+        { "torch.functional.tensordot torch.tensordot", "py::tensordot(Tensor a, Tensor b, Any dims=2, Any out=None) -> Tensor", NULL, tensordot_expand,
+          "aten::tensordot" },
+        { "torch.functional.cdist torch.cdist",
+          "py::cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", NULL, cdist_expand,
+          "aten::cdist" },
+        { "torch.tensor", "py::tensor(Any data, *, ScalarType? dtype=None, Any device=None, bool requires_grad=False, bool pin_memory=False) -> Tensor", NULL,
+          tensor_expand, "aten::to.dtype" },
+        { "torch.as_tensor torch.asarray", "py::as_tensor(Any data, ScalarType? dtype=None, Any device=None) -> Tensor", NULL, tensor_expand,
+          "aten::to.dtype" },
+};
+const PyTable function_rows = PY_TABLE(rows);

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// resolve_module.c: one called module of a graph: its class, its configuration laid out as the class's constructor has it, the paths of its state, and
+// whether the state's shapes are those the configuration asks for.
+#include "core/targets/resolve.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// ---- configuration ----
+static Status report_config(CheckReport *report, const Module *module, const ModuleEntry *entry, const char *problem)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        text_addf(&text, "%s: %s (%s knows ", module->path, problem, entry->class->type);
+        for (uint32_t i = 0; i < entry->config.n_args; i++)
+                text_addf(&text, "%s%s", i == 0 ? "" : ", ", entry->config.args[i].name);
+        text_add(&text, entry->config.n_args == 0 ? "no arguments)" : ")");
+        TRY(text_status(&text));
+        return report_unknown_config(report, text.data);
+}
+
+static const Value *config_value(const Module *module, const char *key)
+{
+        for (uint32_t i = 0; i < module->n_config; i++) {
+                if (strcmp(module->config[i].key, key) == 0)
+                        return &module->config[i].value;
+        }
+        return NULL;
+}
+
+static bool knows(const ModuleEntry *entry, const char *key)
+{
+        for (uint32_t i = 0; i < entry->config.n_args; i++) {
+                if (strcmp(entry->config.args[i].name, key) == 0)
+                        return true;
+        }
+        return false;
+}
+
+// *out_config = NULL when something was added to the report.
+static Status resolve_config(Graph *graph, const Module *module, const ModuleEntry *entry, CheckReport *report, const Value **out_config)
+{
+        uint32_t n = entry->config.n_args;
+        bool complete = true;
+        char problem[512];
+        Value *config = arena_array(&graph->arena, n == 0 ? 1 : n, sizeof(*config));
+        if (config == NULL)
+                return fail_memory();
+        *out_config = NULL;
+        for (uint32_t i = 0; i < module->n_config; i++) {
+                if (knows(entry, module->config[i].key))
+                        continue;
+                complete = false;
+                TRY(report_config(report, module, entry, module->config[i].key));
+        }
+        for (uint32_t i = 0; i < n; i++) {
+                const SchemaArg *arg = &entry->config.args[i];
+                const Value *given = config_value(module, arg->name);
+                config[i] = given != NULL ? *given : arg->default_value;
+                if (given != NULL || arg->has_default)
+                        continue;
+                complete = false;
+                snprintf(problem, sizeof(problem), "%s is missing", arg->name);
+                TRY(report_config(report, module, entry, problem));
+        }
+        if (!complete)
+                return STATUS_OK;
+        // Types, as if the constructor had been called with everything by position.
+        Value bound[SCHEMA_MAX_ARGS];
+        uint64_t given_mask;
+        CallArgs call = { .args = config, .n_args = n };
+        Status status = schema_bind(&entry->config, &call, BIND_STRICT, bound, &given_mask);
+        if (status != STATUS_OK && status_class(status) != STATUS_CLASS_CALLER)
+                return status;
+        if (status != STATUS_OK) {
+                snprintf(problem, sizeof(problem), "%.400s", failure_current()->message);
+                return report_config(report, module, entry, problem);
+        }
+        schema_release(&entry->config, bound, given_mask);
+        *out_config = config;
+        return STATUS_OK;
+}
+
+// ---- state ----
+static bool state_wanted(const struct ModuleState *state, const ModuleEntry *entry, const Value *config)
+{
+        for (uint32_t i = 0; i < entry->config.n_args; i++) {
+                if ((state->flags >> i & 1) != 0 && !python_truth(config[i]))
+                        return false;
+        }
+        return true;
+}
+
+static Status resolve_state(Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config, CheckReport *report,
+                            const char *const **out_paths)
+{
+        const char **paths = arena_array(&graph->arena, MODULE_MAX_STATE, sizeof(*paths));
+        if (paths == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < entry->n_state; i++) {
+                const struct ModuleState *state = &entry->state[i];
+                if (!state_wanted(state, entry, config))
+                        continue;
+                const char *path = arena_format(&graph->arena, "%s.%s", module->path, state->name);
+                if (path == NULL)
+                        return fail_memory();
+                if (graph_state(graph, path) != NULL)
+                        paths[i] = path;
+                else if (!state->optional)
+                        TRY(report_missing_state(report, path));
+        }
+        *out_paths = paths;
+        return STATUS_OK;
+}
+
+// ---- shapes ----
+typedef struct ShapeText {
+        int rank;
+        int64_t size[MAX_RANK];
+} ShapeText;
+
+static const Value *config_named(const ModuleEntry *entry, const Value *config, const char *name, size_t n, uint32_t *out_index)
+{
+        for (uint32_t i = 0; i < entry->config.n_args; i++) {
+                if (strlen(entry->config.args[i].name) == n && memcmp(entry->config.args[i].name, name, n) == 0) {
+                        *out_index = i;
+                        return &config[i];
+                }
+        }
+        return NULL;
+}
+
+static bool append_term(ShapeText *shape, const ModuleEntry *entry, const Value *config, const char *term, size_t n)
+{
+        uint32_t index = 0, divisor_index = 0;
+        const char *slash = memchr(term, '/', n);
+        const Value *value = config_named(entry, config, term, slash == NULL ? n : (size_t)(slash - term), &index);
+        if (value == NULL)
+                return false;
+        bool list = value_is_sequence(*value);
+        int repeat = list ? (int)MIN(value->seq->n, MAX_RANK) : MAX(entry->config.args[index].list_size, 1);
+        int64_t divisor = 1;
+        if (slash != NULL) {
+                const Value *by = config_named(entry, config, slash + 1, n - (size_t)(slash - term) - 1, &divisor_index);
+                divisor = by == NULL || !python_is_integral(*by) ? 0 : python_int(*by);
+        }
+        for (int i = 0; i < repeat; i++) {
+                Value item = list ? value->seq->items[i] : *value;
+                if (shape->rank == MAX_RANK || divisor < 1 || !python_is_integral(item))
+                        return false;
+                shape->size[shape->rank++] = python_int(item) / divisor;
+        }
+        return true;
+}
+
+// "out_channels,in_channels/groups,kernel_size" -> [16, 3, 3, 3]; false where the configuration does not say.
+static bool wanted_shape(const ModuleEntry *entry, const Value *config, const char *text, size_t n, ShapeText *out)
+{
+        *out = (ShapeText){ 0 };
+        for (size_t at = 0; at < n;) {
+                size_t length = strcspn(text + at, ", ");
+                if (!append_term(out, entry, config, text + at, length))
+                        return false;
+                at += length + 1;
+        }
+        return true;
+}
+
+static Status check_shapes(const Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config, const char *const *paths)
+{
+        const char *at = entry->class->shapes;
+        for (uint32_t i = 0; at != NULL && *at != '\0' && i < entry->n_state; i++) {
+                size_t n = strcspn(at, " ");
+                ShapeText wanted;
+                const State *state = paths[i] == NULL ? NULL : graph_state(graph, paths[i]);
+                if (state != NULL && at[0] != '-' && wanted_shape(entry, config, at, n, &wanted)) {
+                        const TensorMeta *meta = &state->tensor->meta;
+                        bool same = meta->rank == wanted.rank && memcmp(meta->size, wanted.size, (size_t)wanted.rank * sizeof(int64_t)) == 0;
+                        char found_text[160], wanted_text[160];
+                        if (!same)
+                                return fail(STATUS_SHAPE, "size mismatch for %s: the state has shape %s, but the configuration of \"%s\" (%s) makes it %s", paths[i],
+                                            shape_text(meta->rank, meta->size, found_text, sizeof(found_text)), module->path, entry->class->type,
+                                            shape_text(wanted.rank, wanted.size, wanted_text, sizeof(wanted_text)));
+                }
+                at += n + (at[n] == ' ');
+        }
+        return STATUS_OK;
+}
+
+// ---- the whole ----
+Status resolve_module(Graph *graph, Module *module, const Node *node, CheckReport *report)
+{
+        if (module->resolved != NULL)
+                return STATUS_OK;
+        const ModuleEntry *entry = module_entry(module->type);
+        if (entry == NULL)
+                return report_unsupported(report, module->type == NULL ? "a module without a type" : module->type, NULL, node);
+        const Value *config;
+        ResolvedModule *resolved = arena_alloc(&graph->arena, sizeof(*resolved));
+        if (resolved == NULL)
+                return fail_memory();
+        TRY(resolve_config(graph, module, entry, report, &config));
+        if (config == NULL)
+                return STATUS_OK;
+        resolved->entry = entry;
+        resolved->config = config;
+        TRY(resolve_state(graph, module, entry, config, report, &resolved->state_paths));
+        TRY(check_shapes(graph, module, entry, config, resolved->state_paths));
+        module->resolved = resolved;
+        return STATUS_OK;
+}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house's rules that a machine can check. Prints one line per finding; the last line is `N passed, N failed`.
+
+  arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core room by room
+  headers    every header compiles alone
+  budget     functions <= 120 lines, p90 <= 40; files <= 700, p90 <= 400, median <= 250 (.def tables and tests aside)
+  words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; every source starts with its SPDX line
+  format     clang-format leaves every file as it is
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# Height of each room: an include may point to a lower height only, or stay in its own room.
+HEIGHT = {
+    "core/base": 0, "core/tensor": 1, "core/graph": 2, "core/kernels": 2, "core/ops": 3, "core/targets": 4, "core/eval": 5, "core/registry": 6,
+    "core/store": 6, "core/profile": 6, "core": 7, "api": 8, "server": 9,
+}
+SYSTEM_ONLY_IN = {
+    "microhttpd.h": ["server"], "uv.h": ["server"], "jansson.h": ["api"], "zlib.h": ["api"], "nettle/sha2.h": ["core/base"], "omp.h": ["core/kernels"],
+}
+FORBIDDEN = [
+    (re.compile(r"\bgoto\b"), "goto"), (re.compile(r"\balloca\s*\("), "alloca"),
+    (re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b"), "a mark of unfinished work"),
+]
+MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(work|root|farm)/")
+
+
+def tracked(*endings):
+    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    return sorted(path for path in out if path.endswith(endings) and os.path.isfile(os.path.join(ROOT, path)))
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def room_of(path):
+    parts = path.split("/")
+    if parts[0] == "core":
+        return "/".join(parts[:2]) if len(parts) > 2 else "core"
+    return parts[0]
+
+
+def arrows(sources):
+    findings = []
+    for path in sources:
+        room = room_of(path)
+        if room not in HEIGHT:
+            continue
+        for line in read(path).split("\n"):
+            local = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            system = re.match(r"\s*#\s*include\s+<([^>]+)>", line)
+            if system and system.group(1) in SYSTEM_ONLY_IN and room not in SYSTEM_ONLY_IN[system.group(1)]:
+                findings.append(f"{path}: <{system.group(1)}> belongs to {', '.join(SYSTEM_ONLY_IN[system.group(1)])}")
+            if not local or "/" not in local.group(1):
+                continue
+            target = room_of(local.group(1))
+            if target not in HEIGHT:
+                findings.append(f"{path}: includes {local.group(1)}, which is in no room")
+            elif target != room and HEIGHT[target] >= HEIGHT[room]:
+                findings.append(f"{path}: {room} may not include {target} ({local.group(1)})")
+    return findings
+
+
+def headers(sources):
+    findings = []
+    for path in (p for p in sources if p.endswith(".h") and room_of(p) in HEIGHT):
+        command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-I", ROOT, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+        done = subprocess.run(command, input=f'#include "{path}"\n', capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            findings.append(f"{path}: does not compile alone: {done.stderr.strip().splitlines()[0]}")
+    return findings
+
+
+def function_lengths(text):
+    """Lengths of functions: from a line that starts in column 0 and opens a body with a lone '{' to the lone '}' in column 0."""
+    lengths, start, name = [], None, ""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line == "{":
+            start = number
+            back = number - 1
+            while back > 0 and not re.match(r"[A-Za-z_].*\(", lines[back]):
+                back -= 1
+            start, name = back, lines[back].split("(")[0].split()[-1].lstrip("*") if "(" in lines[back] else ""
+        elif line == "}" and start is not None:
+            lengths.append((number - start + 1, name))
+            start = None
+    return lengths
+
+
+def percentile(values, percent):
+    values = sorted(values)
+    return values[min(len(values) - 1, len(values) * percent // 100)] if values else 0
+
+
+def budget(sources):
+    findings, functions, files = [], [], []
+    for path in (p for p in sources if room_of(p) in HEIGHT and p.endswith((".c", ".h"))):
+        text = read(path)
+        n = text.count("\n")
+        files.append(n)
+        if n > 700:
+            findings.append(f"{path}: {n} lines, at most 700")
+        for length, name in function_lengths(text):
+            functions.append(length)
+            if length > 120:
+                findings.append(f"{path}: {name} has {length} lines, at most 120")
+    for values, percent, most, what in ((functions, 90, 40, "functions' p90"), (files, 90, 400, "files' p90"), (files, 50, 250, "files' median")):
+        if percentile(values, percent) > most:
+            findings.append(f"{what} is {percentile(values, percent)} lines, at most {most}")
+    return findings
+
+
+def words(sources):
+    findings = []
+    for path in sources:
+        text = read(path)
+        if path.endswith((".c", ".h", ".def")) and not text.startswith("// SPDX-License-Identifier: Apache-2.0"):
+            findings.append(f"{path}: the first line is not the SPDX line")
+        if path.endswith((".c", ".h", ".def")) and room_of(path) in HEIGHT:
+            findings += [f"{path}: holds {what}" for pattern, what in FORBIDDEN if pattern.search(text)]
+    for path in tracked(".c", ".h", ".def", ".py", ".sh", ".md", ".build", ".txt", ".inc", "quickstart", "check", "run"):
+        if path != "tests/layering/house.py" and MACHINE_PATH.search(read(path)):
+            findings.append(f"{path}: names a path of one machine")
+    return findings
+
+
+def formatting(sources):
+    files = [p for p in sources if p.endswith((".c", ".h"))]
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror"] + files, cwd=ROOT, capture_output=True, text=True, check=False)
+    return sorted({line.split(":")[0] + ": clang-format would change it" for line in done.stderr.split("\n") if "error:" in line})
+
+
+def main():
+    sources = tracked(".c", ".h", ".def", ".inc")
+    checks = [("arrows", arrows), ("headers", headers), ("budget", budget), ("words", words), ("format", formatting)]
+    failed = 0
+    for name, check in checks:
+        findings = check(sources)
+        failed += bool(findings)
+        print(f"{'FAILED' if findings else 'ok    '} {name}")
+        for finding in findings:
+            print("  " + finding)
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

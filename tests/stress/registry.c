@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many threads acquire, build, cancel and drop the same few keys. Checked: every parked ticket comes back exactly once (or was cancelled), objects are never
+// used after they are freed, one build per key at a time.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/clock.h"
+#include "core/registry/registry.h"
+
+enum { N_THREADS = 6, N_KEYS = 4 };
+
+typedef struct Object {
+        RefCount ref;
+        int key;
+} Object;
+
+typedef struct Waiter {
+        Ticket ticket;
+        pthread_mutex_t mutex;
+        pthread_cond_t woken;
+        int n_wakes;
+} Waiter;
+
+static Registry *registry;
+static _Atomic int building[N_KEYS];
+static _Atomic long n_builds, n_waits, n_cancels;
+static int64_t end_ns;
+
+static void object_ref(void *object)
+{
+        refcount_get(&((Object *)object)->ref);
+}
+static void object_unref(void *object)
+{
+        if (refcount_put(&((Object *)object)->ref))
+                free(object);
+}
+static size_t object_bytes(const void *object)
+{
+        (void)object;
+        return 100;
+}
+
+static void complain(const char *what)
+{
+        fprintf(stderr, "stress_registry: %s\n", what);
+        abort();
+}
+
+static void wake_all(Ticket *tickets)
+{
+        while (tickets != NULL) {
+                Waiter *waiter = (Waiter *)tickets;
+                tickets = tickets->next;
+                pthread_mutex_lock(&waiter->mutex);
+                waiter->n_wakes++;
+                pthread_cond_signal(&waiter->woken);
+                pthread_mutex_unlock(&waiter->mutex);
+        }
+}
+
+static void build(RegistryEntry *entry, int key, bool fails)
+{
+        if (atomic_fetch_add(&building[key], 1) != 0)
+                complain("two builds of one key at a time");
+        Object *object = NULL;
+        if (!fails) {
+                object = calloc(1, sizeof(*object));
+                refcount_init(&object->ref);
+                object->key = key;
+        } else {
+                (void)fail(STATUS_IO, "made to fail");
+        }
+        atomic_fetch_sub(&building[key], 1);
+        atomic_fetch_add(&n_builds, 1);
+        wake_all(registry_publish(registry, entry, object));
+}
+
+static void take(Waiter *waiter, int key)
+{
+        pthread_mutex_lock(&waiter->mutex);
+        while (waiter->n_wakes == 0)
+                pthread_cond_wait(&waiter->woken, &waiter->mutex);
+        if (waiter->n_wakes != 1)
+                complain("a ticket came back twice");
+        waiter->n_wakes = 0;
+        pthread_mutex_unlock(&waiter->mutex);
+        Object *object = waiter->ticket.object;
+        if (object != NULL) {
+                if (object->key != key)
+                        complain("a ticket got another key's object");
+                object_unref(object);
+        } else if (waiter->ticket.status != STATUS_IO || waiter->ticket.failure == NULL) {
+                complain("a failed build did not say why");
+        }
+        free(waiter->ticket.failure);
+        waiter->ticket.failure = NULL;
+}
+
+static void *work(void *argument)
+{
+        unsigned seed = (unsigned)(uintptr_t)argument;
+        Waiter waiter = { .n_wakes = 0 };
+        pthread_mutex_init(&waiter.mutex, NULL);
+        pthread_cond_init(&waiter.woken, NULL);
+        while (clock_ns() < end_ns) {
+                int key = rand_r(&seed) % N_KEYS;
+                RegistryKey bytes = { { (uint8_t)key } };
+                Acquired how;
+                void *object = NULL;
+                RegistryEntry *entry = NULL;
+                if (rand_r(&seed) % 16 == 0)
+                        registry_drop(registry, &bytes);
+                if (registry_acquire(registry, &bytes, &waiter.ticket, &how, &object, &entry) != STATUS_OK)
+                        complain("acquire failed");
+                if (how == ACQUIRE_READY) {
+                        if (((Object *)object)->key != key)
+                                complain("another key's object");
+                        object_unref(object);
+                        continue;
+                }
+                if (how == ACQUIRE_PARKED_START)
+                        build(entry, key, rand_r(&seed) % 3 == 0);
+                else if (rand_r(&seed) % 4 == 0 && registry_cancel(registry, &waiter.ticket)) {
+                        atomic_fetch_add(&n_cancels, 1);
+                        continue;
+                }
+                atomic_fetch_add(&n_waits, 1);
+                take(&waiter, key);
+        }
+        pthread_mutex_destroy(&waiter.mutex);
+        pthread_cond_destroy(&waiter.woken);
+        return NULL;
+}
+
+int main(int argc, char **argv)
+{
+        static const RegistryType type = { object_ref, object_unref, object_bytes };
+        pthread_t threads[N_THREADS];
+        end_ns = clock_ns() + (argc > 1 ? atoll(argv[1]) : 2) * 1000000000;
+        if (registry_open(&type, 250, &registry) != STATUS_OK)
+                return 1;
+        for (uintptr_t i = 0; i < N_THREADS; i++)
+                pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+        for (int i = 0; i < N_THREADS; i++)
+                pthread_join(threads[i], NULL);
+        RegistryStats stats = registry_stats(registry);
+        printf("%ld builds, %ld waits, %ld cancels, %llu evictions\n", n_builds, n_waits, n_cancels, (unsigned long long)stats.evictions);
+        registry_close(registry);
+        return n_builds > 0 && n_waits > 0 ? 0 : 1;
+}

@@ -11,8 +11,10 @@ inf, nan = math.inf, math.nan
 cpu = torch.device("cpu")
 
 
-def t(values, dtype=f32):
-    return torch.tensor(values, dtype=dtype)
+def t(values, dtype=None):
+    """A tensor: float32, or bool if the values are bools, unless a dtype is given."""
+    made = torch.tensor(values, dtype=dtype)
+    return made if dtype or made.dtype == boolean else made.to(f32)
 
 
 def ramp(*shape, dtype=f32, start=-1.0, step=0.37):

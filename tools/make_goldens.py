@@ -219,14 +219,77 @@ def layout_of(tensor):
     return "permuted" if extent == tensor.numel() else "strided"
 
 
+# ---- what no other implementation could be held to ----------------------------------------------------------------
+
+SUMS = ("matmul", "conv", "norm", "reduce")  # groups whose result depends on the order of additions
+UNSTABLE = {"aten::topk", "aten::sort", "aten::argsort"}
+CASTS = {"to", "_to_copy", "type_as", "copy", "copy_", "sum", "prod", "cumsum", "cumprod", "fill", "fill_"}
+
+
+def has_ties(tensor):
+    return tensor.numel() != tensor.flatten().unique().numel()
+
+
+def casts_out_of_range(candidate):
+    """Whether a float is converted to an integer type that cannot hold it: what comes out is the processor's choice."""
+    targets = [tensor.dtype for tensor in tensors_in([out[1] for out in candidate.outs]) if not tensor.is_floating_point()]
+    targets += [tensor.dtype for _, tensor in candidate.mutated if not tensor.is_floating_point()]
+    for dtype in {dtype for dtype in targets if dtype != torch.bool}:
+        info = torch.iinfo(dtype)
+        for tensor in tensors_in((candidate.args, candidate.kwargs)):
+            values = tensor.double()
+            if tensor.is_floating_point() and not ((values > info.min - 1) & (values < info.max)).all():
+                return True
+    return False
+
+
+def is_ill_conditioned(candidate, group):
+    """Whether PyTorch's own result is too far from that of the next larger type for a comparison at its tolerance."""
+    wider = {torch.float32: torch.float64}
+    if group in SUMS:
+        wider |= {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+    results = [out[1] for out in candidate.outs if out[0] == "tensor"] + [tensor for _, tensor in candidate.mutated]
+    if not any(tensor.dtype in wider for tensor in results):
+        return False
+    widen = lambda tensor: tensor.to(wider.get(tensor.dtype, tensor.dtype))  # noqa: E731
+    args, kwargs = map_tensors(widen, map_tensors(copy_tensor, (candidate.args, candidate.kwargs)))
+    try:
+        with torch.no_grad():
+            exact = tensors_in(candidate.overload(*args, **kwargs))
+    except RuntimeError:
+        return False
+    if len(exact) != len(results):  # in-place: what was written is among both
+        exact, results = exact[:1], results[:1]
+    for got, want in zip(results, exact):
+        if got.dtype in wider and want.is_floating_point() and got.shape == want.shape:
+            rtol, atol = TOLERANCE[got.dtype]
+            share = 0.3 if got.dtype == torch.float32 else 1.0
+            want = want.to(got.dtype).double()
+            if not torch.allclose(got.double(), want, rtol=share * rtol, atol=share * atol, equal_nan=True):
+                return True
+    return False
+
+
+def refuse_unfair(candidate, group):
+    name = candidate.overload._schema.name
+    if name in UNSTABLE and candidate.overload._overloadname != "stable" and has_ties(candidate.args[0]):
+        raise Skip("the order of equal elements is not defined")
+    if name.split("::")[1] in CASTS and casts_out_of_range(candidate):
+        raise Skip("cast out of range")
+    if is_ill_conditioned(candidate, group):
+        raise Skip("ill-conditioned")
+
+
 # ---- collecting ---------------------------------------------------------------------------------------------------
 
 
 class Collector:
     """Candidates per overload; everything that runs an operator goes through `offer`."""
 
-    def __init__(self, targets):
+    def __init__(self, targets, groups):
         self.targets = targets
+        self.group_of = {name: group for group, names in groups.items() for name in names}
+        self.skipped = collections.Counter()
         self.by_packet = collections.defaultdict(list)
         for overload in targets.values():
             self.by_packet[overload._schema.name.split("::")[1]].append(overload)
@@ -243,7 +306,11 @@ class Collector:
         try:
             candidate = Candidate(overload, args, kwargs, source, tag)
             encode_case(candidate, {}, 0)
-        except (Skip, Unsupported, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError,
+            refuse_unfair(candidate, self.group_of[name])
+        except Skip as reason:
+            self.skipped[str(reason)] += 1
+            return False
+        except (Unsupported, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError,
                 AssertionError, AttributeError, MemoryError):  # fmt: skip
             return False
         key, signature = (name, candidate.dtype(), tag), candidate.signature()
@@ -336,7 +403,7 @@ SPECIAL_FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5
 LIMITS_ARE_SAFE = {"add", "sub", "mul", "neg", "maximum", "minimum", "eq", "lt", "ge", "bitwise_and", "bitwise_or",
                    "bitwise_xor", "bitwise_not", "square", "sign", "clamp", "sum", "cumsum", "amax", "amin", "max",
                    "min", "argmax", "argmin", "relu", "rsub", "where"}  # fmt: skip
-NO_SPECIALS = {"conv1d", "conv2d", "conv3d", "convolution", "linalg_vector_norm", "to", "_to_copy", "arange"}
+NO_SPECIALS = {"conv1d", "conv2d", "conv3d", "convolution", "linalg_vector_norm"}
 
 
 def strided(tensor):
@@ -616,7 +683,7 @@ def main():
     if unknown := [name for name, overload in targets.items() if overload is None]:
         raise SystemExit(f"PyTorch {torch.__version__} has no {', '.join(unknown)}")
 
-    started, collector = time.time(), Collector(targets)
+    started, collector = time.time(), Collector(targets, groups)
     for name, args, kwargs in hand_cases():
         if name in targets and not collector.offer(targets[name], args, kwargs, "hand") and options.verbose:
             print(f"PyTorch refuses a hand-written case of {name}")
@@ -643,6 +710,7 @@ def main():
         n_cases += len(chosen)
         print(f"{group}: {len(names)} overloads, {len(chosen)} cases")
     print(f"{n_cases} cases, {total / 1e6:.1f} MB, {time.time() - started:.0f} s")
+    print("left out: " + ", ".join(f"{reason} {count}" for reason, count in collector.skipped.most_common()))
     print("fewer than 8 cases: " + (", ".join(few) or "none"))
 
 

@@ -499,7 +499,10 @@ Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)
                 n_user += signature->inputs[i].kind != INPUT_STATE;
         if (user.n != n_user)
                 return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user, n_user == 1 ? "" : "s", user.n, user.n == 1 ? "was" : "were");
-        Binding binding = { .graph = graph, .user = user };
+        Binding binding;  // the symbols stay as they are until set
+        binding.graph = graph;
+        binding.user = user;
+        binding.n_symbols = 0;
         arena_init(&binding.arena, 1 << 22);
         Status status = bind_all(&binding);
         arena_deinit(&binding.arena);

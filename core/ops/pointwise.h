@@ -82,6 +82,10 @@ Status promotion_add_number(Promotion *promotion, Value number);
 Status promotion_result(const Promotion *promotion, Dtype *out_dtype);
 // `value cannot be converted to type uint8_t without overflow`; the range of `dtype` as c10::overflows has it.
 Status number_check_fits(Value number, Dtype dtype);
+// Largest finite value of a real dtype.
+double dtype_largest(Dtype dtype);
+// A NaN bound of a clamp makes every element NaN.
+Status point_adjust_clamp(const OpCall *call, PointBound *bound);
 // C++'s name of a dtype, as some of PyTorch's messages have it: "long int".
 const char *dtype_c_name(Dtype dtype);
 

@@ -72,7 +72,6 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
         if (self->dtype != weight->dtype)
                 return fail(STATUS_DTYPE, "prelu: Type promoting not supported. Got %s and %s", dtype_words(self->dtype),
                             dtype_words(weight->dtype));
-        TRY(check_floats(&point_prelu, self->dtype));
         int64_t n = meta_numel(weight);
         if (n != 1) {
                 if (self->rank == 0)
@@ -85,6 +84,7 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
                                     n, channels);
                 }
         }
+        TRY(check_floats(&point_prelu, self->dtype));
         *out = *weight;
         if (weight->rank == self->rank)
                 return STATUS_OK;

@@ -4,13 +4,28 @@
 #include <string.h>
 #include "core/ops/pointwise.h"
 
-static Status check_lambda(const OpCall *call, PointBound *bound)
+static Status check_lambda(const OpCall *call, const PointBound *bound)
+{
+        if (!dtype_is_float(bound->common))
+                return fail(STATUS_DTYPE, "\"softshrink_check\" not implemented for '%s'", dtype_words(bound->common));
+        double lambda, largest = dtype_largest(bound->common);
+        TRY(arg_double(call, 1, &lambda));
+        if (!(lambda >= 0 && lambda <= largest))
+                return fail(STATUS_VALUE, "lambda must be in range [0, %g] for input dtype %s, but found %g", largest,
+                            dtype_words(bound->common), lambda);
+        return STATUS_OK;
+}
+
+Status point_adjust_clamp(const OpCall *call, PointBound *bound)
 {
         (void)call;
-        double lambda = bound->params.of[0].f;
-        if (!(lambda >= 0)) {
-                return fail(STATUS_VALUE, "lambda must be in range [0, 3.40282e+38] for input dtype %s, but found %g",
-                            dtype_words(bound->common), lambda);
+        if (!dtype_is_float(bound->common))
+                return STATUS_OK;
+        for (int k = 0; k < 2; k++) {
+                if (isnan(bound->params.of[k].f)) {
+                        bound->kernel = &point_fill;
+                        bound->params.of[0].f = NAN;
+                }
         }
         return STATUS_OK;
 }
@@ -27,13 +42,19 @@ static Status check_hardtanh(const OpCall *call, const PointBound *bound)
         return STATUS_OK;
 }
 
+static Status check_celu(const OpCall *call, const PointBound *bound)
+{
+        (void)bound;
+        double alpha;
+        TRY(arg_double(call, 1, &alpha));
+        return alpha == 0 ? fail(STATUS_RUN, "ZeroDivisionError: alpha cannot be 0 for CELU") : STATUS_OK;
+}
+
 // celu(x, alpha) = elu(x, alpha, 1, 1 / alpha)
 static Status adjust_celu(const OpCall *call, PointBound *bound)
 {
         (void)call;
         double alpha = bound->params.of[0].f;
-        if (alpha == 0)
-                return fail(STATUS_RUN, "ZeroDivisionError: alpha cannot be 0 for CELU");
         bound->params.of[1].f = 1;
         bound->params.of[2].f = 1 / alpha;
         return STATUS_OK;
@@ -54,9 +75,15 @@ static Status adjust_logit(const OpCall *call, PointBound *bound)
                 return STATUS_OK;
         double eps;
         TRY(arg_double(call, 1, &eps));
-        if (eps >= 0)
-                bound->kernel = &point_logit_eps;
-        bound->params.of[0].f = eps;
+        if (eps < 0)
+                return STATUS_OK;
+        bound->kernel = &point_logit_eps;
+        const double ends[] = { eps, 1 - eps };
+        for (int k = 0; k < 2; k++) {
+                double element;
+                element_from_f64(bound->common, &element, ends[k]);
+                bound->params.of[k].f = element_as_f64(bound->common, &element);
+        }
         return STATUS_OK;
 }
 
@@ -64,10 +91,7 @@ static Status adjust_nan_to_num(const OpCall *call, PointBound *bound)
 {
         if (!dtype_is_float(bound->common))
                 return STATUS_OK;
-        static const double largest[] = {
-                [DTYPE_F16] = 65504.0, [DTYPE_BF16] = 0x1.fep127, [DTYPE_F32] = 0x1.fffffep127, [DTYPE_F64] = 0x1.fffffffffffffp1023
-        };
-        double values[] = { 0, largest[bound->common], -largest[bound->common] };
+        double largest = dtype_largest(bound->common), values[] = { 0, largest, -largest };
         for (int k = 0; k < 3; k++) {
                 if (!arg_is_none(call, k + 1))
                         TRY(arg_double(call, k + 1, &values[k]));
@@ -177,16 +201,17 @@ const OpDef pointwise_activation_ops[] = {
         FUNCTION("relu6(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_clamp, .constants = { 0, 6 }, .bool_words = HARDTANH_WORDS),
         FUNCTION("selu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_elu,
                  .constants = { 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1 }),
-        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE, .args = "tpp", .kernel = &point_clamp,
-                 .bool_words = HARDTANH_WORDS, .check = check_hardtanh),
+        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE, .args = "tcc", .kernel = &point_clamp,
+                 .adjust = point_adjust_clamp, .bool_words = HARDTANH_WORDS, .check = check_hardtanh),
         POINT_OP("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", OP_INPLACE, .args = "tppp",
                  .kernel = &point_elu),
-        POINT_OP("celu(Tensor self, Scalar alpha=1.0) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_elu, .adjust = adjust_celu),
+        POINT_OP("celu(Tensor self, Scalar alpha=1.0) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_elu, .check = check_celu,
+                 .adjust = adjust_celu),
         POINT_OP("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_leaky_relu),
         POINT_OP("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", 0, .args = "tpp", .kernel = &point_softplus),
         POINT_OP("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tp", .kernel = &point_softshrink,
-                 .adjust = check_lambda),
-        POINT_OP("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tp", .kernel = &point_hardshrink),
-        POINT_OP("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", OP_INPLACE, .args = "tpp", .kernel = &point_threshold),
+                 .check = check_lambda),
+        POINT_OP("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tc", .kernel = &point_hardshrink),
+        POINT_OP("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", OP_INPLACE, .args = "tpc", .kernel = &point_threshold),
 };
 OP_FILE(pointwise_activation_ops);

@@ -81,8 +81,7 @@ const char *dtype_c_name(Dtype dtype)
         return names[dtype];
 }
 
-// Largest finite value of a real dtype.
-static double dtype_max(Dtype dtype)
+double dtype_largest(Dtype dtype)
 {
         switch (dtype) {
         case DTYPE_F16:
@@ -108,7 +107,7 @@ Status number_check_fits(Value number, Dtype dtype)
         if (names[dtype] == NULL || number.kind == VALUE_BOOL)
                 return STATUS_OK;
         bool is_float = dtype_is_float(dtype);
-        double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_max(dtype);
+        double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_largest(dtype);
         // Integers may wrap below zero into unsigned ones.
         double min = is_float || (dtype == DTYPE_U8 && number.kind == VALUE_INT) ? -max
                      : dtype == DTYPE_U8                                         ? 0

@@ -27,7 +27,8 @@ static size_t padding(const char *text, size_t n)
 Status base64_bytes(const char *text, size_t n, size_t *out_bytes)
 {
         if (n % 4 != 0)
-                return fail(STATUS_MALFORMED, "base64 text has %zu characters; a multiple of 4 is needed (padded with \"=\", without line breaks)", n);
+                return fail(STATUS_MALFORMED,
+                            "base64 text has %zu characters; a multiple of 4 is needed (padded with \"=\", without line breaks)", n);
         *out_bytes = n / 4 * 3 - padding(text, n);
         return STATUS_OK;
 }
@@ -36,7 +37,8 @@ static Status fail_at(const char *text, size_t at)
 {
         unsigned char c = (unsigned char)text[at];
         if (c == '-' || c == '_')
-                return fail(STATUS_MALFORMED, "base64 text has '%c' at character %zu; the standard alphabet with '+' and '/' is needed", c, at);
+                return fail(STATUS_MALFORMED, "base64 text has '%c' at character %zu; the standard alphabet with '+' and '/' is needed", c,
+                            at);
         return fail(STATUS_MALFORMED, "base64 text has byte 0x%02x at character %zu, which is not in the alphabet", c, at);
 }
 

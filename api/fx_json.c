@@ -253,7 +253,8 @@ static Status read_nodes(FxReader *reader, Graph *graph)
                 if (!more)
                         return STATUS_OK;
                 _cleanup_(node_parts_deinit) NodeParts parts = { 0 };
-                TRY(failure_at_node(read_node(reader, graph, &parts), parts.name));
+                Status status = read_node(reader, graph, &parts);
+                TRY(failure_at_node(status, parts.name));
                 TRY(fx_check_size(reader));
         }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// multipart.c: the body is cut at "\r\n--boundary"; a part is its header lines up to an empty line, then its content. Scanning is linear: each delimiter is
-// searched once, from where the last one ended. Contents are never copied.
+// multipart.c: the body is cut at "\r\n--boundary"; a part is its header lines up to an empty line, then its content. Scanning is linear:
+// each delimiter is searched once, from where the last one ended. Contents are never copied.
 #include "api/multipart.h"
 
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_PARAMETERS = 16 };  // of one header line
+enum { MAX_PARAMETERS = 16 }; // of one header line
 
 typedef struct PartText {
         char *name, *filename, *content_type;
@@ -41,7 +41,8 @@ static bool is_token_char(char c)
         return (unsigned char)c > 0x20 && (unsigned char)c != 0x7f && strchr("()<>@,;:\\\"/[]?={}", c) == NULL;
 }
 
-// Reads `token` or `"quoted"` into `out`, which has room for the rest of the text. In quotes only \" and \\ are escapes: file names come with bare ones.
+// Reads `token` or `"quoted"` into `out`, which has room for the rest of the text. In quotes only \" and \\ are escapes: file names come
+// with bare ones.
 static const char *scan_parameter(const char *at, const char *end, char *out)
 {
         if (at == end || *at != '"') {
@@ -60,7 +61,8 @@ static const char *scan_parameter(const char *at, const char *end, char *out)
         return at == end ? NULL : at + 1;
 }
 
-// Finds `; key=value` in the parameters of a header; *out_value is NULL when it is absent. False when the parameters do not parse or repeat the key.
+// Finds `; key=value` in the parameters of a header; *out_value is NULL when it is absent. False when the parameters do not parse or repeat
+// the key.
 static bool find_parameter(const char *at, const char *end, const char *key, Arena *arena, char **out_value)
 {
         size_t key_n = strlen(key);
@@ -77,7 +79,7 @@ static bool find_parameter(const char *at, const char *end, const char *key, Are
                         at++;
                 size_t n = (size_t)(at - name);
                 if (n == 0)
-                        return at == end;  // a trailing semicolon
+                        return at == end; // a trailing semicolon
                 if (at == end || *at != '=')
                         return false;
                 char *value = arena_alloc(arena, (size_t)(end - at) + 1);
@@ -116,7 +118,9 @@ Status multipart_boundary(const char *content_type, char out_boundary[MULTIPART_
         if (good)
                 memcpy(out_boundary, boundary, n + 1);
         arena_deinit(&arena);
-        return good ? STATUS_OK : fail(STATUS_MALFORMED, "Content-Type multipart/form-data has no usable boundary; let the client set it (curl -F does)");
+        return good ? STATUS_OK
+                    : fail(STATUS_MALFORMED,
+                           "Content-Type multipart/form-data has no usable boundary; let the client set it (curl -F does)");
 }
 
 // ---- part headers ----
@@ -138,7 +142,8 @@ static Status read_disposition(const char *value, const char *end, Arena *arena,
                 return fail(STATUS_MALFORMED, "a part of the multipart body has two Content-Disposition lines");
         if ((size_t)(end - value) < n || strncasecmp(value, type, n) != 0 || !find_parameter(value + n, end, "name", arena, &part->name) ||
             !find_parameter(value + n, end, "filename", arena, &part->filename))
-                return fail(STATUS_MALFORMED, "a part of the multipart body has a Content-Disposition that is not `form-data; name=\"...\"`");
+                return fail(STATUS_MALFORMED,
+                            "a part of the multipart body has a Content-Disposition that is not `form-data; name=\"...\"`");
         return STATUS_OK;
 }
 
@@ -159,9 +164,11 @@ static Status read_part_header(const char *line, size_t n, Arena *arena, PartTex
         if (header_is(line, n, "Content-Transfer-Encoding", &value)) {
                 value = skip_blank(value, end);
                 size_t value_n = (size_t)(end - value);
-                if ((value_n == 6 && strncasecmp(value, "binary", 6) == 0) || (value_n == 4 && (strncasecmp(value, "8bit", 4) == 0 || strncasecmp(value, "7bit", 4) == 0)))
+                if ((value_n == 6 && strncasecmp(value, "binary", 6) == 0) ||
+                    (value_n == 4 && (strncasecmp(value, "8bit", 4) == 0 || strncasecmp(value, "7bit", 4) == 0)))
                         return STATUS_OK;
-                return fail(STATUS_MALFORMED, "a part of the multipart body is encoded (%.*s); send it as it is", (int)MIN(value_n, 40), value);
+                return fail(STATUS_MALFORMED, "a part of the multipart body is encoded (%.*s); send it as it is", (int)MIN(value_n, 40),
+                            value);
         }
         if (memchr(line, ':', n) == NULL)
                 return fail(STATUS_MALFORMED, "a header of a part of the multipart body has no colon");
@@ -177,7 +184,8 @@ static Status read_part_headers(ByteSpan body, size_t *at, Arena *arena, PartTex
                 size_t left = MIN(body.n - *at, (size_t)MULTIPART_MAX_HEADERS - (*at - start));
                 const char *line_end = left == 0 ? NULL : memmem(line, left, "\r\n", 2);
                 if (line_end == NULL && left < body.n - *at)
-                        return fail(STATUS_TOO_LARGE, "the headers of a part of the multipart body have more than %d bytes", MULTIPART_MAX_HEADERS);
+                        return fail(STATUS_TOO_LARGE, "the headers of a part of the multipart body have more than %d bytes",
+                                    MULTIPART_MAX_HEADERS);
                 if (line_end == NULL)
                         return fail(STATUS_MALFORMED, "the multipart body ends within the headers of a part");
                 size_t n = (size_t)(line_end - line);
@@ -190,7 +198,7 @@ static Status read_part_headers(ByteSpan body, size_t *at, Arena *arena, PartTex
 
 // ---- the body ----
 typedef struct Delimiter {
-        char text[MULTIPART_MAX_BOUNDARY + 5];  // "\r\n--boundary"
+        char text[MULTIPART_MAX_BOUNDARY + 5]; // "\r\n--boundary"
         size_t n;
 } Delimiter;
 
@@ -226,11 +234,13 @@ static Status read_part(ByteSpan body, const Delimiter *delimiter, size_t *at, M
         const uint8_t *from = content - 2;
         const uint8_t *found = memmem(from, body.n - *at + 2, delimiter->text, delimiter->n);
         if (found == NULL)
-                return fail(STATUS_MALFORMED, "part \"%.100s\" of the multipart body does not end: the closing delimiter is missing", text.name);
+                return fail(STATUS_MALFORMED, "part \"%.100s\" of the multipart body does not end: the closing delimiter is missing",
+                            text.name);
         size_t n = found < content ? 0 : (size_t)(found - content);
         TRY(array_reserve(&multipart->parts, capacity, multipart->n_parts + 1, sizeof(*multipart->parts)));
-        multipart->parts[multipart->n_parts++] =
-                (MultipartPart){ .name = text.name, .filename = text.filename, .content_type = text.content_type, .content = { content, n } };
+        multipart->parts[multipart->n_parts++] = (MultipartPart){
+                .name = text.name, .filename = text.filename, .content_type = text.content_type, .content = { content, n }
+        };
         *at = (size_t)(found - body.data) + delimiter->n;
         return STATUS_OK;
 }

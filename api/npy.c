@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// npy.c: magic, version, header length, a Python dict literal with exactly the keys descr, fortran_order and shape, then the elements. The literal is read
-// by a small scanner of just these forms; nothing is evaluated. Foreign byte order is swapped per element (per half of complex ones) after copying.
+// npy.c: magic, version, header length, a Python dict literal with exactly the keys descr, fortran_order and shape, then the elements. The
+// literal is read by a small scanner of just these forms; nothing is evaluated. Foreign byte order is swapped per element (per half of
+// complex ones) after copying.
 #include "api/npy.h"
 
 #include <string.h>
@@ -87,7 +88,7 @@ static bool scan_size(Scanner *scanner, int64_t *out_size)
         if (scanner->at == start)
                 return false;
         if (scanner->at < scanner->end && *scanner->at == 'L')
-                scanner->at++;  // Python 2 wrote long integers so
+                scanner->at++; // Python 2 wrote long integers so
         *out_size = size;
         return true;
 }
@@ -119,7 +120,8 @@ static Status set_dtype(const char *descr, Header *header)
         if (order != '<' && order != '>' && order != '|' && order != '=')
                 return fail(STATUS_UNSUPPORTED, "dtype %s of the .npy file is not supported", descr);
         if (descr[1] == 'O')
-                return fail(STATUS_UNSUPPORTED, "the .npy file holds Python objects (a pickle), which are code and are never loaded; save a numeric array");
+                return fail(STATUS_UNSUPPORTED,
+                            "the .npy file holds Python objects (a pickle), which are code and are never loaded; save a numeric array");
         for (Dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
                 const char *name = dtype_info[dtype].numpy;
                 if (name == NULL || strcmp(name + 1, descr + 1) != 0)
@@ -148,7 +150,8 @@ static Status scan_entry(Scanner *scanner, Header *header)
         if (strcmp(key, "fortran_order") == 0 && !header->has_order) {
                 header->has_order = true;
                 header->fortran_order = skip_word(scanner, "True");
-                return header->fortran_order || skip_word(scanner, "False") ? STATUS_OK : fail_header("its fortran_order is neither True nor False");
+                return header->fortran_order || skip_word(scanner, "False") ? STATUS_OK
+                                                                            : fail_header("its fortran_order is neither True nor False");
         }
         if (strcmp(key, "shape") == 0 && !header->has_shape) {
                 header->has_shape = true;
@@ -260,7 +263,8 @@ Status npy_write(Tensor *tensor, Text *out)
         const TensorMeta *meta = &tensor->meta;
         const char *descr = dtype_info[meta->dtype].numpy;
         if (descr == NULL)
-                return fail(STATUS_NOT_ACCEPTABLE, "NumPy has no dtype %s; ask for JSON, or convert the output to float32 in the graph", dtype_info[meta->dtype].name);
+                return fail(STATUS_NOT_ACCEPTABLE, "NumPy has no dtype %s; ask for JSON, or convert the output to float32 in the graph",
+                            dtype_info[meta->dtype].name);
         _cleanup_(tensor_unrefp) Tensor *dense = NULL;
         TRY(tensor_contiguous(tensor, NULL, &dense));
         _cleanup_(text_deinit) Text header = { 0 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy files: versions 1, 2 and 3, any byte order, C and Fortran order, all our dtypes except bfloat16. Objects (pickles), text and structured
-// arrays are refused.
+// NumPy's .npy files: versions 1, 2 and 3, any byte order, C and Fortran order, all our dtypes except bfloat16. Objects (pickles), text and
+// structured arrays are refused.
 #pragma once
 #include "core/base/span.h"
 #include "core/base/text.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2.c: archive -> graph. Every name within the archive hangs under one root folder, which the first member shows. Order: versions, the model document's
-// sections, the graph (its literal inputs are named by the signature), the weights, the signature (which wants both), the writes.
+// pt2.c: archive -> graph. Every name within the archive hangs under one root folder, which the first member shows. Order: versions, the
+// model document's sections, the graph (its literal inputs are named by the signature), the weights, the signature (which wants both), the
+// writes.
 #include "api/pt2.h"
 
 #include <string.h>
@@ -13,8 +14,8 @@ enum { SCHEMA_MAJOR = 8 };
 typedef struct Archive {
         Zip *zip;
         Arena scratch;
-        const char *root;   // "m/" or ""
-        const char *model;  // "model"
+        const char *root;  // "m/" or ""
+        const char *model; // "model"
         ZipContent document;
         Pt2Weights weights;
 } Archive;
@@ -80,7 +81,9 @@ static Status check_layout(Archive *archive)
         if (version != NULL && strcmp(version, "0") != 0)
                 return fail(STATUS_WRONG_FILE, "the archive has version \"%s\"; version 0 (torch 2.9 to 2.13) can be read", version);
         if (byteorder != NULL && strcmp(byteorder, "little") != 0)
-                return fail(STATUS_UNSUPPORTED, "the archive was written on a big-endian machine (byteorder \"%s\"); save it again on a little-endian one", byteorder);
+                return fail(STATUS_UNSUPPORTED,
+                            "the archive was written on a big-endian machine (byteorder \"%s\"); save it again on a little-endian one",
+                            byteorder);
         return STATUS_OK;
 }
 
@@ -88,7 +91,8 @@ static Status check_layout(Archive *archive)
 static const char *model_stem(Archive *archive, const char *name, size_t *out_n)
 {
         size_t root_n = strlen(archive->root), n = strlen(name);
-        if (n < root_n + 7 + 1 + 5 || memcmp(name, archive->root, root_n) != 0 || !has_prefix(name + root_n, "models/") || strcmp(name + n - 5, ".json") != 0)
+        if (n < root_n + 7 + 1 + 5 || memcmp(name, archive->root, root_n) != 0 || !has_prefix(name + root_n, "models/") ||
+            strcmp(name + n - 5, ".json") != 0)
                 return NULL;
         *out_n = n - root_n - 7 - 5;
         return name + root_n + 7;
@@ -133,15 +137,16 @@ static Status find_config(Archive *archive, const char *folder, const char *cons
         if (*out_entry != NULL)
                 return STATUS_OK;
         if (find_member(archive, folder, archive->model, ".pt") != NULL)
-                return fail(STATUS_WRONG_FILE, "this .pt2 was written by torch 2.8, with pickled weights, and a pickle is code; " SAVE_AGAIN);
+                return fail(STATUS_WRONG_FILE,
+                            "this .pt2 was written by torch 2.8, with pickled weights, and a pickle is code; " SAVE_AGAIN);
         return fail(STATUS_MALFORMED, "the archive has no member \"%s%s%s\"", folder, archive->model, suffixes[0]);
 }
 
 static Status read_json_member(Archive *archive, const ZipEntry *entry, ZipContent *out_content, JsonText *out_text)
 {
         if (entry->n_bytes > (size_t)limits.max_graph_json)
-                return fail(STATUS_TOO_LARGE, "member \"%s\" has %zu bytes; the limit is %lld (--max-graph-json)", entry->name, entry->n_bytes,
-                            (long long)limits.max_graph_json);
+                return fail(STATUS_TOO_LARGE, "member \"%s\" has %zu bytes; the limit is %lld (--max-graph-json)", entry->name,
+                            entry->n_bytes, (long long)limits.max_graph_json);
         TRY(zip_read(archive->zip, entry, SIZE_MAX, out_content));
         *out_text = (JsonText){ (const char *)out_content->span.data, out_content->span.n };
         return STATUS_OK;
@@ -174,7 +179,9 @@ static Status check_schema(Archive *archive, JsonText version, JsonText torch_ve
         TRY(json_text_string(torch_version, &archive->scratch, &torch));
         if (major == SCHEMA_MAJOR)
                 return STATUS_OK;
-        return fail(STATUS_WRONG_FILE, "the model has schema version %lld.%lld (torch %s); version %d (torch 2.7 to 2.13) can be read: export the model again with torch 2.13",
+        return fail(STATUS_WRONG_FILE,
+                    "the model has schema version %lld.%lld (torch %s); version %d (torch 2.7 to 2.13) can be read: export the model again "
+                    "with torch 2.13",
                     (long long)major, (long long)minor, torch == NULL ? "unknown" : torch, SCHEMA_MAJOR);
 }
 
@@ -184,7 +191,8 @@ static const char *const constant_suffixes[2] = { "_constants_config.json", "_mo
 static Status read_model(Archive *archive, JsonText document, Pt2Graph *graph)
 {
         enum { GRAPH_MODULE, SCHEMA_VERSION, TORCH_VERSION, RANGES, GUARDS, VERIFIERS, N_FIELDS };
-        static const char *const names[] = { "graph_module", "schema_version", "torch_version", "range_constraints", "guards_code", "verifiers" };
+        static const char *const names[] = { "graph_module",      "schema_version", "torch_version",
+                                             "range_constraints", "guards_code",    "verifiers" };
         enum { GRAPH, SIGNATURE, CALLS, NAMEDTUPLES, N_PARTS };
         static const char *const part_names[] = { "graph", "signature", "module_call_graph", "treespec_namedtuple_fields" };
         JsonText fields[N_FIELDS], parts[N_PARTS];
@@ -203,8 +211,12 @@ static Status read_model(Archive *archive, JsonText document, Pt2Graph *graph)
         TRY(pt2_graph_read(parts[GRAPH], literal_names, n_literal_names, graph));
         TRY(read_weights(archive, "data/weights/", weight_suffixes, true, graph->graph));
         TRY(read_weights(archive, "data/constants/", constant_suffixes, false, graph->graph));
-        Pt2SignatureText signature = { .signature = parts[SIGNATURE], .module_call_graph = parts[CALLS], .namedtuple_fields = parts[NAMEDTUPLES],
-                                       .range_constraints = fields[RANGES], .guards = fields[GUARDS], .verifiers = fields[VERIFIERS] };
+        Pt2SignatureText signature = { .signature = parts[SIGNATURE],
+                                       .module_call_graph = parts[CALLS],
+                                       .namedtuple_fields = parts[NAMEDTUPLES],
+                                       .range_constraints = fields[RANGES],
+                                       .guards = fields[GUARDS],
+                                       .verifiers = fields[VERIFIERS] };
         TRY(pt2_signature_read(&signature, graph));
         return pt2_mark_writes(graph->graph);
 }

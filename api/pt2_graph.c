@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_graph.c: the graph section -> placeholders, nodes (pt2_node.c), output, recorded metas. Branches of higher-order operators are child graphs, entered
-// by recursion that limits.max_child_graphs bounds; each stands before its caller as a get_attr node.
+// pt2_graph.c: the graph section -> placeholders, nodes (pt2_node.c), output, recorded metas. Branches of higher-order operators are child
+// graphs, entered by recursion that limits.max_child_graphs bounds; each stands before its caller as a get_attr node.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
                 if (name == NULL)
                         return fail(STATUS_MALFORMED, "an input of the graph is a constant written as symbolic number");
                 input.kind = strcmp(tag, "as_sym_int") == 0 ? VALUE_INT : strcmp(tag, "as_sym_float") == 0 ? VALUE_FLOAT : VALUE_BOOL;
-        } else if (strcmp(tag, "as_int") == 0 || strcmp(tag, "as_float") == 0 || strcmp(tag, "as_bool") == 0 || strcmp(tag, "as_none") == 0 ||
-                   strcmp(tag, "as_string") == 0) {
+        } else if (strcmp(tag, "as_int") == 0 || strcmp(tag, "as_float") == 0 || strcmp(tag, "as_bool") == 0 ||
+                   strcmp(tag, "as_none") == 0 || strcmp(tag, "as_string") == 0) {
                 TRY(pt2_read_tagged(graph, reader, tag, &literal));
         } else if (strcmp(tag, "as_custom_obj") == 0) {
                 TRY(pt2_read_tagged(graph, reader, tag, &literal));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_json.c: each level of a document is scanned once to find its members and once more to read them, so that nothing depends on the order of keys.
-// The first scan of the whole document has proven its syntax; later failures are about types and members.
+// pt2_json.c: each level of a document is scanned once to find its members and once more to read them, so that nothing depends on the order
+// of keys. The first scan of the whole document has proven its syntax; later failures are about types and members.
 #include "api/pt2_json.h"
 
 #include <math.h>
@@ -81,7 +81,8 @@ Status json_union_enter(JsonReader *reader, const char **out_tag)
                 bool more;
                 TRY(json_next_key(reader, &tag, &more));
                 if (!more)
-                        return fail(STATUS_MALFORMED, "an argument has no value: one member such as \"as_tensor\" or \"as_int\" must be set");
+                        return fail(STATUS_MALFORMED,
+                                    "an argument has no value: one member such as \"as_tensor\" or \"as_int\" must be set");
                 if (!is_unset(reader, tag)) {
                         *out_tag = tag;
                         return STATUS_OK;

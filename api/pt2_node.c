@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_node.c: one node of the document -> nodes of the graph, as torch.export.load builds them. The archive has no getitem nodes: a node of several results
-// lists their names, and each becomes `operator.getitem(node, k)` right behind it. A node of one result bears the result's name; one of several bears its
-// own ("name"), made free by FX's rule.
+// pt2_node.c: one node of the document -> nodes of the graph, as torch.export.load builds them. The archive has no getitem nodes: a node of
+// several results lists their names, and each becomes `operator.getitem(node, k)` right behind it. A node of one result bears the result's
+// name; one of several bears its own ("name"), made free by FX's rule.
 #include "api/pt2_parts.h"
 
 #include <string.h>
 #include "core/ops/op.h"
 
-enum { KIND_POSITIONAL = 1, KIND_KEYWORD = 2, MAX_NODE_INPUTS = 1024 };
+enum { KIND_UNKNOWN = 0, KIND_POSITIONAL = 1, KIND_KEYWORD = 2, MAX_NODE_INPUTS = 1024 };
 
 typedef struct NodeInput {
         const char *name;
         int64_t kind;
         Value value;
-        uint32_t rank;  // place in the operator's schema
+        uint32_t rank; // place in the operator's schema
 } NodeInput;
 
 // One name in "outputs": a value, a list of values (its items follow, `n_items` of them) or None.
@@ -27,12 +27,12 @@ typedef struct NodeOutput {
 typedef struct NodeText {
         const char *target, *name;
         const char *module_stack;
-        bool single_return;  // is_hop_single_tensor_return
+        bool single_return; // is_hop_single_tensor_return
         NodeInput *inputs;
         uint32_t n_inputs, inputs_capacity;
-        NodeOutput *outputs;  // flat: a list's items stand behind it
+        NodeOutput *outputs; // flat: a list's items stand behind it
         uint32_t n_outputs, outputs_capacity;
-        uint32_t n_results;  // without the items of lists
+        uint32_t n_results; // without the items of lists
 } NodeText;
 
 static void node_text_deinit(NodeText *text)
@@ -114,9 +114,10 @@ static Status add_getitems(Pt2Graph *graph, Node *node, const NodeOutput *output
 // ---- arguments ----
 static bool is_python_keyword(const char *name)
 {
-        static const char *const keywords[] = { "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-                                                "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
-                                                "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield" };
+        static const char *const keywords[] = { "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+                                                "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+                                                "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+                                                "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield" };
         for (size_t i = 0; i < ARRAY_LENGTH(keywords); i++) {
                 if (strcmp(keywords[i], name) == 0)
                         return true;
@@ -144,16 +145,22 @@ static Status order_inputs(NodeText *text)
                 while (input->rank < schema->n_args && strcmp(schema->args[input->rank].name, input->name) != 0)
                         input->rank++;
                 if (input->rank == schema->n_args)
-                        return STATUS_OK;  // the binder will say so
+                        return STATUS_OK; // the binder will say so
                 ordered = ordered && (i == 0 || input->rank > text->inputs[i - 1].rank);
         }
         if (!ordered)
                 qsort(text->inputs, text->n_inputs, sizeof(*text->inputs), compare_inputs);
+        uint32_t n_positional = 0;
         for (uint32_t i = 0; i < text->n_inputs; i++) {
                 if (i > 0 && text->inputs[i].rank == text->inputs[i - 1].rank)
                         return fail(STATUS_MALFORMED, "the argument \"%s\" is given twice", text->inputs[i].name);
-                if (text->inputs[i].kind == KIND_POSITIONAL && text->inputs[i].rank != i && !schema->args[text->inputs[i].rank].kwarg_only)
-                        text->inputs[i].kind = KIND_KEYWORD;  // an argument before it was left out
+                NodeInput *input = &text->inputs[i];
+                const SchemaArg *arg = &schema->args[input->rank];
+                if (input->kind == KIND_UNKNOWN && !arg->has_default && !arg->kwarg_only)
+                        input->kind = KIND_POSITIONAL; // documents before schema 8.6 do not say
+                if (input->kind == KIND_POSITIONAL && input->rank != n_positional)
+                        input->kind = KIND_KEYWORD; // an argument before it was left out, or is given by name
+                n_positional += input->kind == KIND_POSITIONAL;
         }
         return STATUS_OK;
 }
@@ -162,7 +169,8 @@ static bool is_positional(const NodeText *text, const NodeInput *input)
 {
         if (input->kind == KIND_POSITIONAL || input->name[0] == '\0')
                 return true;
-        bool symbolic = strncmp(text->target, "_operator.", 10) == 0 || strncmp(text->target, "math.", 5) == 0 || strncmp(text->target, "torch.sym_", 10) == 0;
+        bool symbolic = strncmp(text->target, "_operator.", 10) == 0 || strncmp(text->target, "math.", 5) == 0 ||
+                        strncmp(text->target, "torch.sym_", 10) == 0;
         return symbolic || (input->kind == KIND_KEYWORD && is_python_keyword(input->name));
 }
 
@@ -440,8 +448,9 @@ Status pt2_read_node(Pt2Graph *graph, JsonReader *reader)
         if (text.target == NULL || text.target[0] == '\0')
                 return fail(STATUS_MALFORMED, "a node has no \"target\"");
         if (text.target[0] == '#')
-                return failure_at_node(fail(STATUS_UNSUPPORTED, "\"%s\" is an operator of an extension; extensions are code and cannot be run here", text.target),
+                return failure_at_node(fail(STATUS_UNSUPPORTED,
+                                            "\"%s\" is an operator of an extension; extensions are code and cannot be run here",
+                                            text.target),
                                        text.name);
         return failure_at_node(make_node(graph, &text), text.name != NULL ? text.name : text.target);
 }
-

@@ -20,30 +20,31 @@ typedef struct ValueList {
         Value *items;
         uint32_t n, capacity;
 } ValueList;
-Status value_list_add(ValueList *list, Value take_value);  // taken also on failure
-Status value_list_take(ValueList *list, ValueKind kind, Value *out_value);  // the items as a list or tuple
+Status value_list_add(ValueList *list, Value take_value);                  // taken also on failure
+Status value_list_take(ValueList *list, ValueKind kind, Value *out_value); // the items as a list or tuple
 void value_list_deinit(ValueList *list);
 
 // What a graph input of the document was.
 typedef struct Pt2Input {
         Node *placeholder;
-        ValueKind kind;   // VALUE_TENSOR, VALUE_INT, VALUE_FLOAT, VALUE_BOOL for values; VALUE_ABSENT for a literal
+        ValueKind kind; // VALUE_TENSOR, VALUE_INT, VALUE_FLOAT, VALUE_BOOL for values; VALUE_ABSENT for a literal
         Value literal;
 } Pt2Input;
 
 // One graph being read: the model itself (depth 0) or a branch of a higher-order operator.
 typedef struct Pt2Graph {
-        Graph *graph;      // owned until taken
-        Arena *scratch;    // decoded text; outlives the reading
-        StringMap values;  // name in the document -> Node
-        StringMap infix;   // srepr of an expression -> its infix spelling in the graph's arena
+        Graph *graph;     // owned until taken
+        Arena *scratch;   // decoded text; outlives the reading
+        StringMap values; // name in the document -> Node
+        StringMap infix;  // srepr of an expression -> its infix spelling in the graph's arena
         int depth;
         Pt2Input *inputs;
         uint32_t n_inputs, inputs_capacity;
 } Pt2Graph;
 void pt2_graph_deinit(Pt2Graph *graph);
 
-// Reads the graph section. `literal_names[i]` names input i when it is a literal (NULL: "arg<i>"); may be NULL altogether. Leaves graph->graph unfinished.
+// Reads the graph section. `literal_names[i]` names input i when it is a literal (NULL: "arg<i>"); may be NULL altogether. Leaves
+// graph->graph unfinished.
 Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names, Pt2Graph *graph);
 Node *pt2_value_node(const Pt2Graph *graph, const char *name);
 // "the value "x" is read before any node makes it".
@@ -72,7 +73,7 @@ typedef struct Pt2TensorMeta {
         int rank;
         int n_strides;
         SymDim size[MAX_RANK], stride[MAX_RANK];
-        int64_t storage_offset;  // -1: symbolic
+        int64_t storage_offset; // -1: symbolic
         int64_t layout;
 } Pt2TensorMeta;
 // `graph` gives infix spellings a home; NULL where expressions are not allowed.
@@ -96,9 +97,9 @@ Status pt2_signature_read(const Pt2SignatureText *text, Pt2Graph *graph);
 // Adds the state described by a weights or constants config. `folder` ends in "/".
 typedef struct Pt2Weights {
         const Zip *zip;
-        Storage *archive_storage;  // borrowed; NULL: bytes are copied
-        StringMap storages;        // member name -> Storage
-        StringMap checked_bools;   // members whose bytes are known to be 0 or 1
+        Storage *archive_storage; // borrowed; NULL: bytes are copied
+        StringMap storages;       // member name -> Storage
+        StringMap checked_bools;  // members whose bytes are known to be 0 or 1
         Arena *scratch;
 } Pt2Weights;
 Status pt2_weights_read(Pt2Weights *weights, JsonText config, const char *folder, bool persistent, Graph *graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_signature.c: input_specs and output_specs run in parallel with the graph's inputs and outputs; module_call_graph[0] has the structure of arguments and
-// results; range_constraints and guards_code are kept as they are written.
+// pt2_signature.c: input_specs and output_specs run in parallel with the graph's inputs and outputs; module_call_graph[0] has the structure
+// of arguments and results; range_constraints and guards_code are kept as they are written.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 // One spec: {"parameter": {"arg": ..., "parameter_name": "w"}} and so on.
 typedef struct SpecText {
         const char *kind;
-        const char *value;  // name of the graph value it is about; NULL for literals
+        const char *value; // name of the graph value it is about; NULL for literals
         const char *target;
         bool persistent;
 } SpecText;
@@ -129,8 +129,8 @@ typedef struct SpecReader {
         Pt2Graph *graph;
         Signature *signature;
         Arena *arena;
-        Value outputs;       // the tuple of the output node
-        Text missing;        // paths of state that is not there
+        Value outputs; // the tuple of the output node
+        Text missing;  // paths of state that is not there
         uint32_t n_missing;
 } SpecReader;
 
@@ -143,7 +143,8 @@ static Status copy_text_to(Arena *arena, const char *text, const char **out_copy
 static Status check_same_value(const char *spec, const Node *node, const char *what, uint32_t i)
 {
         if (spec != NULL && (node == NULL || strcmp(spec, node->name) != 0))
-                return fail(STATUS_MALFORMED, "%s %u of the signature is \"%s\", but the graph has \"%s\" there", what, i, spec, node == NULL ? "a literal" : node->name);
+                return fail(STATUS_MALFORMED, "%s %u of the signature is \"%s\", but the graph has \"%s\" there", what, i, spec,
+                            node == NULL ? "a literal" : node->name);
         return STATUS_OK;
 }
 
@@ -215,7 +216,8 @@ static Status read_input_spec(void *context, uint32_t i, JsonText item)
         if (!constant)
                 return read_user_input(reader, i, body);
         if (reader->graph->inputs[i].kind != VALUE_ABSENT)
-                return fail(STATUS_MALFORMED, "input \"%s\" is a constant in the signature and a value in the graph", input->placeholder->name);
+                return fail(STATUS_MALFORMED, "input \"%s\" is a constant in the signature and a value in the graph",
+                            input->placeholder->name);
         input->kind = INPUT_LITERAL;
         input->literal = reader->graph->inputs[i].literal;
         reader->graph->inputs[i].literal = value_none();
@@ -235,7 +237,8 @@ static Status read_inputs(SpecReader *reader, JsonText specs)
         TRY(each_item(specs, reader->graph->scratch, read_input_spec, reader));
         if (reader->n_missing > 0) {
                 TRY(text_status(&reader->missing));
-                return fail(STATUS_MISSING_STATE, "%u weights of the graph are not in the archive: %s%s; save it again with torch.export.save(ep, \"m.pt2\")",
+                return fail(STATUS_MISSING_STATE,
+                            "%u weights of the graph are not in the archive: %s%s; save it again with torch.export.save(ep, \"m.pt2\")",
                             reader->n_missing, reader->missing.data, reader->n_missing > 20 ? ", ..." : "");
         }
         return STATUS_OK;
@@ -348,22 +351,24 @@ static Status read_structure(SpecReader *reader, const Pt2SignatureText *text)
         Signature *signature = reader->signature;
         TRY(each_item(text->module_call_graph, scratch, find_root_entry, &root));
         if (root.signature.n == 0)
-                return fail(STATUS_MALFORMED, "\"module_call_graph\" has no entry with fqn \"\": the structure of the arguments is not known");
+                return fail(STATUS_MALFORMED,
+                            "\"module_call_graph\" has no entry with fqn \"\": the structure of the arguments is not known");
         TRY(json_text_fields(root.signature, "the call signature", scratch, names, 3, fields));
         TRY(json_text_string(fields[0], scratch, &in_spec));
         TRY(json_text_string(fields[1], scratch, &out_spec));
         if (in_spec == NULL || out_spec == NULL)
                 return fail(STATUS_MALFORMED, "the call signature has no \"in_spec\" or \"out_spec\"");
         TRY(failure_at_argument(pt2_tree_read(in_spec, text->namedtuple_fields, scratch, reader->arena, &signature->in_tree), "in_spec"));
-        TRY(failure_at_argument(pt2_tree_read(out_spec, text->namedtuple_fields, scratch, reader->arena, &signature->out_tree), "out_spec"));
+        TRY(failure_at_argument(pt2_tree_read(out_spec, text->namedtuple_fields, scratch, reader->arena, &signature->out_tree),
+                                "out_spec"));
         if (signature->in_tree->kind != TREE_TUPLE || signature->in_tree->n != 2)
                 return fail(STATUS_MALFORMED, "in_spec is not a pair of positional and keyword arguments");
         uint32_t n_user_outputs = 0;
         for (uint32_t i = 0; i < signature->n_outputs; i++)
                 n_user_outputs += signature->outputs[i].kind == OUTPUT_USER;
         if (signature->in_tree->n_leaves != signature->n_user_inputs || signature->out_tree->n_leaves != n_user_outputs)
-                return fail(STATUS_MALFORMED, "in_spec has %u leaves for %u inputs, out_spec %u for %u outputs", signature->in_tree->n_leaves,
-                            signature->n_user_inputs, signature->out_tree->n_leaves, n_user_outputs);
+                return fail(STATUS_MALFORMED, "in_spec has %u leaves for %u inputs, out_spec %u for %u outputs",
+                            signature->in_tree->n_leaves, signature->n_user_inputs, signature->out_tree->n_leaves, n_user_outputs);
         if (fields[2].n == 0)
                 return STATUS_OK;
         return read_texts(fields[2], scratch, reader->arena, &signature->argument_names, &signature->n_arguments);
@@ -413,7 +418,8 @@ Status pt2_signature_read(const Pt2SignatureText *text, Pt2Graph *graph)
 {
         static const char *const names[] = { "input_specs", "output_specs" };
         JsonText specs[2];
-        _cleanup_(spec_reader_deinit) SpecReader reader = { .graph = graph, .signature = &graph->graph->signature, .arena = &graph->graph->arena };
+        _cleanup_(spec_reader_deinit)
+                SpecReader reader = { .graph = graph, .signature = &graph->graph->signature, .arena = &graph->graph->arena };
         TRY(json_text_fields(text->signature, "\"signature\"", graph->scratch, names, 2, specs));
         TRY(read_inputs(&reader, specs[0]));
         TRY(read_outputs(&reader, specs[1]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_spec.c: what the exporter recorded of a value. Sizes are constants or sympy expressions; an expression is kept in infix spelling, parsed once per
-// graph and spelling. Recorded metas are hints for showing and for the signature; real shapes come from running.
+// pt2_spec.c: what the exporter recorded of a value. Sizes are constants or sympy expressions; an expression is kept in infix spelling,
+// parsed once per graph and spelling. Recorded metas are hints for showing and for the signature; real shapes come from running.
 #include "api/pt2_parts.h"
 
 #include <string.h>

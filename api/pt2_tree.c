@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_tree.c: treespec strings of torch.utils._pytree, protocol 1: `[1, {"type": ..., "context": ..., "children_spec": [...]}]`. Recursion is capped at
-// limits.max_nested_values. Containers we know by name keep their kind; any other whose context lists keys (model outputs, dataclasses) reads as a dict.
+// pt2_tree.c: treespec strings of torch.utils._pytree, protocol 1: `[1, {"type": ..., "context": ..., "children_spec": [...]}]`. Recursion
+// is capped at limits.max_nested_values. Containers we know by name keep their kind; any other whose context lists keys (model outputs,
+// dataclasses) reads as a dict.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct TreeReader {
 typedef struct Keys {
         const char **items;
         uint32_t n, capacity;
-        bool are_keys;  // false: the text is no list of keys
+        bool are_keys; // false: the text is no list of keys
 } Keys;
 
 static void keys_deinit(Keys *keys)
@@ -150,7 +151,10 @@ static Status set_kind(TreeReader *tree, const char *type, JsonText context, Key
                 }
         }
         if (!keys->are_keys)
-                return fail(STATUS_UNSUPPORTED, "the structure of the inputs or outputs holds a \"%s\", whose members have no names here; use tuples, lists or dicts", type);
+                return fail(STATUS_UNSUPPORTED,
+                            "the structure of the inputs or outputs holds a \"%s\", whose members have no names here; use tuples, lists or "
+                            "dicts",
+                            type);
         return STATUS_OK;
 }
 
@@ -192,7 +196,8 @@ static Status read_tree(TreeReader *tree, JsonText text, int level, Tree **out_t
         JsonText fields[3];
         const char *type;
         if (level > limits.max_nested_values)
-                return fail(STATUS_TOO_LARGE, "the structure of the inputs or outputs is nested deeper than %lld levels", (long long)limits.max_nested_values);
+                return fail(STATUS_TOO_LARGE, "the structure of the inputs or outputs is nested deeper than %lld levels",
+                            (long long)limits.max_nested_values);
         TRY(json_text_fields(text, "a treespec", tree->scratch, names, 3, fields));
         TRY(json_text_string(fields[0], tree->scratch, &type));
         Tree *node = arena_alloc(tree->arena, sizeof(*node));

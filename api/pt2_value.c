@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_value.c: the Argument union. One table says for each tag how an item is read and how deep it is listed; nesting is three levels at most, except for
-// as_string_to_argument, which is capped at limits.max_nested_values.
+// pt2_value.c: the Argument union. One table says for each tag how an item is read and how deep it is listed; nesting is three levels at
+// most, except for as_string_to_argument, which is capped at limits.max_nested_values.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -143,7 +143,7 @@ static Status read_string(Pt2Graph *graph, JsonReader *reader, Value *out_value)
 static Status read_tensor(Pt2Graph *graph, JsonReader *reader, Value *out_value)
 {
         const char *name;
-        if (json_peek(reader) == JSON_STRING)  // schema before 8.0 wrote the bare name within optional tensors
+        if (json_peek(reader) == JSON_STRING) // schema before 8.0 wrote the bare name within optional tensors
                 TRY(json_read_string(reader, &name, NULL));
         else
                 TRY(pt2_read_name(reader, &name));
@@ -188,7 +188,8 @@ static Status read_scalar_type(Pt2Graph *graph, JsonReader *reader, Value *out_v
 static Status read_memory_format(Pt2Graph *graph, JsonReader *reader, Value *out_value)
 {
         (void)graph;
-        static const MemoryFormat formats[] = { MEMORY_FORMAT_CONTIGUOUS, MEMORY_FORMAT_CHANNELS_LAST, MEMORY_FORMAT_CHANNELS_LAST_3D, MEMORY_FORMAT_PRESERVE };
+        static const MemoryFormat formats[] = { MEMORY_FORMAT_CONTIGUOUS, MEMORY_FORMAT_CHANNELS_LAST, MEMORY_FORMAT_CHANNELS_LAST_3D,
+                                                MEMORY_FORMAT_PRESERVE };
         int64_t code;
         TRY(json_read_int(reader, &code));
         if (code < 1 || code > (int64_t)ARRAY_LENGTH(formats))
@@ -207,8 +208,8 @@ static Status text_value(ValueKind kind, const char *text, Value *out_value)
 static Status read_layout(Pt2Graph *graph, JsonReader *reader, Value *out_value)
 {
         (void)graph;
-        static const char *const layouts[] = { "torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc",
-                                               "torch._mkldnn",    "torch.strided" };
+        static const char *const layouts[] = { "torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr",
+                                               "torch.sparse_bsc", "torch._mkldnn",    "torch.strided" };
         int64_t code;
         TRY(json_read_int(reader, &code));
         if (code < 1 || code > (int64_t)ARRAY_LENGTH(layouts))
@@ -276,8 +277,8 @@ static Status read_custom_object(Pt2Graph *graph, JsonReader *reader, Value *out
 static const struct {
         const char *tag;
         ReadItem *read;
-        uint8_t lists;    // how many lists are around the item
-        ValueKind inner;  // kind of the inner list when there are two
+        uint8_t lists;   // how many lists are around the item
+        ValueKind inner; // kind of the inner list when there are two
 } tags[] = {
         { "as_tensor", read_tensor, 0, 0 },
         { "as_int", read_int, 0, 0 },
@@ -360,7 +361,7 @@ static Status read_dict(Pt2Graph *graph, JsonReader *reader, int level, Value *o
 {
         if (level >= limits.max_nested_values)
                 return fail(STATUS_TOO_LARGE, "an argument is nested deeper than %lld levels", (long long)limits.max_nested_values);
-        _cleanup_(value_list_deinit) ValueList list = { 0 };  // key, value, key, value ...
+        _cleanup_(value_list_deinit) ValueList list = { 0 }; // key, value, key, value ...
         TRY(json_enter_object(reader));
         for (;;) {
                 const char *key;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_weights.c: a config lists tensors by dotted path; each is a strided view of the raw bytes of one member, and members may be shared (tied weights,
-// views of one storage). A member that is stored and lies at a multiple of 64 bytes in memory is used where it is; any other is copied once.
+// pt2_weights.c: a config lists tensors by dotted path; each is a strided view of the raw bytes of one member, and members may be shared
+// (tied weights, views of one storage). A member that is stored and lies at a multiple of 64 bytes in memory is used where it is; any other
+// is copied once.
 #include "api/pt2_parts.h"
 
 #include <string.h>
 #include "core/base/limits.h"
 
 typedef struct Payload {
-        const char *path;    // "layer.weight"
-        const char *member;  // "weight_3"
+        const char *path;   // "layer.weight"
+        const char *member; // "weight_3"
         bool is_parameter;
         Pt2TensorMeta meta;
 } Payload;
@@ -33,7 +34,8 @@ static void release_archive(void *owner, void *data)
 static Status storage_of(Pt2Weights *weights, const ZipContent *content, Storage **out_storage)
 {
         const uint8_t *data = content->span.data;
-        bool shared = weights->archive_storage != NULL && content->owned == NULL && (uintptr_t)data % STORAGE_ALIGN == 0 && content->span.n > 0;
+        bool shared =
+                weights->archive_storage != NULL && content->owned == NULL && (uintptr_t)data % STORAGE_ALIGN == 0 && content->span.n > 0;
         if (shared) {
                 Storage *archive = storage_ref(weights->archive_storage);
                 Status status = storage_adopt((void *)(uintptr_t)data, content->span.n, true, release_archive, archive, out_storage);
@@ -85,7 +87,9 @@ static Status read_payload(Pt2Weights *weights, const char *path, JsonText text,
                 return fail(STATUS_UNSUPPORTED, "\"%s\" is a pickled Python object; such objects are code and are never loaded here", path);
         if (pickled)
                 return fail(STATUS_UNSUPPORTED,
-                            "\"%s\" is saved as a pickle (a tensor subclass), which is code and is never loaded here; make it a plain tensor and export again", path);
+                            "\"%s\" is saved as a pickle (a tensor subclass), which is code and is never loaded here; make it a plain "
+                            "tensor and export again",
+                            path);
         if (fields[3].n == 0)
                 return fail(STATUS_MALFORMED, "\"%s\" has no \"tensor_meta\" in the weights config", path);
         TRY(pt2_read_tensor_meta(NULL, weights->scratch, fields[3], &payload.meta));
@@ -101,7 +105,8 @@ static Status tensor_meta_of(const Payload *payload, TensorMeta *out_meta)
         if (from->dtype == DTYPE_NONE && name != NULL)
                 return fail(STATUS_UNSUPPORTED, "\"%s\" has dtype torch.%s, which is not supported", payload->path, name);
         if (from->dtype == DTYPE_NONE)
-                return fail(STATUS_MALFORMED, "\"%s\" has scalar type %lld, which is not one of torch.export's", payload->path, (long long)from->dtype_code);
+                return fail(STATUS_MALFORMED, "\"%s\" has scalar type %lld, which is not one of torch.export's", payload->path,
+                            (long long)from->dtype_code);
         if (from->layout != 7)
                 return fail(STATUS_UNSUPPORTED, "\"%s\" is not a strided (dense) tensor", payload->path);
         if (from->rank < 0)
@@ -144,11 +149,13 @@ static Status add_tensor(Pt2Weights *weights, const Payload *payload, const char
                 return fail_memory();
         TRY(find_storage(weights, member, payload->path, &storage));
         if (storage->n_bytes == 0 && meta_numel(&meta) > 0)
-                return fail(STATUS_MISSING_STATE, "\"%s\" was saved without data (a fake tensor); export the model with real weights", payload->path);
+                return fail(STATUS_MISSING_STATE, "\"%s\" was saved without data (a fake tensor); export the model with real weights",
+                            payload->path);
         if (payload->meta.storage_offset < 0)
                 return fail(STATUS_MALFORMED, "\"%s\" has a negative storage offset", payload->path);
         if (meta_numel(&meta) > 0 && tensor_check_bounds(&meta, payload->meta.storage_offset, storage->n_bytes) != STATUS_OK)
-                return fail(STATUS_MALFORMED, "\"%s\" reaches beyond the %zu bytes of its member \"%s\"", payload->path, storage->n_bytes, payload->member);
+                return fail(STATUS_MALFORMED, "\"%s\" reaches beyond the %zu bytes of its member \"%s\"", payload->path, storage->n_bytes,
+                            payload->member);
         if (meta.dtype == DTYPE_BOOL)
                 TRY(check_bools(weights, member, storage, payload->path));
         int64_t offset = meta_numel(&meta) > 0 ? payload->meta.storage_offset : 0;

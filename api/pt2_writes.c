@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_writes.c: which state may be written by a run. A flow analysis over the nodes in order: per node, the set of states its result may share storage
-// with, as a union-find forest of nodes; an operator that writes marks the set of its target. Conservative: an operator that may return its argument
-// counts as a view, and the results of higher-order operators alias all their operands. A state that is marked for nothing only loses constant folding.
+// pt2_writes.c: which state may be written by a run. A flow analysis over the nodes in order: per node, the set of states its result may
+// share storage with, as a union-find forest of nodes; an operator that writes marks the set of its target. Conservative: an operator that
+// may return its argument counts as a view, and the results of higher-order operators alias all their operands. A state that is marked for
+// nothing only loses constant folding.
 #include "api/pt2_parts.h"
 
 #include <string.h>
 
 typedef struct Writes {
         Graph *graph;
-        uint32_t *root;  // per node index: parent in the forest; itself for a root
-        bool *written;   // per root
+        uint32_t *root; // per node index: parent in the forest; itself for a root
+        bool *written;  // per root
 } Writes;
 
 static uint32_t find_root(Writes *writes, uint32_t node)
@@ -46,10 +47,11 @@ static const char *op_name(const char *target, size_t *out_n)
         return name;
 }
 
-static bool name_is_one_of(const char *name, size_t n, const char *const *names, size_t n_names)
+// Whether `words`, which begins and ends with a space, holds the name between two spaces.
+static bool is_word_of(const char *name, size_t n, const char *words)
 {
-        for (size_t i = 0; i < n_names; i++) {
-                if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
+        for (const char *at = words + 1; *at != '\0'; at += strcspn(at, " ") + 1) {
+                if (strcspn(at, " ") == n && memcmp(at, name, n) == 0)
                         return true;
         }
         return false;
@@ -58,43 +60,32 @@ static bool name_is_one_of(const char *name, size_t n, const char *const *names,
 // Operators whose result may share storage with an argument: views, and those that return their argument when nothing is to be done.
 static bool may_alias(const char *name, size_t n)
 {
-        static const char *const names[] = {
-                "_conj",          "_neg_view",      "_reshape_alias", "_to_copy",         "_unsafe_view",  "adjoint",       "alias",         "alpha_dropout",
-                "as_strided",     "atleast_1d",     "atleast_2d",     "atleast_3d",       "broadcast_tensors", "broadcast_to", "chunk",       "col_indices",
-                "conj",           "contiguous",     "crow_indices",   "cpu",              "detach",        "diagonal",      "dropout",       "dsplit",
-                "einsum",         "expand",         "expand_as",      "feature_alpha_dropout", "feature_dropout", "flatten", "hsplit",       "imag",
-                "indices",        "lift",           "lift_fresh",     "linalg_diagonal",  "mH",            "mT",            "matrix_H",      "meshgrid",
-                "moveaxis",       "movedim",        "narrow",         "numpy_T",          "permute",       "pin_memory",    "pixel_shuffle", "pixel_unshuffle",
-                "positive",       "ravel",          "real",           "rename",           "reshape",       "reshape_as",    "resolve_conj",  "resolve_neg",
-                "select",         "slice",          "slice_inverse",  "split",            "split_with_sizes", "squeeze",    "sum_to_size",   "swapaxes",
-                "swapdims",       "t",              "tensor_split",   "to",               "transpose",     "type_as",       "unbind",        "unflatten",
-                "unfold",         "unsafe_chunk",   "unsafe_split",   "unsafe_split_with_sizes", "unsqueeze", "values",     "view",          "view_as",
-                "view_as_complex", "view_as_real",  "vsplit",         "channel_shuffle",
-        };
-        return name_is_one_of(name, n, names, ARRAY_LENGTH(names));
+        static const char words[] =
+                " _conj _neg_view _reshape_alias _to_copy _unsafe_view adjoint alias alpha_dropout as_strided atleast_1d "
+                "atleast_2d atleast_3d broadcast_tensors broadcast_to chunk col_indices conj contiguous crow_indices cpu "
+                "detach diagonal dropout dsplit einsum expand expand_as feature_alpha_dropout feature_dropout flatten "
+                "hsplit imag indices lift lift_fresh linalg_diagonal mH mT matrix_H meshgrid moveaxis movedim narrow "
+                "numpy_T permute pin_memory pixel_shuffle pixel_unshuffle positive ravel real rename reshape reshape_as "
+                "resolve_conj resolve_neg select slice slice_inverse split split_with_sizes squeeze sum_to_size swapaxes "
+                "swapdims t tensor_split to transpose type_as unbind unflatten unfold unsafe_chunk unsafe_split "
+                "unsafe_split_with_sizes unsqueeze values view view_as view_as_complex view_as_real vsplit "
+                "channel_shuffle ";
+        return is_word_of(name, n, words);
 }
 
 // Operators that write arguments other than the first, whatever their flags say.
 static bool writes_any_argument(const char *name, size_t n)
 {
-        static const char *const names[] = { "batch_norm",
-                                             "native_batch_norm",
-                                             "cudnn_batch_norm",
-                                             "miopen_batch_norm",
-                                             "_native_batch_norm_legit",
-                                             "_batch_norm_impl_index",
-                                             "_batch_norm_with_update",
-                                             "instance_norm",
-                                             "rrelu_with_noise",
-                                             "fused_moving_avg_obs_fake_quant",
-                                             "_fused_moving_avg_obs_fq_helper" };
-        return name_is_one_of(name, n, names, ARRAY_LENGTH(names));
+        static const char words[] = " batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm _native_batch_norm_legit "
+                                    "_batch_norm_impl_index _batch_norm_with_update instance_norm rrelu_with_noise "
+                                    "fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper ";
+        return is_word_of(name, n, words);
 }
 
 // ---- the walk ----
 typedef struct Touch {
         Writes *writes;
-        uint32_t node;  // result to unite with; UINT32_MAX: mark as written instead
+        uint32_t node; // result to unite with; UINT32_MAX: mark as written instead
 } Touch;
 
 static Status touch_leaf(void *context, const Value *leaf)
@@ -132,8 +123,8 @@ static bool is_inplace(const char *name, size_t n)
 // Normalisations whose arguments 3 and 4 are running statistics and whose argument 5 says whether they are written.
 static bool has_running_stats(const char *name, size_t n)
 {
-        static const char *const names[] = { "batch_norm", "native_batch_norm", "_native_batch_norm_legit", "instance_norm", "_batch_norm_impl_index" };
-        return name_is_one_of(name, n, names, ARRAY_LENGTH(names));
+        static const char words[] = " batch_norm native_batch_norm _native_batch_norm_legit instance_norm _batch_norm_impl_index ";
+        return is_word_of(name, n, words);
 }
 
 static bool is_known_inference(const Node *node, const char *name, size_t n)
@@ -160,7 +151,9 @@ static Status visit_node(Writes *writes, const Node *node)
                 bool writing = false;
                 for (uint32_t i = 0; i < node->args.seq->n; i++) {
                         const Value *arg = &node->args.seq->items[i];
-                        const Module *child = arg->kind == VALUE_NODE && arg->node->op == OP_GET_ATTR ? graph_module(writes->graph, arg->node->target) : NULL;
+                        const Module *child = arg->kind == VALUE_NODE && arg->node->op == OP_GET_ATTR
+                                                      ? graph_module(writes->graph, arg->node->target)
+                                                      : NULL;
                         writing = writing || (child != NULL && child->graph != NULL && writes_somewhere(child->graph));
                 }
                 if (writing)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recognise.c: from the first bytes, and for zip archives from the names of the members. The messages are made for the person who sent the wrong file:
-// what it is, and the line that makes the right one.
+// recognise.c: from the first bytes, and for zip archives from the names of the members. The messages are made for the person who sent the
+// wrong file: what it is, and the line that makes the right one.
 #include "api/recognise.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ FileKind recognise_kind(ByteSpan bytes)
         if (starts_with(bytes, "\x93NUMPY", 6))
                 return FILE_NPY;
         if (starts_with(bytes, "\xef\xbb\xbf", 3))
-                return FILE_JSON;  // its reader names the cure
+                return FILE_JSON; // its reader names the cure
         size_t at = first_printed(bytes);
         return at < bytes.n && (bytes.data[at] == '{' || bytes.data[at] == '[') ? FILE_JSON : FILE_OTHER;
 }
@@ -70,8 +70,9 @@ static void read_signs(const Zip *zip, Signs *signs)
         for (uint32_t i = 0; i < zip_count(zip); i++) {
                 const char *name = zip_entry(zip, i)->name, *base = base_name(name);
                 const char *below = strchr(name, '/');
-                below = below == NULL ? "" : below + 1;  // without the root folder
-                signs->models = signs->models || ((strncmp(name, "models/", 7) == 0 || strncmp(below, "models/", 7) == 0) && ends_with(name, ".json"));
+                below = below == NULL ? "" : below + 1; // without the root folder
+                signs->models = signs->models ||
+                                ((strncmp(name, "models/", 7) == 0 || strncmp(below, "models/", 7) == 0) && ends_with(name, ".json"));
                 signs->code = signs->code || strncmp(below, "code/", 5) == 0;
                 signs->constants_pkl = signs->constants_pkl || strcmp(below, "constants.pkl") == 0;
                 signs->data_pkl = signs->data_pkl || strcmp(below, "data.pkl") == 0 || strcmp(name, "data.pkl") == 0;
@@ -89,19 +90,26 @@ static Status recognise_archive(const Zip *zip)
         if (signs.models || signs.old_program)
                 return STATUS_OK;
         if (signs.aotinductor)
-                return fail(STATUS_WRONG_FILE, "this is an AOTInductor package: compiled code for one machine, which is never run here; send the exported graph instead: " EXPORT_LINE
-                                               ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE, "this is an AOTInductor package: compiled code for one machine, which is never run here; "
+                                               "send the exported graph instead: " EXPORT_LINE ", then " SEND_LINE);
         if (signs.manifest)
-                return fail(STATUS_WRONG_FILE, "this is a TorchServe archive (.mar) with Python code, which is never run here; load its model in Python and export it: " EXPORT_LINE
-                                               ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE, "this is a TorchServe archive (.mar) with Python code, which is never run here; load its "
+                                               "model in Python and export it: " EXPORT_LINE ", then " SEND_LINE);
         if (signs.code || signs.constants_pkl)
-                return fail(STATUS_WRONG_FILE, "this is a TorchScript archive (torch.jit.save); export the original model instead: " EXPORT_LINE ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is a TorchScript archive (torch.jit.save); export the original model instead: " EXPORT_LINE
+                            ", then " SEND_LINE);
         if (signs.data_pkl)
-                return fail(STATUS_WRONG_FILE, "this is a pickle written by torch.save (a state_dict or a whole model), not a graph, and a pickle is code; load it into the model in "
-                                               "Python and export that: model.load_state_dict(torch.load(\"m.pth\")); " EXPORT_LINE ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is a pickle written by torch.save (a state_dict or a whole model), not a graph, and a pickle is code; "
+                            "load it into the model in "
+                            "Python and export that: model.load_state_dict(torch.load(\"m.pth\")); " EXPORT_LINE ", then " SEND_LINE);
         if (signs.npy)
-                return fail(STATUS_WRONG_FILE, "this is a NumPy archive (.npz) of arrays, not a graph; export the model: " EXPORT_LINE ", then " SEND_LINE);
-        return fail(STATUS_WRONG_FILE, "this is a zip archive without models/*.json, so it is no torch.export archive; make one: " EXPORT_LINE ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is a NumPy archive (.npz) of arrays, not a graph; export the model: " EXPORT_LINE ", then " SEND_LINE);
+        return fail(STATUS_WRONG_FILE,
+                    "this is a zip archive without models/*.json, so it is no torch.export archive; make one: " EXPORT_LINE
+                    ", then " SEND_LINE);
 }
 
 // A zip whose directory does not hold together. `curl -d @m.pt2` drops every CR and LF, and NUL bytes with what
@@ -111,9 +119,10 @@ static Status recognise_broken_archive(ByteSpan bytes)
         bool has_newline = memchr(bytes.data, '\n', bytes.n) != NULL || memchr(bytes.data, '\r', bytes.n) != NULL;
         bool has_nul = memchr(bytes.data, '\0', bytes.n) != NULL;
         if (!has_newline && (!has_nul || bytes.n > 1024))
-                return fail(STATUS_WRONG_FILE, "this archive was damaged on its way: all its line ends are gone, as `curl -d @file` does; send it with curl -T m.pt2 ... or "
+                return fail(STATUS_WRONG_FILE, "this archive was damaged on its way: all its line ends are gone, as `curl -d @file` does; "
+                                               "send it with curl -T m.pt2 ... or "
                                                "curl --data-binary @m.pt2 ...");
-        return STATUS_MALFORMED;  // the failure that zip_open recorded says what is wrong
+        return STATUS_MALFORMED; // the failure that zip_open recorded says what is wrong
 }
 
 // ---- other files ----
@@ -146,29 +155,48 @@ static bool contains(ByteSpan bytes, const char *word)
 static Status fail_other(ByteSpan bytes)
 {
         if (starts_with(bytes, "version https://git-lfs", 23))
-                return fail(STATUS_WRONG_FILE, "this is a git-LFS pointer, not the file itself; fetch it with `git lfs pull` and send it again");
-        if (starts_with(bytes, "\x80\x02", 2) || starts_with(bytes, "\x80\x03", 2) || starts_with(bytes, "\x80\x04", 2) || starts_with(bytes, "\x80\x05", 2))
-                return fail(STATUS_WRONG_FILE, "this is a Python pickle (an old torch.save file), not a graph, and a pickle is code; load it in Python and export the model: " EXPORT_LINE
-                                               ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is a git-LFS pointer, not the file itself; fetch it with `git lfs pull` and send it again");
+        if (starts_with(bytes, "\x80\x02", 2) || starts_with(bytes, "\x80\x03", 2) || starts_with(bytes, "\x80\x04", 2) ||
+            starts_with(bytes, "\x80\x05", 2))
+                return fail(STATUS_WRONG_FILE, "this is a Python pickle (an old torch.save file), not a graph, and a pickle is code; load "
+                                               "it in Python and export the model: " EXPORT_LINE ", then " SEND_LINE);
         if (starts_with(bytes, "\x1f\x8b", 2))
-                return fail(STATUS_WRONG_FILE, "this is a gzip file; unpack it first (gunzip), or send it with the header Content-Encoding: gzip");
-        if (starts_with(bytes, "\x28\xb5\x2f\xfd", 4) || starts_with(bytes, "\xfd" "7zXZ", 5) || starts_with(bytes, "BZh", 3))
+                return fail(STATUS_WRONG_FILE,
+                            "this is a gzip file; unpack it first (gunzip), or send it with the header Content-Encoding: gzip");
+        if (starts_with(bytes, "\x28\xb5\x2f\xfd", 4) ||
+            starts_with(bytes,
+                        "\xfd"
+                        "7zXZ",
+                        5) ||
+            starts_with(bytes, "BZh", 3))
                 return fail(STATUS_WRONG_FILE, "this is a compressed file; unpack it first");
         if (bytes.n > 262 && memcmp(bytes.data + 257, "ustar", 5) == 0)
                 return fail(STATUS_WRONG_FILE, "this is a tar archive; unpack it and send the .pt2 within");
         if (starts_with(bytes, "\x89HDF", 4))
-                return fail(STATUS_WRONG_FILE, "this is an HDF5 file (Keras); only PyTorch graphs can be run: " EXPORT_LINE ", then " SEND_LINE);
-        if (starts_with(bytes, "\x7f" "ELF", 4))
-                return fail(STATUS_WRONG_FILE, "this is a compiled program or library, which is never run here; send the exported graph: " EXPORT_LINE ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is an HDF5 file (Keras); only PyTorch graphs can be run: " EXPORT_LINE ", then " SEND_LINE);
+        if (starts_with(bytes,
+                        "\x7f"
+                        "ELF",
+                        4))
+                return fail(STATUS_WRONG_FILE,
+                            "this is a compiled program or library, which is never run here; send the exported graph: " EXPORT_LINE
+                            ", then " SEND_LINE);
         if (is_onnx(bytes))
-                return fail(STATUS_WRONG_FILE, "this looks like an ONNX model; export the PyTorch model instead: " EXPORT_LINE ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this looks like an ONNX model; export the PyTorch model instead: " EXPORT_LINE ", then " SEND_LINE);
         if (is_html(bytes))
-                return fail(STATUS_WRONG_FILE, "this is a web page, not a model: the download probably gave an error or login page; look at the file");
+                return fail(STATUS_WRONG_FILE,
+                            "this is a web page, not a model: the download probably gave an error or login page; look at the file");
         if (starts_with(bytes, "--", 2) && contains(bytes, "Content-Disposition"))
-                return fail(STATUS_WRONG_FILE, "this is a multipart body without its Content-Type header; send it with curl -F graph=@g.json -F weights=@w.safetensors ...");
+                return fail(STATUS_WRONG_FILE, "this is a multipart body without its Content-Type header; send it with curl -F "
+                                               "graph=@g.json -F weights=@w.safetensors ...");
         if (contains(bytes, "%PDF-") || contains(bytes, "import torch"))
-                return fail(STATUS_WRONG_FILE, "this is no model file; export the model in Python and send that: " EXPORT_LINE ", then " SEND_LINE);
-        return fail(STATUS_WRONG_FILE, "the body is neither a torch.export archive (.pt2) nor FX JSON; make an archive with " EXPORT_LINE " and send it with " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is no model file; export the model in Python and send that: " EXPORT_LINE ", then " SEND_LINE);
+        return fail(STATUS_WRONG_FILE, "the body is neither a torch.export archive (.pt2) nor FX JSON; make an archive with " EXPORT_LINE
+                                       " and send it with " SEND_LINE);
 }
 
 Status recognise_graph(ByteSpan bytes, FileKind *out_kind)
@@ -177,10 +205,12 @@ Status recognise_graph(ByteSpan bytes, FileKind *out_kind)
                 return fail(STATUS_MALFORMED, "the body is empty; send a file with " SEND_LINE " or FX JSON with curl -T graph.json ...");
         FileKind kind = recognise_kind(bytes);
         if (kind == FILE_SAFETENSORS)
-                return fail(STATUS_WRONG_FILE, "this is a safetensors file: weights without a graph; send both: curl -F graph=@g.json -F weights=@w.safetensors ..., or export: " EXPORT_LINE
-                                               ", then " SEND_LINE);
+                return fail(STATUS_WRONG_FILE, "this is a safetensors file: weights without a graph; send both: curl -F graph=@g.json -F "
+                                               "weights=@w.safetensors ..., or export: " EXPORT_LINE ", then " SEND_LINE);
         if (kind == FILE_NPY)
-                return fail(STATUS_WRONG_FILE, "this is a NumPy array (.npy), not a graph; send arrays to .../run, and the graph as " EXPORT_LINE " with " SEND_LINE);
+                return fail(STATUS_WRONG_FILE,
+                            "this is a NumPy array (.npy), not a graph; send arrays to .../run, and the graph as " EXPORT_LINE
+                            " with " SEND_LINE);
         if (kind == FILE_OTHER)
                 return fail_other(bytes);
         if (kind == FILE_PT2) {

@@ -8,6 +8,6 @@ typedef enum FileKind { FILE_PT2, FILE_JSON, FILE_SAFETENSORS, FILE_NPY, FILE_OT
 
 // By the first bytes only; FILE_PT2 for any zip. For parts of multipart, whose names say what they should be.
 FileKind recognise_kind(ByteSpan bytes);
-// A body that should be a graph: FILE_PT2 (a torch.export archive) or FILE_JSON; anything else is STATUS_WRONG_FILE (an empty body STATUS_MALFORMED),
-// saying what it is and what to send instead.
+// A body that should be a graph: FILE_PT2 (a torch.export archive) or FILE_JSON; anything else is STATUS_WRONG_FILE (an empty body
+// STATUS_MALFORMED), saying what it is and what to send instead.
 Status recognise_graph(ByteSpan bytes, FileKind *out_kind);

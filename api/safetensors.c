@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors.c: u64 header length, a JSON header, the data. The header is read into rows first; the rows, sorted by place, must tile the data; only then
-// are tensors made. Each tensor has a storage of its own that shares the file's bytes, so that writing one (copy on write) never copies the others.
+// safetensors.c: u64 header length, a JSON header, the data. The header is read into rows first; the rows, sorted by place, must tile the
+// data; only then are tensors made. Each tensor has a storage of its own that shares the file's bytes, so that writing one (copy on write)
+// never copies the others.
 #include "api/safetensors.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@ enum { LENGTH_BYTES = 8, HEADER_DEPTH = 4 };
 typedef struct Row {
         const char *name;
         TensorMeta meta;
-        size_t begin, end;  // in the data
-        uint32_t index;     // in the header
+        size_t begin, end; // in the data
+        uint32_t index;    // in the header
 } Row;
 
 typedef struct Rows {
@@ -56,10 +57,11 @@ static Status find_header(ByteSpan bytes, size_t *out_n)
         for (int i = 0; i < LENGTH_BYTES; i++)
                 n |= (uint64_t)bytes.data[i] << (8 * i);
         if (n > (uint64_t)limits.max_safetensors_header)
-                return fail(STATUS_TOO_LARGE, "the header of the safetensors file says it has %llu bytes; the limit is %lld", (unsigned long long)n,
-                            (long long)limits.max_safetensors_header);
+                return fail(STATUS_TOO_LARGE, "the header of the safetensors file says it has %llu bytes; the limit is %lld",
+                            (unsigned long long)n, (long long)limits.max_safetensors_header);
         if (n > bytes.n - LENGTH_BYTES)
-                return fail(STATUS_MALFORMED, "the header of the safetensors file says it has %llu bytes, but only %zu follow: the file is cut off",
+                return fail(STATUS_MALFORMED,
+                            "the header of the safetensors file says it has %llu bytes, but only %zu follow: the file is cut off",
                             (unsigned long long)n, bytes.n - LENGTH_BYTES);
         if (n < 2 || bytes.data[LENGTH_BYTES] != '{')
                 return fail(STATUS_MALFORMED, "the header of the safetensors file is no JSON object");
@@ -221,11 +223,15 @@ static Status check_tiling(Rows *rows, size_t n_bytes)
         for (uint32_t i = 0; i < rows->n; i++) {
                 const Row *row = &rows->items[i];
                 if (row->begin != at)
-                        return fail(STATUS_MALFORMED, "tensor \"%.200s\" of the safetensors file starts at byte %zu of the data, %s byte %zu", row->name, row->begin,
-                                    row->begin < at ? "overlapping the one before it, which ends at" : "leaving a gap after", at);
+                        return fail(STATUS_MALFORMED,
+                                    "tensor \"%.200s\" of the safetensors file starts at byte %zu of the data, %s byte %zu", row->name,
+                                    row->begin, row->begin < at ? "overlapping the one before it, which ends at" : "leaving a gap after",
+                                    at);
                 if (row->end > n_bytes)
-                        return fail(STATUS_MALFORMED, "tensor \"%.200s\" of the safetensors file ends at byte %zu of the data, but the file has %zu: it is cut off", row->name,
-                                    row->end, n_bytes);
+                        return fail(STATUS_MALFORMED,
+                                    "tensor \"%.200s\" of the safetensors file ends at byte %zu of the data, but the file has %zu: it is "
+                                    "cut off",
+                                    row->name, row->end, n_bytes);
                 at = row->end;
         }
         if (at != n_bytes)

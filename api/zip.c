@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// zip.c: APPNOTE 6.3 as far as archives of weights need it. Opening reads the end record (and its zip64 twin), walks the central directory once and
-// follows each member to its local header; after that an entry's offset and sizes are known to lie within the archive and to be its own. Nothing is
-// inflated while opening: the declared sizes bound what zip_read may ever allocate, and inflating more than was declared is an error.
+// zip.c: APPNOTE 6.3 as far as archives of weights need it. Opening reads the end record (and its zip64 twin), walks the central directory
+// once and follows each member to its local header; after that an entry's offset and sizes are known to lie within the archive and to be
+// its own. Nothing is inflated while opening: the declared sizes bound what zip_read may ever allocate, and inflating more than was
+// declared is an error.
 #include "api/zip.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ enum {
         END64_BYTES = 56,
         CENTRAL_BYTES = 46,
         LOCAL_BYTES = 30,
-        FLAG_ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13,  // traditional, strong, masked headers
+        FLAG_ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13, // traditional, strong, masked headers
         FLAG_PATCHED = 1 << 5,
         FLAG_DESCRIPTOR = 1 << 3,
         METHOD_STORED = 0,
@@ -24,7 +25,7 @@ enum {
         MODE_TYPE = 0170000,
         MODE_REGULAR = 0100000,
         MODE_FOLDER = 0040000,
-        SMALL_BYTES = 1 << 20,  // members up to here may grow by any factor: zeros deflate a thousandfold
+        SMALL_BYTES = 1 << 20, // members up to here may grow by any factor: zeros deflate a thousandfold
         INFLATE_STEP = 1 << 30,
 };
 #define SIGNATURE_LOCAL      0x04034b50u
@@ -38,7 +39,7 @@ struct Zip {
         ByteSpan bytes;
         ZipEntry *entries;
         uint32_t n_entries;
-        char *names;  // all names, each NUL-terminated
+        char *names; // all names, each NUL-terminated
         StringMap by_name;
 };
 
@@ -121,7 +122,8 @@ static Status read_end64(ByteSpan bytes, size_t end, Directory *directory, size_
         if (read_u64(record + 24) != n)
                 return fail(STATUS_MALFORMED, "the zip64 end record gives two numbers of members");
         const uint8_t *plain = bytes.data + end;
-        if ((read_u16(plain + 10) != UINT16_MAX && read_u16(plain + 10) != n) || (read_u32(plain + 12) != UINT32_MAX && read_u32(plain + 12) != n_bytes) ||
+        if ((read_u16(plain + 10) != UINT16_MAX && read_u16(plain + 10) != n) ||
+            (read_u32(plain + 12) != UINT32_MAX && read_u32(plain + 12) != n_bytes) ||
             (read_u32(plain + 16) != UINT32_MAX && read_u32(plain + 16) != offset))
                 return fail(STATUS_MALFORMED, "the zip64 end record disagrees with the end record");
         *directory = (Directory){ .offset = offset, .n_bytes = n_bytes, .n_entries = n };
@@ -139,9 +141,11 @@ static Status find_directory(ByteSpan bytes, Directory *out_directory)
         if (start == end && (read_u16(record + 4) != 0 || read_u16(record + 6) != 0 || read_u16(record + 8) != directory.n_entries))
                 return fail(STATUS_MALFORMED, "the archive is split over several disks");
         if (!within(bytes, directory.offset, directory.n_bytes) || directory.offset + directory.n_bytes != start)
-                return fail(STATUS_MALFORMED, "the central directory is not where the end record says: the file was cut, padded or joined with another");
+                return fail(STATUS_MALFORMED,
+                            "the central directory is not where the end record says: the file was cut, padded or joined with another");
         if (directory.n_entries > (uint64_t)limits.max_archive_entries)
-                return fail(STATUS_TOO_LARGE, "the archive has %zu members; the limit is %lld", directory.n_entries, (long long)limits.max_archive_entries);
+                return fail(STATUS_TOO_LARGE, "the archive has %zu members; the limit is %lld", directory.n_entries,
+                            (long long)limits.max_archive_entries);
         if (directory.n_entries > directory.n_bytes / CENTRAL_BYTES)
                 return fail(STATUS_MALFORMED, "the central directory is too short for %zu members", directory.n_entries);
         *out_directory = directory;
@@ -176,7 +180,7 @@ static const char *name_fault(const uint8_t *name, size_t n)
                 if (part_n == 2 && part[0] == '.' && part[1] == '.')
                         return "holds \"..\"";
                 if (at < end)
-                        part = ++at;  // past the slash
+                        part = ++at; // past the slash
                 if (at < end && *at == '/')
                         return "holds an empty or \".\" part";
         }
@@ -224,7 +228,7 @@ static bool find_extra(const uint8_t *extra, size_t n, uint16_t id, const uint8_
                 extra += 4 + field_n;
                 n -= 4 + field_n;
         }
-        return true;  // up to three bytes of padding are common
+        return true; // up to three bytes of padding are common
 }
 
 static bool widen(uint64_t *value, uint64_t sentinel, const uint8_t **field, size_t *n)
@@ -248,8 +252,14 @@ static Status read_central(ByteSpan area, size_t *at, Header *out_header)
         size_t n = (size_t)CENTRAL_BYTES + name_n + extra_n + comment_n;
         if (!within(area, *at, n))
                 return fail(STATUS_MALFORMED, "the central directory is damaged at byte %zu", *at);
-        Header header = { .flags = read_u16(raw + 8), .method = read_u16(raw + 10), .crc = read_u32(raw + 16), .packed_bytes = read_u32(raw + 20),
-                          .n_bytes = read_u32(raw + 24), .offset = read_u32(raw + 42), .name = raw + CENTRAL_BYTES, .name_n = name_n,
+        Header header = { .flags = read_u16(raw + 8),
+                          .method = read_u16(raw + 10),
+                          .crc = read_u32(raw + 16),
+                          .packed_bytes = read_u32(raw + 20),
+                          .n_bytes = read_u32(raw + 24),
+                          .offset = read_u32(raw + 42),
+                          .name = raw + CENTRAL_BYTES,
+                          .name_n = name_n,
                           .mode = read_u32(raw + 38) >> 16 };
         TRY(check_name(&header));
         const uint8_t *wide;
@@ -271,18 +281,21 @@ static Status check_header(const Header *header, const char *name)
         if ((header->flags & FLAG_ENCRYPTED) != 0)
                 return fail(STATUS_MALFORMED, "member \"%s\" is encrypted", name);
         if ((header->flags & FLAG_PATCHED) != 0 || (header->method != METHOD_STORED && header->method != METHOD_DEFLATED))
-                return fail(STATUS_MALFORMED, "member \"%s\" uses compression method %u; only stored and deflated members can be read", name, header->method);
+                return fail(STATUS_MALFORMED, "member \"%s\" uses compression method %u; only stored and deflated members can be read",
+                            name, header->method);
         if (header->method == METHOD_STORED && header->packed_bytes != header->n_bytes)
                 return fail(STATUS_MALFORMED, "stored member \"%s\" gives two different sizes", name);
         if (name[strlen(name) - 1] == '/' && header->n_bytes != 0)
                 return fail(STATUS_MALFORMED, "folder \"%s\" has content", name);
         if (header->n_bytes > SMALL_BYTES && header->n_bytes / (uint64_t)limits.max_inflate_ratio > header->packed_bytes)
                 return fail(STATUS_TOO_LARGE, "member \"%s\" would grow from %llu to %llu bytes; the limit is %lld times", name,
-                            (unsigned long long)header->packed_bytes, (unsigned long long)header->n_bytes, (long long)limits.max_inflate_ratio);
+                            (unsigned long long)header->packed_bytes, (unsigned long long)header->n_bytes,
+                            (long long)limits.max_inflate_ratio);
         return STATUS_OK;
 }
 
-// The descriptor after the data of a streamed member: with or without signature, sizes of 4 or 8 bytes. Returns its length, 0 when none fits.
+// The descriptor after the data of a streamed member: with or without signature, sizes of 4 or 8 bytes. Returns its length, 0 when none
+// fits.
 static size_t descriptor_length(ByteSpan bytes, size_t at, const Header *header)
 {
         for (int form = 3; form >= 0; form--) {
@@ -327,16 +340,19 @@ static Status locate(ByteSpan bytes, const Directory *directory, const Header *h
                 return fail(STATUS_MALFORMED, "member \"%s\" has another name in its local header", entry->name);
         uint16_t compared = FLAG_ENCRYPTED | FLAG_DESCRIPTOR | FLAG_PATCHED;
         if (read_u16(raw + 8) != header->method || ((read_u16(raw + 6) ^ header->flags) & compared) != 0)
-                return fail(STATUS_MALFORMED, "the local header of member \"%s\" disagrees with the central directory: method or flags", entry->name);
+                return fail(STATUS_MALFORMED, "the local header of member \"%s\" disagrees with the central directory: method or flags",
+                            entry->name);
         if (!local_sizes_agree(raw, raw + LOCAL_BYTES + name_n, extra_n, header))
-                return fail(STATUS_MALFORMED, "the local header of member \"%s\" disagrees with the central directory: sizes or CRC", entry->name);
+                return fail(STATUS_MALFORMED, "the local header of member \"%s\" disagrees with the central directory: sizes or CRC",
+                            entry->name);
         if (!within(bytes, data, header->packed_bytes))
                 return fail(STATUS_MALFORMED, "member \"%s\" reaches beyond the archive", entry->name);
         size_t end = data + (size_t)header->packed_bytes;
         if ((header->flags & FLAG_DESCRIPTOR) != 0) {
                 size_t n = descriptor_length(bytes, end, header);
                 if (n == 0)
-                        return fail(STATUS_MALFORMED, "the data descriptor of member \"%s\" disagrees with the central directory", entry->name);
+                        return fail(STATUS_MALFORMED, "the data descriptor of member \"%s\" disagrees with the central directory",
+                                    entry->name);
                 end += n;
         }
         if (end > directory->offset)
@@ -377,12 +393,16 @@ static Status read_directory(Zip *zip, const Directory *directory, Extent *exten
                 names[header.name_n] = '\0';
                 TRY(check_header(&header, names));
                 ZipEntry *entry = &zip->entries[i];
-                *entry = (ZipEntry){ .name = names, .deflated = header.method == METHOD_DEFLATED, .crc = header.crc, .packed_bytes = (size_t)header.packed_bytes,
+                *entry = (ZipEntry){ .name = names,
+                                     .deflated = header.method == METHOD_DEFLATED,
+                                     .crc = header.crc,
+                                     .packed_bytes = (size_t)header.packed_bytes,
                                      .n_bytes = (size_t)header.n_bytes };
                 TRY(locate(zip->bytes, directory, &header, entry, &extents[i]));
                 extents[i].index = zip->n_entries++;
                 if (entry->deflated && (!add_size(inflated, entry->n_bytes, &inflated) || inflated > (size_t)limits.max_upload))
-                        return fail(STATUS_TOO_LARGE, "the archive would inflate to more than %lld bytes (--max-upload)", (long long)limits.max_upload);
+                        return fail(STATUS_TOO_LARGE, "the archive would inflate to more than %lld bytes (--max-upload)",
+                                    (long long)limits.max_upload);
                 void *earlier = string_map_get(&zip->by_name, names);
                 if (earlier != NULL)
                         return fail(STATUS_MALFORMED, "member \"%s\" stands in the archive twice", names);
@@ -404,7 +424,7 @@ Status zip_open(ByteSpan bytes, Zip **out_zip)
                 return fail_memory();
         zip->bytes = bytes;
         zip->entries = new_array(directory.n_entries, sizeof(*zip->entries));
-        zip->names = malloc(directory.n_bytes + 1);  // a header is longer than the NUL its name needs
+        zip->names = malloc(directory.n_bytes + 1); // a header is longer than the NUL its name needs
         if (zip->entries == NULL || zip->names == NULL)
                 return fail_memory();
         TRY(read_directory(zip, &directory, extents));
@@ -447,7 +467,7 @@ static Status inflate_into(ByteSpan packed, const ZipEntry *entry, uint8_t *out)
                 return fail_memory();
         size_t in_left = packed.n, out_left = entry->n_bytes;
         uint8_t nothing;
-        stream.next_in = (uint8_t *)(uintptr_t)packed.data;  // zlib reads only
+        stream.next_in = (uint8_t *)(uintptr_t)packed.data; // zlib reads only
         stream.next_out = out == NULL ? &nothing : out;
         int code;
         do {

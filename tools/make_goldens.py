@@ -237,8 +237,7 @@ def casts_out_of_range(candidate):
     for dtype in {dtype for dtype in targets if dtype != torch.bool}:
         info = torch.iinfo(dtype)
         for tensor in tensors_in((candidate.args, candidate.kwargs)):
-            values = tensor.double()
-            if tensor.is_floating_point() and not ((values > info.min - 1) & (values < info.max)).all():
+            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1) & (tensor < float(info.max))).all():
                 return True
     return False
 
@@ -465,6 +464,7 @@ def variants(sample, packet, pointwise):
 
 def packets_of(opinfo):
     names = {opinfo.name, opinfo.name.split(".")[-1], opinfo.aten_name or "", opinfo.name.replace(".", "_")}
+    names |= {alias.name for alias in opinfo.aliases or ()}
     names |= {name + "_" for name in names}
     return sorted(name for name in names if name)
 

@@ -11,6 +11,8 @@ Needs the package tabulate.
 """
 
 import argparse
+import contextlib
+import importlib
 import math
 import operator
 import pathlib
@@ -491,7 +493,11 @@ def tabular(graph):
 
 
 def texts_of(gm):
-    return {"graph": str(gm.graph), "code": gm.code, "tabular": tabular(gm.graph)}
+    """What PyTorch prints, by form; without "tabular" if the package tabulate is missing."""
+    texts = {"graph": str(gm.graph), "code": gm.code}
+    with contextlib.suppress(ImportError):
+        texts["tabular"] = tabular(gm.graph)
+    return texts
 
 
 def write(folder, name, gm):
@@ -512,6 +518,7 @@ def main():
     parser.add_argument("--random", type=int, metavar="N", help="write N graphs made on the fly instead of the corpus")
     parser.add_argument("--seed", default="0")
     options = parser.parse_args()
+    importlib.import_module("tabulate")  # say at once if it is missing
     torch.manual_seed(0)
     if options.random:
         for name, gm in on_the_fly(options.random, options.seed):

@@ -282,7 +282,7 @@ static bool is_comparison(const Operator *operator)
 }
 
 // a < b < c is a < b and b < c: when the second comparison arrives, the first is settled and b's code is written once more.
-static Status chain_comparison(Parser *parser)
+static Status chain_comparison(Parser *parser, bool *out_chained)
 {
         static const Operator both = { "", EXPR_AND, 4, false, false, false };
         TRY(settle(parser, 5, false));
@@ -296,6 +296,7 @@ static Status chain_comparison(Parser *parser)
                 TRY(count_token(parser));
                 TRY(add_op(parser, parser->ops[i]));
         }
+        *out_chained = true;
         return STATUS_OK;
 }
 
@@ -368,9 +369,11 @@ static Status read_operator(Parser *parser, bool *out_operand)
         const Operator *operator = match_operator(parser, false);
         if (operator == NULL)
                 return refuse(parser, "expected an operator");
+        bool chained = false;
         if (is_comparison(operator))
-                TRY(chain_comparison(parser));
-        TRY(settle(parser, operator->binding, operator->right));
+                TRY(chain_comparison(parser, &chained));
+        if (!chained)
+                TRY(settle(parser, operator->binding, operator->right));
         parser->at += strlen(operator->text);
         parser->pending[parser->n_pending++] = (Pending){ .operator = operator };
         return STATUS_OK;

@@ -146,7 +146,8 @@ Status namespace_claim(Namespace *space, Arena *arena, const char *borrow_name)
 
 Status graph_fresh_name(Graph *graph, const char *candidate, const char **out_name)
 {
-        return namespace_create(&graph->names, &graph->arena, candidate, false, out_name);
+        // Python's table of builtins maps None to None, which torch.fx takes for "no object": the one builtin a node may hide.
+        return namespace_create(&graph->names, &graph->arena, candidate, strcmp(candidate, "None") == 0, out_name);
 }
 
 // An underscore before each capital that follows a small letter, then all small: "maxPool" -> "max_pool".

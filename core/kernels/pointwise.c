@@ -279,6 +279,11 @@ Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams 
         PointParams sized = *params;
         sized.bits = 8 * dtype_info[common].bytes;
         sized.is_unsigned = common == DTYPE_U8 || (DTYPES_UINTS >> common & 1) != 0;
+        sized.half = (DTYPES_HALFS >> common & 1) != 0 ? common : DTYPE_NONE;
+        for (size_t k = 0; kernel->in[k] != '\0'; k++) {
+                if (in[k].exact)
+                        sized.half = DTYPE_NONE;
+        }
         atomic_bool zero_divisor = false;
         Plan plan = { .n_in = (int)strlen(kernel->in),
                       .loop = kernel->loop[class],

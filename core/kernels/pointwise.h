@@ -20,6 +20,7 @@ typedef struct PointParams {
         PointParam of[POINT_PARAMS];
         int bits;         // width of the integer dtype computed, for shifts; set by the engine
         bool is_unsigned; // the same dtype
+        Dtype half;       // DTYPE_F16 or DTYPE_BF16 when that is computed in class F32, else DTYPE_NONE; set by the engine
 } PointParams;
 
 // What a loop sees. in[]: dense tiles; out: a dense tile, may be one of in[]. Division by an integer zero sets *zero_divisor and gives 0.

@@ -6,6 +6,7 @@
 #include <tgmath.h>
 #undef I // complex.h's imaginary unit
 #include "core/kernels/pointwise.h"
+#include "core/tensor/half.h"
 
 enum { F = 1, I = 2, B = 4 };
 
@@ -17,6 +18,18 @@ enum { F = 1, I = 2, B = 4 };
 #define ISUB(x, y) ((int64_t)((uint64_t)(x) - (uint64_t)(y)))
 #define IMUL(x, y) ((int64_t)((uint64_t)(x) * (uint64_t)(y)))
 
+// What PyTorch computes in f16 and bf16 itself rather than in float.
+static inline float round_f32(float x, Dtype half)
+{
+        return half == DTYPE_F16 ? half_to_float(float_to_half(x)) : half == DTYPE_BF16 ? bfloat_to_float(float_to_bfloat(x)) : x;
+}
+static inline double round_f64(double x, Dtype half)
+{
+        (void)half;
+        return x;
+}
+#define ROUND(x) _Generic((x), float : round_f32, default : round_f64)(x, half)
+
 #define PARAM_F32(k)  ((float)tile->params->of[k].f)
 #define PARAM_F64(k)  (tile->params->of[k].f)
 #define PARAM_I64(k)  (tile->params->of[k].i)
@@ -27,8 +40,9 @@ enum { F = 1, I = 2, B = 4 };
         typedef type T;                                                                                                                    \
         const __typeof__(PARAM_##CLASS(0)) a = PARAM_##CLASS(0), b = PARAM_##CLASS(1), c = PARAM_##CLASS(2);                               \
         const int bits = tile->params->bits, top_shift = bits - !tile->params->is_unsigned;                                                \
+        const Dtype half = tile->params->half;                                                                                             \
         bool zero_divisor = false;                                                                                                         \
-        (void)a, (void)b, (void)c, (void)bits, (void)top_shift;
+        (void)a, (void)b, (void)c, (void)bits, (void)top_shift, (void)half;
 
 #define POINT_END                                                                                                                          \
         if (zero_divisor)                                                                                                                  \

@@ -20,7 +20,7 @@ static inline int64_t lgamma_none(int64_t x)
         return x;
 }
 #define LGAMMA(x)    BY_TYPE(x, lgamma)(x)
-#define LOGIT(value) log((value) / (K(1) - (value)))
+#define LOGIT(value) log(ROUND((value) / ROUND(K(1) - (value))))
 #define SINC(x)      ((x) == K(0) ? K(1) : sin(K(M_PI) * (x)) / (K(M_PI) * (x)))
 
 #include "core/kernels/pointwise_unary.def"

@@ -175,8 +175,8 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
                         continue;
                 Tensor *tensor;
                 if ((overload->op->flags & OP_NUMBERS) == 0)
-                        status = fail(STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s", schema->name, schema->args[i].name, i + 1,
-                                      value_kind_name(args[i].kind));
+                        status = fail(STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s", schema->name,
+                                      strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name, i + 1, value_kind_name(args[i].kind));
                 else
                         status = value_wrap_number(args[i], emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor);
                 if (status == STATUS_OK) {

@@ -224,6 +224,12 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
         for (int64_t c = 0; c < channels; c++) {
                 double m = compute_as_f64(arrays->as, mean, c), v = compute_as_f64(arrays->as, var, c);
                 store_stat(run, 1, c, m);
+                // Of dense bfloat16 PyTorch keeps the sum of squares and the variance in the parameters' dtype.
+                if (run->in_meta[0]->dtype == DTYPE_BF16 && is_dense_image(run->in_meta[0])) {
+                        store_stat(run, 2, c, v * (double)n);
+                        store_stat(run, 2, c, load_stat(run, 2, c) / (double)n);
+                        v = load_stat(run, 2, c);
+                }
                 store_stat(run, 2, c, 1 / sqrt(v + eps));
                 set_element(arrays->as, mean, c, load_stat(run, 1, c));
                 set_element(arrays->as, var, c, load_stat(run, 2, c));

@@ -137,7 +137,7 @@ static Status bind_params(const OpCall *call, PointBound *bound)
                         bool half = (DTYPES_HALFS >> bound->common & 1) != 0;
                         TRY(number_check_fits(arg_number(call, i), letter == 'p' && half ? DTYPE_F32 : bound->common));
                         set_param(bound->common, arg_number(call, i), &bound->params.of[n++]);
-                } else if (letter == 'S' || letter == 'v') {
+                } else if (letter == 'v' || (letter == 'S' && (DTYPES_HALFS >> bound->common & 1) == 0)) {
                         TRY(number_check_fits(arg_number(call, i), bound->common));
                 }
         }
@@ -237,7 +237,7 @@ Status pointwise_run_op(const OpRun *run)
                         operand->data = &input->number;
                         operand->meta = &numbers[k];
                 }
-                operand->exact = k == 1 && bound->op->exact_scalar && operand->meta->rank == 0 && dtype_is_float(bound->common);
+                operand->exact = k == 1 && bound->op->exact_scalar && meta_numel(operand->meta) == 1 && dtype_is_float(bound->common);
         }
         return pointwise_run(bound->kernel, bound->common, &bound->params, operands, run->out[0], run->out_meta[0], run->ctx);
 }

@@ -27,13 +27,13 @@ struct PointOp {
         // One letter per schema argument, in order; operands and parameters take their positions from it:
         //   t tensor operand                       f tensor operand that takes no part in promotion
         //   m mask operand                         s Scalar operand, promotes as a Python number, wraps
-        //   S as s, but must fit the dtype         v Scalar operand without promotion that must fit
+        //   S as s, but must fit, save f16/bf16       v Scalar operand without promotion that must fit
         //   p Scalar parameter                     q Scalar parameter that promotes and must fit
         //   c Scalar parameter that must fit the dtype (p of a half kernel only has to fit float)
         //   . not used here (None, or read by a hook)
         const char *args;
         PointTyping typing;
-        bool exact_scalar; // a 0-dim second operand is not rounded to f16 or bf16 first (mul, div)
+        bool exact_scalar; // a second operand of one element is not rounded to f16 or bf16 first (mul, div)
         PointLayout layout;
         const char *bool_words; // what is said when the result would be bool and the row has no bool formula; NULL: "... not implemented
                                 // for 'Bool'"

@@ -82,7 +82,7 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
         if (exponent.kind == VALUE_BOOL && bound->common == DTYPE_BOOL)
                 return STATUS_OK;
         double value = exponent.kind == VALUE_FLOAT ? exponent.f : exponent.kind == VALUE_INT ? (double)exponent.i : exponent.b;
-        for (size_t i = 0; i < ARRAY_LENGTH(forms) && dtype_is_float(bound->common); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(forms) && (bound->common == DTYPE_F32 || bound->common == DTYPE_F64); i++) {
                 if (forms[i].exponent == value)
                         bound->kernel = forms[i].kernel;
         }

@@ -36,7 +36,7 @@ static Status check_hardtanh(const OpCall *call, const PointBound *bound)
                 return STATUS_OK;
         for (int i = 1; i <= 2; i++) {
                 Value bound_value = arg_number(call, i);
-                if (bound_value.kind == VALUE_FLOAT ? bound_value.f < 0 : bound_value.kind == VALUE_INT && bound_value.i < 0)
+                if (bound_value.kind == VALUE_FLOAT ? bound_value.f <= -1 : bound_value.kind == VALUE_INT && bound_value.i < 0)
                         return fail(STATUS_DTYPE, "cannot do hardtanh on an unsigned type with negative limits");
         }
         return STATUS_OK;

@@ -234,6 +234,8 @@ static Status take_args(SchemaCursor *cursor, Schema *schema)
                 schema->n_tensor_args += arg->type == ARG_TENSOR;
         }
         schema->n_args = n;
+        for (uint32_t i = 0; i < n && !args[i].kwarg_only; i++)
+                schema->n_positional = i + 1;
         schema->args = arena_array(cursor->arena, n == 0 ? 1 : n, sizeof(*args));
         if (schema->args == NULL)
                 return fail_memory();

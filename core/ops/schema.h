@@ -42,6 +42,7 @@ typedef struct Schema {
         const char *ns, *name, *overload;  // "aten", "add", "Tensor" ("default" when empty)
         SchemaArg *args;
         uint32_t n_args, n_tensor_args;
+        uint32_t n_positional;  // arguments before the keyword-only ones
         ReturnShape returns;
         uint32_t n_returns;
         const char *const *return_names;   // named tuple fields; NULL if unnamed
@@ -73,3 +74,5 @@ Status schema_bind(const Schema *schema, const CallArgs *call, BindMode mode, Va
 void schema_release(const Schema *schema, Value *args, uint64_t given);
 // As above without a message: for choosing among overloads.
 bool schema_fits(const Schema *schema, const CallArgs *call, BindMode mode);
+// schema_bind without a message: false where it would fail.
+bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given);

@@ -34,8 +34,10 @@ static bool number_item_fits(ArgType type, Value value, BindMode mode)
         }
 }
 
-static bool item_fits(ArgType type, bool optional, Value value, BindMode mode)
+static inline bool item_fits(ArgType type, bool optional, Value value, BindMode mode)
 {
+        if (type == ARG_TENSOR && value.kind == VALUE_TENSOR)
+                return true;
         switch (value.kind) {
         case VALUE_NODE:
         case VALUE_DYNAMIC:
@@ -189,34 +191,40 @@ static Fault place_keywords(const Schema *schema, const CallArgs *call, Value *o
         return fault;
 }
 
+static Fault type_fault(const CallArgs *call, const SchemaArg *arg, uint32_t i, Value value, FaultKind kind, uint32_t item)
+{
+        return (Fault){ .kind = kind,
+                        .arg = i,
+                        .positional = i < call->n_args && !arg->kwarg_only,
+                        .item = item,
+                        .found = kind == FAULT_ITEM ? value.seq->items[item].kind : value.kind };
+}
+
 // Types and defaults, in the order of the schema, so that the first wrong argument is the one named.
 static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given, uint32_t gathered)
 {
         uint64_t given = 0;
         for (uint32_t i = 0; i < schema->n_args; i++) {
                 const SchemaArg *arg = &schema->args[i];
-                Fault fault = { .arg = i, .positional = i < call->n_args && !arg->kwarg_only, .found = out_args[i].kind };
                 if (i == gathered) {
                         given |= (uint64_t)1 << i;
                         continue;
                 }
                 if (out_args[i].kind == VALUE_ABSENT) {
-                        if (!arg->has_default) {
-                                fault.kind = FAULT_MISSING;
-                                return fault;
-                        }
+                        if (!arg->has_default)
+                                return (Fault){ .kind = FAULT_MISSING, .arg = i };
                         out_args[i] = arg->default_value;
                         continue;
                 }
                 given |= (uint64_t)1 << i;
+                FaultKind kind = FAULT_NONE;
+                uint32_t item = 0;
                 if (arg->is_list)
-                        fault.kind = list_fits(arg, out_args[i], mode, &fault.item);
+                        kind = list_fits(arg, out_args[i], mode, &item);
                 else if (!item_fits(arg->type, arg->optional, out_args[i], mode))
-                        fault.kind = FAULT_TYPE;
-                if (fault.kind == FAULT_ITEM)
-                        fault.found = out_args[i].seq->items[fault.item].kind;
-                if (fault.kind != FAULT_NONE)
-                        return fault;
+                        kind = FAULT_TYPE;
+                if (__builtin_expect(kind != FAULT_NONE, 0))
+                        return type_fault(call, arg, i, out_args[i], kind, item);
         }
         *out_given = given;
         return (Fault){ .kind = FAULT_NONE };
@@ -224,9 +232,7 @@ static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mod
 
 static Fault bind(const Schema *schema, const CallArgs *call, BindMode mode, bool keep, Value *out_args, uint64_t *out_given)
 {
-        uint32_t n_positional = schema->n_args;
-        while (n_positional > 0 && schema->args[n_positional - 1].kwarg_only)
-                n_positional--;
+        uint32_t n_positional = schema->n_positional;
         uint32_t gathered = gathers(schema, call, n_positional) ? n_positional - 1 : UINT32_MAX;
         if (call->n_args > n_positional && gathered == UINT32_MAX)
                 return (Fault){ .kind = FAULT_TOO_MANY };
@@ -268,6 +274,11 @@ bool schema_fits(const Schema *schema, const CallArgs *call, BindMode mode)
         Value args[SCHEMA_MAX_ARGS];
         uint64_t given;
         return bind(schema, call, mode, false, args, &given).kind == FAULT_NONE;
+}
+
+bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given)
+{
+        return bind(schema, call, mode, true, out_args, out_given).kind == FAULT_NONE;
 }
 
 // ---- words ----
@@ -351,8 +362,5 @@ void schema_release(const Schema *schema, Value *args, uint64_t given)
 {
         if ((given & SCHEMA_GATHERED) == 0)
                 return;
-        uint32_t at = schema->n_args - 1;
-        while (schema->args[at].kwarg_only)
-                at--;
-        value_clear(&args[at]);
+        value_clear(&args[schema->n_positional - 1]);
 }

@@ -186,7 +186,7 @@ static Status getattr_expand(Emitter *emitter, const OpCall *call, Value *out)
                 *out = value_ref(call->args[2]);
                 return STATUS_OK;
         }
-        return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s' that fxserve knows", value_kind_name(x.kind), arg_text(call, 1));
+        return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s'", value_kind_name(x.kind), arg_text(call, 1));
 }
 
 static Status hasattr_expand(Emitter *emitter, const OpCall *call, Value *out)

@@ -76,9 +76,13 @@ static Status float_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status round_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value digits = call->args[1];
+        if (call->args[0].kind == VALUE_TENSOR && digits.kind != VALUE_NONE && !python_is_integral(digits))
+                return fail(STATUS_VALUE, "round(): argument 'ndigits' must be int, not %s", value_kind_name(digits.kind));
         if (call->args[0].kind == VALUE_TENSOR)
                 return digits.kind == VALUE_NONE ? ATEN(emitter, "aten::round", out, call->args[0])
                                                  : EMIT(emitter, "aten::round.decimals", out, call->args[0], digits);
+        if (digits.kind != VALUE_NONE && !python_is_integral(digits))
+                return fail(STATUS_VALUE, "'%s' object cannot be interpreted as an integer", value_kind_name(digits.kind));
         return python_round(call->args[0], digits, out);
 }
 
@@ -162,9 +166,9 @@ static Status prod_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status math_result(const OpCall *call, double argument, double result, Value *out)
 {
         if (isnan(result) && !isnan(argument))
-                return fail(STATUS_VALUE, "math domain error in %s(%.17g)", call->schema->name, argument);
+                return fail(STATUS_VALUE, "math domain error: %s(%.17g)", call->schema->name, argument);
         if (isinf(result) && isfinite(argument))
-                return fail(STATUS_VALUE, argument == 0 ? "math domain error in %s(%.17g)" : "math range error in %s(%.17g)", call->schema->name, argument);
+                return fail(STATUS_VALUE, argument == 0 ? "math domain error: %s(%.17g)" : "math range error: %s(%.17g)", call->schema->name, argument);
         *out = value_float(result);
         return STATUS_OK;
 }
@@ -196,7 +200,7 @@ static Status math_log_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return STATUS_OK;
         TRY(real_of(emitter, call, 1, &base));
         if (base <= 0 || base == 1)
-                return fail(STATUS_VALUE, "math domain error in log(%.17g, %.17g)", a, base);
+                return fail(STATUS_VALUE, "math domain error: log(%.17g, %.17g)", a, base);
         *out = value_float(log(a) / log(base));
         return STATUS_OK;
 }

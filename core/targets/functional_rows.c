@@ -89,6 +89,11 @@ static Status tanhshrink_expand(Emitter *emitter, const OpCall *call, Value *out
         return operator_binary(emitter, PY_SUB, call->args[0], bent, out);
 }
 
+static Status gelu_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return EMIT(emitter, "aten::gelu", out, call->args[0], call->args[1]);
+}
+
 // Outside training the slope is the middle of the range.
 static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -196,7 +201,7 @@ static const PyRow rows[] = {
         { "F.rrelu", "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool training=False, " INPLACE, NULL, rrelu_expand,
           "aten::leaky_relu" },
         { "F.glu", "py::glu(Tensor input, int dim=-1) -> Tensor", "aten::glu a0 a1", NULL, NULL },
-        { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", "aten::gelu a0 a1", NULL, NULL },
+        { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", NULL, gelu_expand, "aten::gelu" },
         { "F.logsigmoid", "py::logsigmoid(Tensor input) -> Tensor", "aten::log_sigmoid a0", NULL, NULL },
         { "F.softsign", "py::softsign(Tensor input) -> Tensor", NULL, softsign_expand, "aten::abs aten::add aten::div" },
         { "F.tanhshrink", "py::tanhshrink(Tensor input) -> Tensor", NULL, tanhshrink_expand, "aten::tanh aten::sub" },

@@ -323,7 +323,7 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (self.kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "'%s' object does not support item assignment in a graph", value_kind_name(self.kind));
         if (from.kind != VALUE_TENSOR && !value_is_number(from))
-                return fail(STATUS_VALUE, "can't assign a %s to a tensor", value_kind_name(from.kind));
+                return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind), dtype_words(self.tensor->meta.dtype));
         _cleanup_(indexing_deinit) Indexing indexing;
         TRY(indexing_run(&indexing, emitter, self, &call->args[1]));
         if (indexing.n_tensors == 0)

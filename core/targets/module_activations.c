@@ -11,6 +11,11 @@ static Status softmax2d_run(Emitter *emitter, const ModuleCall *call, Value *out
         return ATEN(emitter, "aten::softmax", out, call->args[0], value_int(-3));
 }
 
+static Status gelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
+{
+        return EMIT(emitter, "aten::gelu", out, call->args[0], call->config[0]);
+}
+
 static Status rrelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         if (call->module->training)
@@ -33,7 +38,7 @@ static const ModuleClass rows[] = {
         { "torch.nn.ELU", "nn::ELU(float alpha=1.0, " INPLACE, "", INPUT, .emits = "aten::elu a0 c0 !c1" },
         { "torch.nn.SELU", "nn::SELU(" INPLACE, "", INPUT, .emits = "aten::selu a0 !c0" },
         { "torch.nn.CELU", "nn::CELU(float alpha=1.0, " INPLACE, "", INPUT, .emits = "aten::celu a0 c0 !c1" },
-        { "torch.nn.GELU", "nn::GELU(str approximate='none') -> ()", "", INPUT, .emits = "F.gelu a0 c0" },
+        { "torch.nn.GELU", "nn::GELU(str approximate='none') -> ()", "", INPUT, .run = gelu_run, .needs = "aten::gelu" },
         { "torch.nn.SiLU", "nn::SiLU(" INPLACE, "", INPUT, .emits = "aten::silu a0 !c0" },
         { "torch.nn.Mish", "nn::Mish(" INPLACE, "", INPUT, .emits = "aten::mish a0 !c0" },
         { "torch.nn.Hardswish", "nn::Hardswish(" INPLACE, "", INPUT, .emits = "aten::hardswish a0 !c0" },

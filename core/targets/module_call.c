@@ -107,7 +107,7 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
         const ModuleEntry *entry = resolved->entry;
         Value state[MODULE_MAX_STATE], args[SCHEMA_MAX_ARGS];
         uint64_t given;
-        TRY(schema_bind(&entry->forward, call, BIND_NUMBERS, args, &given));
+        TRY(schema_bind(&entry->forward, call, BIND_STRICT, args, &given));
         Status status = STATUS_OK;
         uint32_t n = 0;
         for (; n < entry->n_state && status == STATUS_OK; n++) {

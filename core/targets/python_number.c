@@ -73,7 +73,7 @@ static Status int_shift(PyBinary op, int64_t a, int64_t b, Value *out)
 static Status int_divide(PyBinary op, int64_t a, int64_t b, Value *out)
 {
         if (b == 0)
-                return fail(STATUS_VALUE, op == PY_TRUEDIV ? "division by zero" : "integer division or modulo by zero");
+                return fail(STATUS_VALUE, "%s", op == PY_TRUEDIV ? "division by zero" : op == PY_MOD ? "integer modulo by zero" : "integer division or modulo by zero");
         if (op == PY_TRUEDIV) {
                 *out = value_float(int_quotient(a, b));
                 return STATUS_OK;
@@ -172,7 +172,7 @@ static Status float_power(double a, double b, Value *out)
 static Status float_binary(PyBinary op, double a, double b, Value *out)
 {
         if ((op == PY_TRUEDIV || op == PY_FLOORDIV || op == PY_MOD) && b == 0)
-                return fail(STATUS_VALUE, op == PY_TRUEDIV ? "float division by zero" : "float floor division by zero");
+                return fail(STATUS_VALUE, "%s", op == PY_TRUEDIV ? "float division by zero" : op == PY_MOD ? "float modulo" : "float floor division by zero");
         double result;
         switch (op) {
         case PY_ADD:
@@ -418,7 +418,8 @@ Status python_abs(Value a, Value *out)
         }
         if (!python_is_integral(a))
                 return fail_operand("abs()", a);
-        return python_int(a) < 0 ? python_negate(a, out) : (*out = value_int(python_int(a)), STATUS_OK);
+        int64_t whole = python_int(a);
+        return int_binary(whole < 0 ? PY_SUB : PY_ADD, 0, whole, false, out);
 }
 
 bool python_truth(Value value)

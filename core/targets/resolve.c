@@ -139,7 +139,7 @@ static Status resolve_module_call(Graph *graph, Node *node, CheckReport *report)
         Value args[SCHEMA_MAX_ARGS];
         uint64_t given;
         CallArgs call = call_of(node);
-        Status status = schema_bind(&resolved->entry->forward, &call, BIND_NUMBERS, args, &given);
+        Status status = schema_bind(&resolved->entry->forward, &call, BIND_STRICT, args, &given);
         if (status != STATUS_OK)
                 return report_failed_check(report, node, module->type, status);
         schema_release(&resolved->entry->forward, args, given);

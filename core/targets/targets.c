@@ -50,6 +50,7 @@ static Status entry_add(StringMap *map, const char *name, const Overload *overlo
         entry->list[n] = overload;
         entry->target.overloads = entry->list;
         entry->target.n_overloads = n + 1;
+        entry->target.gives_lists = map == &names.overloads;
         return STATUS_OK;
 }
 
@@ -279,22 +280,44 @@ static Status bind_and_emit(Emitter *emitter, const Overload *overload, const Ca
         return status;
 }
 
-Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out)
+// NULL when none fits.
+static const Overload *choose(const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, BindMode *out_mode)
 {
-        if (n_overloads == 1)
-                return bind_and_emit(emitter, overloads[0], call, BIND_NUMBERS, out);
         for (BindMode mode = BIND_STRICT; mode <= BIND_NUMBERS; mode++) {
                 for (uint32_t i = 0; i < n_overloads; i++) {
-                        if (schema_fits(&overloads[i]->schema, call, mode))
-                                return bind_and_emit(emitter, overloads[i], call, mode, out);
+                        if (schema_fits(&overloads[i]->schema, call, mode)) {
+                                *out_mode = mode;
+                                return overloads[i];
+                        }
                 }
         }
-        return fail_no_overload(name, overloads, n_overloads, call);
+        return NULL;
+}
+
+static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs *call, const Overload **out_overload, Value *out)
+{
+        BindMode mode = BIND_NUMBERS;
+        const Overload *overload = target->n_overloads == 1 ? target->overloads[0] : choose(target->overloads, target->n_overloads, call, &mode);
+        if (overload == NULL)
+                return fail_no_overload(target->name, target->overloads, target->n_overloads, call);
+        *out_overload = overload;
+        return bind_and_emit(emitter, overload, call, mode, out);
+}
+
+Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out)
+{
+        const Target target = { .name = name, .overloads = overloads, .n_overloads = n_overloads };
+        const Overload *overload = NULL;
+        return call_chosen(emitter, &target, call, &overload, out);
 }
 
 Status target_call(Emitter *emitter, const Target *target, const CallArgs *call, Value *out)
 {
-        return overloads_call(emitter, target->name, target->overloads, target->n_overloads, call, out);
+        const Overload *overload = NULL;
+        TRY(call_chosen(emitter, target, call, &overload, out));
+        if (overload->schema.returns == RETURN_LIST && out->kind == VALUE_LIST && !target->gives_lists)
+                out->kind = VALUE_TUPLE;
+        return STATUS_OK;
 }
 
 Status target_check(const Target *target, const CallArgs *call)

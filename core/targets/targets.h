@@ -9,6 +9,7 @@ typedef struct Target {
         const char *name;                    // as found
         const Overload *const *overloads;    // tried in order: strict first, then with numbers in Tensor slots
         uint32_t n_overloads;
+        bool gives_lists;                    // torch.ops.*: a Tensor[] result is a list; the names of Python give a tuple
 } Target;
 
 typedef struct ModuleClass ModuleClass;  // module_class.h

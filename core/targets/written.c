@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// written.c: which graphs may write to their state. One pass in node order carries a bit per node: "may share bytes with state". Operators that always
-// return fresh tensors clear it (a list of names below), all others pass it on; a write to a value that has it marks the whole state of the graph, so
-// that runs see it through copy-on-write shells. Too many marks cost a little time; one too few would let a run change the model, so unknown means yes.
+// written.c: which graphs may write to their state. One pass in node order carries two bits per node: "may share bytes with state" and "may be a container
+// of such". Operators that always return fresh tensors clear them (a list of names below), all others pass them on; a write to a value that shares marks
+// the whole state of the graph, so that runs see it through copy-on-write shells. Too many marks cost a little time; one too few would let a run change
+// the model, so unknown means yes.
 #include "core/targets/resolve.h"
 
 #include <string.h>
 #include "core/base/limits.h"
 
+enum { SHARES = 1, CONTAINER = 2 };
+
 typedef struct Writes {
-        bool *aliases;       // per node of the graph: may share bytes with state
-        bool found;          // a node writes to such a value
+        uint8_t *flags;      // per node of the graph
+        bool found;          // a node writes to a value that shares
 } Writes;
 
 // Operators and functions whose results never share bytes with their arguments.
@@ -35,47 +38,68 @@ static bool is_elementwise(const Target *target)
         return all;
 }
 
-// ---- what a node reads and writes ----
-static Status note_alias(void *context, Node *input)
+// Python's operators give fresh tensors too; of lists, + and * give lists of the same tensors.
+static bool is_python_operator(const Target *target, uint8_t reads)
 {
-        bool *any = ((void **)context)[0];
-        const bool *aliases = ((void **)context)[1];
-        *any |= aliases[input->index];
+        static const char *const operators[] = { "sub", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift", "eq",
+                                                 "ne",  "lt",      "le",       "gt",  "ge",  "neg",    "abs",  "invert", "not_", "truth" };
+        const Schema *schema = &target->overloads[0]->schema;
+        if (target->n_overloads != 1 || strcmp(schema->ns, "py") != 0)
+                return false;
+        for (size_t i = 0; i < ARRAY_LENGTH(operators); i++) {
+                if (strcmp(operators[i], schema->name) == 0)
+                        return true;
+        }
+        return (strcmp(schema->name, "add") == 0 || strcmp(schema->name, "mul") == 0) && (reads & CONTAINER) == 0;
+}
+
+// Whether the result can be nothing but one tensor.
+static bool gives_tensor(const Target *target)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const char *arrow = strstr(target->overloads[i]->schema.text, "-> Tensor");
+                if (arrow == NULL || target->overloads[i]->schema.returns != RETURN_ONE)
+                        return false;
+        }
+        return true;
+}
+
+// ---- what a node reads and writes ----
+typedef struct Reads {
+        const uint8_t *flags;
+        uint8_t found;
+} Reads;
+
+static Status note_input(void *context, Node *input)
+{
+        Reads *reads = context;
+        reads->found |= reads->flags[input->index];
         return STATUS_OK;
 }
 
-static Status reads_alias(const Node *node, const bool *aliases, bool *out)
+static Status read_flags(const Node *node, const uint8_t *flags, uint8_t *out)
 {
-        *out = false;
-        void *context[] = { out, (void *)(uintptr_t)aliases };
-        return node_visit_inputs(node, note_alias, context);
+        Reads reads = { .flags = flags };
+        TRY(node_visit_inputs(node, note_input, &reads));
+        for (uint32_t i = 0; i < node->args.seq->n; i++) {
+                ValueKind kind = node->args.seq->items[i].kind;
+                if ((kind == VALUE_LIST || kind == VALUE_TUPLE || kind == VALUE_DICT) && (reads.found & SHARES) != 0)
+                        reads.found |= CONTAINER;
+        }
+        *out = reads.found;
+        return STATUS_OK;
 }
 
-// inplace=True, or anything that is not a plain False.
-static bool asks_in_place(const Node *node, const Overload *overload)
+// Whether argument `name` exists and is not a plain False (`if_absent` when it is not given).
+static bool asks(const Node *node, const Schema *schema, const char *name, bool if_absent)
 {
-        const Schema *schema = &overload->schema;
         for (uint32_t i = 0; i < schema->n_args; i++) {
-                if (strcmp(schema->args[i].name, "inplace") != 0)
+                if (strcmp(schema->args[i].name, name) != 0)
                         continue;
                 const Value *given = i < node->args.seq->n ? &node->args.seq->items[i] : NULL;
                 if (given == NULL && node->kwargs.kind == VALUE_DICT)
-                        given = dict_get(node->kwargs.dict, "inplace");
-                return given != NULL && !(given->kind == VALUE_BOOL && !given->b);
-        }
-        return false;
-}
-
-static bool trains(const Node *node)
-{
-        for (uint32_t i = 0; i < node->args.seq->n; i++) {
-                if (node->args.seq->items[i].kind == VALUE_BOOL && node->args.seq->items[i].b)
-                        return true;
-        }
-        for (uint32_t i = 0; node->kwargs.kind == VALUE_DICT && i < node->kwargs.dict->n; i++) {
-                ValueKind kind = node->kwargs.dict->items[i].value.kind;
-                if (kind == VALUE_NODE || (kind == VALUE_BOOL && node->kwargs.dict->items[i].value.b))
-                        return true;
+                        given = dict_get(node->kwargs.dict, name);
+                return given == NULL ? if_absent : !(given->kind == VALUE_BOOL && !given->b);
         }
         return false;
 }
@@ -86,15 +110,15 @@ static bool target_writes(const Node *node, const Target *target)
         for (uint32_t i = 0; i < target->n_overloads; i++) {
                 const Overload *overload = target->overloads[i];
                 const char *name = overload->schema.name;
-                if (overload->inplace || (overload->schema.n_args > 0 && overload->schema.args[0].is_written) || asks_in_place(node, overload))
+                if (overload->inplace || (overload->schema.n_args > 0 && overload->schema.args[0].is_written) || asks(node, &overload->schema, "inplace", false))
                         return true;
                 for (uint32_t k = 1; k < overload->schema.n_args; k++) {
                         if (overload->schema.args[k].is_written)
                                 return true;
                 }
                 // Statistics are updated without the schema saying so.
-                if (strstr(name, "batch_norm") != NULL || strstr(name, "instance_norm") != NULL)
-                        return trains(node);
+                if (asks(node, &overload->schema, "training", false) || asks(node, &overload->schema, "use_input_stats", true))
+                        return true;
                 size_t n = strlen(name);
                 if (strcmp(overload->schema.ns, "py") != 0 && n > 1 && name[n - 1] == '_' && name[n - 2] != '_')
                         return true;
@@ -115,70 +139,79 @@ static bool module_in_place(const Module *module)
         return false;
 }
 
-static void visit_module(const Graph *graph, const Node *node, bool reads, Writes *writes)
+static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Writes *writes)
 {
         const Module *module = graph_module(graph, node->target);
         const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
         bool has_state = resolved != NULL && resolved->entry->n_state > 0;
         bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2;  // running statistics
-        writes->found |= counts || (resolved != NULL && reads && module_in_place(module));
+        writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
         // A layer with weights computes; one without may hand its input on.
-        writes->aliases[node->index] = resolved == NULL || (reads && !has_state);
+        writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
+}
+
+static void visit_call(const Node *node, uint8_t reads, Writes *writes)
+{
+        const Target *target = node->resolved;
+        if (target == NULL || target_writes(node, target)) {
+                writes->found |= (reads & SHARES) != 0;
+                writes->flags[node->index] = reads;
+                return;
+        }
+        bool fresh = is_elementwise(target) || returns_fresh(target->overloads[0]->schema.name) || is_python_operator(target, reads);
+        if (!fresh && (reads & SHARES) != 0)
+                writes->flags[node->index] = gives_tensor(target) ? SHARES : SHARES | CONTAINER;
 }
 
 static Status visit_node(const Graph *graph, const Node *node, Writes *writes)
 {
-        bool reads;
-        TRY(reads_alias(node, writes->aliases, &reads));
-        bool *aliases = &writes->aliases[node->index];
-        const Target *target = node->resolved;
+        uint8_t reads;
+        TRY(read_flags(node, writes->flags, &reads));
         switch (node->op) {
         case OP_PLACEHOLDER:
+                writes->flags[node->index] = SHARES | CONTAINER;  // of a child graph: its operands may be state of the graph around it
+                break;
         case OP_GET_ATTR:
-                *aliases = true;  // of a child graph: its operands may be state of the graph around it
+                writes->flags[node->index] = SHARES;
                 break;
         case OP_CALL_MODULE:
                 visit_module(graph, node, reads, writes);
                 break;
         case OP_CALL_FUNCTION:
-        case OP_CALL_METHOD: {
-                bool in_place = target == NULL || target_writes(node, target);
-                bool fresh = target != NULL && !in_place && (is_elementwise(target) || returns_fresh(target->overloads[0]->schema.name));
-                writes->found |= reads && in_place;
-                *aliases = reads && !fresh;
+        case OP_CALL_METHOD:
+                visit_call(node, reads, writes);
                 break;
-        }
         default:
                 break;
         }
         return STATUS_OK;
 }
 
-// Placeholders that hold the caller's own tensors are not state.
-static void clear_user_inputs(const Graph *graph, Writes *writes)
+// Placeholders of the outermost graph: state, or the caller's own values.
+static void start_inputs(const Graph *graph, Writes *writes)
 {
         for (uint32_t i = 0; i < graph->n_nodes; i++)
-                writes->aliases[i] = graph->nodes[i]->op == OP_PLACEHOLDER;
+                writes->flags[i] = graph->nodes[i]->op == OP_PLACEHOLDER ? SHARES | CONTAINER : 0;
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
                 const Input *input = &graph->signature.inputs[i];
-                if (input->kind != INPUT_STATE && input->placeholder != NULL)
-                        writes->aliases[input->placeholder->index] = false;
+                if (input->placeholder != NULL)
+                        writes->flags[input->placeholder->index] = input->kind == INPUT_STATE ? SHARES : 0;
         }
 }
 
 static Status graph_writes(const Graph *graph, int depth, bool *out_found)
 {
-        Writes writes = { .aliases = new_array(graph->n_nodes, sizeof(bool)) };
-        if (writes.aliases == NULL)
+        Writes writes = { .flags = new_array(graph->n_nodes, 1) };
+        if (writes.flags == NULL)
                 return fail_memory();
         Status status = STATUS_OK;
-        clear_user_inputs(graph, &writes);
+        start_inputs(graph, &writes);
         for (uint32_t i = 0; i < graph->n_nodes && status == STATUS_OK && !writes.found; i++) {
                 bool user_input = graph->nodes[i]->op == OP_PLACEHOLDER && depth == 0;
                 if (!user_input)
                         status = visit_node(graph, graph->nodes[i], &writes);
         }
-        free(writes.aliases);
+        free(writes.flags);
         *out_found = writes.found;
         for (uint32_t i = 0; i < graph->n_modules && status == STATUS_OK && !*out_found && depth < limits.max_child_graphs; i++) {
                 if (graph->modules[i]->graph != NULL)

@@ -5,16 +5,20 @@
 
 #include <string.h>
 
+static Status charge(size_t n_bytes, Budget *budget)
+{
+        if (budget_take(budget, n_bytes))
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE, "the tensors of this run need more than %zu bytes, which is over --max-run-memory", budget->limit);
+}
+
 static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
 {
         size_t rounded;
         if (!add_size(n_bytes, STORAGE_ALIGN - 1, &rounded))
                 return fail(STATUS_TOO_LARGE, "a tensor of %zu bytes is over --max-run-memory", n_bytes);
         rounded &= ~(size_t)(STORAGE_ALIGN - 1);
-        if (!budget_take(budget, n_bytes)) {
-                return fail(STATUS_TOO_LARGE, "the tensors of this run need more than %zu bytes, which is over --max-run-memory",
-                            budget->limit);
-        }
+        TRY(charge(n_bytes, budget));
         uint8_t *data = n_bytes == 0 ? NULL : aligned_alloc(STORAGE_ALIGN, rounded);
         if (data == NULL && n_bytes > 0) {
                 budget_give(budget, n_bytes);
@@ -24,18 +28,23 @@ static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
         return STATUS_OK;
 }
 
+// Header and bytes in one block: an eager run makes one storage per node, and a second allocation (aligned at that) costs more than many a kernel.
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage)
 {
-        _cleanup_(freep) Storage *storage = calloc(1, sizeof(*storage));
-        if (storage == NULL)
+        size_t block;
+        if (!add_size(n_bytes, sizeof(Storage) + STORAGE_ALIGN - 1, &block))
+                return fail(STATUS_TOO_LARGE, "a tensor of %zu bytes is over --max-run-memory", n_bytes);
+        TRY(charge(n_bytes, budget));
+        Storage *storage = zeroed ? calloc(1, block) : malloc(block);
+        if (storage == NULL) {
+                budget_give(budget, n_bytes);
                 return fail_memory();
-        TRY(take_bytes(n_bytes, budget, &storage->data));
-        if (zeroed && n_bytes > 0)
-                memset(storage->data, 0, n_bytes);
+        }
+        uintptr_t after = (uintptr_t)(storage + 1);
+        uint8_t *data = (uint8_t *)(storage + 1) + (-after & (STORAGE_ALIGN - 1));
+        *storage = (Storage){ .data = n_bytes == 0 ? NULL : data, .n_bytes = n_bytes, .in_block = true, .budget = budget };
         refcount_init(&storage->ref);
-        storage->n_bytes = n_bytes;
-        storage->budget = budget;
-        *out_storage = take_ptr(storage);
+        *out_storage = storage;
         return STATUS_OK;
 }
 
@@ -101,7 +110,8 @@ Storage *storage_unref(Storage *storage)
                 if (origin == NULL && storage->release != NULL) {
                         storage->release(storage->owner, storage->data);
                 } else if (origin == NULL) {
-                        free(storage->data);
+                        if (!storage->in_block)
+                                free(storage->data);
                         budget_give(storage->budget, storage->n_bytes);
                 }
                 free(storage);

@@ -17,6 +17,7 @@ struct Storage {
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
         size_t n_bytes;
         bool readonly;                            // writes must go through storage_make_writable
+        bool in_block; // `data` lies behind this header, in the same allocation
         Storage *origin;                          // counted; the storage whose bytes `data` points into, NULL if own bytes
         Budget *budget;                           // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()

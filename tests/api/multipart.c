@@ -13,17 +13,20 @@ static void expect_part(const Multipart *multipart, const char *name, const char
 {
         const MultipartPart *part = multipart_find(multipart, name);
         cr_assert_not_null(part, "%s is missing", name);
-        cr_expect(filename == NULL ? part->filename == NULL : part->filename != NULL && strcmp(filename, part->filename) == 0, "%s: filename %s", name, part->filename);
-        cr_expect(part->content.n == strlen(content) && memcmp(part->content.data, content, part->content.n) == 0, "%s: %.*s", name, (int)part->content.n,
-                  (const char *)part->content.data);
+        cr_expect(filename == NULL ? part->filename == NULL : part->filename != NULL && strcmp(filename, part->filename) == 0,
+                  "%s: filename %s", name, part->filename);
+        cr_expect(part->content.n == strlen(content) && memcmp(part->content.data, content, part->content.n) == 0, "%s: %.*s", name,
+                  (int)part->content.n, (const char *)part->content.data);
 }
 
 Test(multipart, reads_what_curl_sends)
 {
-        static const char body[] = "--XyZ\r\nContent-Disposition: form-data; name=\"graph\"; filename=\"g.json\"\r\nContent-Type: application/octet-stream\r\n\r\n{\"a\": 1}\n\r\n"
-                                   "--XyZ\r\ncontent-disposition:form-data;name=request\r\n\r\n{}\r\n"
-                                   "--XyZ\r\nContent-Disposition: form-data; name=\"quo\\\"te\"; filename=\"C:\\dir\\f\"\r\n\r\n\r\n"
-                                   "--XyZ  \r\nContent-Disposition: form-data; name=\"dashes\"\r\n\r\n\r\n--Xy\r\n--\r\n-XyZ\r\n--XyZ--\r\n";
+        static const char body[] =
+                "--XyZ\r\nContent-Disposition: form-data; name=\"graph\"; filename=\"g.json\"\r\nContent-Type: "
+                "application/octet-stream\r\n\r\n{\"a\": 1}\n\r\n"
+                "--XyZ\r\ncontent-disposition:form-data;name=request\r\n\r\n{}\r\n"
+                "--XyZ\r\nContent-Disposition: form-data; name=\"quo\\\"te\"; filename=\"C:\\dir\\f\"\r\n\r\n\r\n"
+                "--XyZ  \r\nContent-Disposition: form-data; name=\"dashes\"\r\n\r\n\r\n--Xy\r\n--\r\n-XyZ\r\n--XyZ--\r\n";
         Multipart multipart;
         Status status = read_text(body, sizeof(body) - 1, &multipart);
         cr_assert_eq(status, STATUS_OK, "%s", failure_current()->message);
@@ -53,7 +56,7 @@ Test(multipart, reads_a_part_without_content_and_an_empty_form)
 Test(multipart, finds_the_boundary_in_the_content_type)
 {
         static const struct {
-                const char *type, *boundary;  // NULL: refused
+                const char *type, *boundary; // NULL: refused
         } cases[] = {
                 { "multipart/form-data; boundary=XyZ", "XyZ" },
                 { "Multipart/Form-Data;charset=utf-8; BOUNDARY=\"a b'c\"", "a b'c" },
@@ -112,14 +115,16 @@ Test(multipart, refuses_malformed_bodies)
                 { "--XyZ\r\nContent-Disposition: attachment; name=\"a\"\r\n\r\nx\r\n--XyZ--", "form-data" },
                 { "--XyZ\r\nContent-Disposition: form-data; name=\"a\r\n\r\nx\r\n--XyZ--", "form-data" },
                 { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\nx\r\n--XyZ--", "form-data" },
-                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Disposition: form-data; name=\"b\"\r\n\r\nx\r\n--XyZ--", "two Content" },
-                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64\r\n\r\nx\r\n--XyZ--", "encoded" },
+                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Disposition: form-data; name=\"b\"\r\n\r\nx\r\n--XyZ--",
+                  "two Content" },
+                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64\r\n\r\nx\r\n--XyZ--",
+                  "encoded" },
                 { "--XyZ\r\nno colon here\r\n\r\nx\r\n--XyZ--", "colon" },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Multipart multipart;
                 size_t n = strlen(cases[i].body);
-                char *body = malloc(n == 0 ? 1 : n);  // without its NUL, so that reading past the end is seen
+                char *body = malloc(n == 0 ? 1 : n); // without its NUL, so that reading past the end is seen
                 memcpy(body, cases[i].body, n);
                 Status status = read_text(body, n, &multipart);
                 cr_expect_eq(status, STATUS_MALFORMED, "%s", cases[i].body);

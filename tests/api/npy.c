@@ -31,7 +31,8 @@ Test(npy, reads_all_three_versions)
         const float data[] = { 1, 2, 3, 4, 5, 6 };
         for (int version = 1; version <= 3; version++) {
                 Tensor *tensor = NULL;
-                Status status = read_npy(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }      \n", data, sizeof(data), &tensor);
+                Status status = read_npy(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }      \n", data, sizeof(data),
+                                         &tensor);
                 cr_assert_eq(status, STATUS_OK, "%s", failure_current()->message);
                 cr_expect_eq(tensor->meta.rank, 2);
                 cr_expect_eq(tensor->meta.size[1], 3);
@@ -91,7 +92,8 @@ Test(npy, round_trips_every_dtype_numpy_has)
                 } else {
                         cr_assert_eq(status, STATUS_OK);
                         cr_expect_eq((text.n - 6u * dtype_info[dtype].bytes) % 64, 0);
-                        cr_assert_eq(npy_read((ByteSpan){ (uint8_t *)text.data, text.n }, NULL, &back), STATUS_OK, "%s", failure_current()->message);
+                        cr_assert_eq(npy_read((ByteSpan){ (uint8_t *)text.data, text.n }, NULL, &back), STATUS_OK, "%s",
+                                     failure_current()->message);
                         cr_expect_eq(back->meta.dtype, dtype);
                         cr_expect(memcmp(tensor_data(back), tensor_data(tensor), 6u * dtype_info[dtype].bytes) == 0);
                 }
@@ -162,7 +164,8 @@ Test(npy, refuses_malformed_files)
                 Status status = read_npy(1, cases[i].header, data, cases[i].n, &tensor);
                 cr_expect_eq(status, cases[i].status, "%s gives %s: %s", cases[i].header, status_code(status), failure_current()->message);
                 if (status != STATUS_OK)
-                        cr_expect(strstr(failure_current()->message, cases[i].word) != NULL, "%s: %s", cases[i].header, failure_current()->message);
+                        cr_expect(strstr(failure_current()->message, cases[i].word) != NULL, "%s: %s", cases[i].header,
+                                  failure_current()->message);
                 tensor_unref(tensor);
         }
 }

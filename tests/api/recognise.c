@@ -2,7 +2,11 @@
 #include "tests/api/zip_maker.h"
 #include "api/recognise.h"
 
-#define BYTES(text) (ByteSpan){ (const uint8_t *)(text), sizeof(text) - 1 }
+#define BYTES(text)                                                                                                                        \
+        (ByteSpan)                                                                                                                         \
+        {                                                                                                                                  \
+                (const uint8_t *)(text), sizeof(text) - 1                                                                                  \
+        }
 #define SAFETENSORS "\x3b\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}     x"
 
 static const struct {
@@ -16,21 +20,32 @@ static const struct {
         { "npy", BYTES("\x93NUMPY\x01\0v\0{"), STATUS_WRONG_FILE, ".npy", "/run" },
         { "old pickle", BYTES("\x80\x02}q\0."), STATUS_WRONG_FILE, "pickle", "torch.export.save" },
         { "newer pickle", BYTES("\x80\x04\x95\x10"), STATUS_WRONG_FILE, "pickle", "torch.export.save" },
-        { "onnx", BYTES("\x08\x08\x12\x07pytorch\x1a\x05""1.0.0:"), STATUS_WRONG_FILE, "ONNX", "torch.export.save" },
-        { "onnx without producer", BYTES("\x08\x09:\xff\x01\x0a\x20\x0a\x01x\x12\x01y\x1a\x04n"), STATUS_WRONG_FILE, "ONNX", "torch.export.save" },
-        { "git-lfs", BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n"), STATUS_WRONG_FILE, "git-LFS", "git lfs pull" },
+        { "onnx",
+          BYTES("\x08\x08\x12\x07pytorch\x1a\x05"
+                "1.0.0:"),
+          STATUS_WRONG_FILE, "ONNX", "torch.export.save" },
+        { "onnx without producer", BYTES("\x08\x09:\xff\x01\x0a\x20\x0a\x01x\x12\x01y\x1a\x04n"), STATUS_WRONG_FILE, "ONNX",
+          "torch.export.save" },
+        { "git-lfs", BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n"), STATUS_WRONG_FILE, "git-LFS",
+          "git lfs pull" },
         { "gzip", BYTES("\x1f\x8b\x08\0\0\0\0\0"), STATUS_WRONG_FILE, "gzip", "Content-Encoding" },
         { "zstd", BYTES("\x28\xb5\x2f\xfd\0\0\0\0"), STATUS_WRONG_FILE, "compressed", "unpack" },
         { "html", BYTES("\n<!DOCTYPE html><html>"), STATUS_WRONG_FILE, "web page", "login" },
         { "html in capitals", BYTES("<HTML><BODY>"), STATUS_WRONG_FILE, "web page", "login" },
         { "hdf5", BYTES("\x89HDF\r\n\x1a\n"), STATUS_WRONG_FILE, "HDF5", "torch.export.save" },
-        { "elf", BYTES("\x7f""ELF\x02\x01"), STATUS_WRONG_FILE, "compiled", "torch.export.save" },
+        { "elf",
+          BYTES("\x7f"
+                "ELF\x02\x01"),
+          STATUS_WRONG_FILE, "compiled", "torch.export.save" },
         { "python", BYTES("import torch\nmodel = torch.nn.Linear(1, 1)\n"), STATUS_WRONG_FILE, "no model file", "torch.export.save" },
         { "multipart", BYTES("--x\r\nContent-Disposition: form-data; name=\"graph\"\r\n\r\n"), STATUS_WRONG_FILE, "multipart", "curl -F" },
         { "form", BYTES("a=1&b=2"), STATUS_WRONG_FILE, "neither", "torch.export.save" },
         { "one byte", BYTES("P"), STATUS_WRONG_FILE, "neither", "curl -T" },
         { "cut archive", BYTES("PK\x03\x04\x00\x00\r\n\x08\x08"), STATUS_MALFORMED, "too few", "" },
-        { "archive through curl -d", BYTES("PK\x03\x04""data without any line end or zero byte"), STATUS_WRONG_FILE, "curl -d", "--data-binary" },
+        { "archive through curl -d",
+          BYTES("PK\x03\x04"
+                "data without any line end or zero byte"),
+          STATUS_WRONG_FILE, "curl -d", "--data-binary" },
 };
 
 Test(recognise, names_wrong_files_with_their_cure)
@@ -67,7 +82,9 @@ Test(recognise, tells_archives_apart_by_their_members)
         } cases[] = {
                 { { "m/data/weights/weight_0", "m/models/model.json", "m/archive_format" }, STATUS_OK, "" },
                 { { "models/model.json" }, STATUS_OK, "" },
-                { { "serialized_exported_program.json", "serialized_state_dict.pt", "version" }, STATUS_OK, "" },  // the reader names its cure
+                { { "serialized_exported_program.json", "serialized_state_dict.pt", "version" },
+                  STATUS_OK,
+                  "" }, // the reader names its cure
                 { { "archive/data.pkl", "archive/byteorder", "archive/data/0", "archive/version" }, STATUS_WRONG_FILE, "state_dict" },
                 { { "m/data.pkl", "m/code/__torch__.py", "m/constants.pkl", "m/version" }, STATUS_WRONG_FILE, "TorchScript" },
                 { { "m/data/aotinductor/model/c1.so", "m/archive_format" }, STATUS_WRONG_FILE, "AOTInductor" },

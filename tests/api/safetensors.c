@@ -28,11 +28,14 @@ static void expect_failure(const char *what, Status got, Status wanted, const ch
 {
         cr_expect_eq(got, wanted, "%s: got %s (%s)", what, status_code(got), failure_current()->message);
         if (got == wanted)
-                cr_expect(strstr(failure_current()->message, word) != NULL, "%s: \"%s\" does not say \"%s\"", what, failure_current()->message, word);
+                cr_expect(strstr(failure_current()->message, word) != NULL, "%s: \"%s\" does not say \"%s\"", what,
+                          failure_current()->message, word);
 }
 
-static const char two[] = "{\"__metadata__\":{\"format\":\"pt\",\"a\":\"b\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
-                          "\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[16,24]},\"e\":{\"dtype\":\"BF16\",\"shape\":[0,3],\"data_offsets\":[24,24]}}   ";
+static const char two[] =
+        "{\"__metadata__\":{\"format\":\"pt\",\"a\":\"b\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+        "\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[16,24]},\"e\":{\"dtype\":\"BF16\",\"shape\":[0,3],\"data_offsets\":[24,24]"
+        "}}   ";
 
 Test(safetensors, gives_tensors_and_metadata_by_name)
 {
@@ -92,8 +95,9 @@ Test(safetensors, gives_every_tensor_a_storage_of_its_own)
 }
 
 #define ONE(dtype, shape, begin, end) "{\"w\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
-#define PAIR(b0, e0, b1, e1) \
-        "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" b0 "," e0 "]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" b1 "," e1 "]}}"
+#define PAIR(b0, e0, b1, e1)                                                                                                               \
+        "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" b0 "," e0                                                              \
+        "]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" b1 "," e1 "]}}"
 
 static const struct {
         const char *what, *header;
@@ -105,7 +109,9 @@ static const struct {
         { "leading space", " {}", 0, STATUS_MALFORMED, "no JSON object" },
         { "bad JSON", "{\"w\"", 0, STATUS_MALFORMED, "line 1" },
         { "text after the object", "{} x", 0, STATUS_MALFORMED, "end of the text" },
-        { "same name twice", "{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, STATUS_MALFORMED, "\"w\"" },
+        { "same name twice",
+          "{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+          2, STATUS_MALFORMED, "\"w\"" },
         { "trailing bytes", ONE("F32", "[2]", "0", "8"), 9, STATUS_MALFORMED, "after its last tensor" },
         { "bytes without tensors", "{}", 3, STATUS_MALFORMED, "after its last tensor" },
         { "truncated data", ONE("F32", "[2]", "0", "8"), 7, STATUS_MALFORMED, "cut off" },
@@ -151,8 +157,14 @@ Test(safetensors, refuses_header_lengths_that_lie)
         static const struct {
                 uint64_t n;
                 Status status;
-        } cases[] = { { 0, STATUS_MALFORMED },         { 1, STATUS_MALFORMED },          { 3, STATUS_MALFORMED },         { 1000, STATUS_MALFORMED },
-                      { 10485760, STATUS_MALFORMED }, { 10485761, STATUS_TOO_LARGE }, { UINT64_C(1) << 63, STATUS_TOO_LARGE }, { UINT64_MAX, STATUS_TOO_LARGE } };
+        } cases[] = { { 0, STATUS_MALFORMED },
+                      { 1, STATUS_MALFORMED },
+                      { 3, STATUS_MALFORMED },
+                      { 1000, STATUS_MALFORMED },
+                      { 10485760, STATUS_MALFORMED },
+                      { 10485761, STATUS_TOO_LARGE },
+                      { UINT64_C(1) << 63, STATUS_TOO_LARGE },
+                      { UINT64_MAX, STATUS_TOO_LARGE } };
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Storage *file = make_file("{}", 0);
                 Safetensors tensors;

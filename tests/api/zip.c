@@ -135,14 +135,29 @@ static size_t place_of(const ZipPlaces *places, const Patch *patch)
 static const DamagedCase damaged[] = {
         { "end signature", { { END, 0, 0, 4, 0 } }, STATUS_MALFORMED, "end record" },
         { "comment longer than the file", { { END, 0, 20, 2, 7 } }, STATUS_MALFORMED, "end record" },
-        { "directory offset beyond the file", { { END, 0, 16, 4, 0x7fffffff }, { LOCATOR, 0, 0, 4, 0 } }, STATUS_MALFORMED, "central directory" },
+        { "directory offset beyond the file",
+          { { END, 0, 16, 4, 0x7fffffff }, { LOCATOR, 0, 0, 4, 0 } },
+          STATUS_MALFORMED,
+          "central directory" },
         { "directory size too small", { { END, 0, 12, 4, 46 }, { LOCATOR, 0, 0, 4, 0 } }, STATUS_MALFORMED, "central directory" },
         { "directory size of 4 GiB", { { END, 0, 12, 4, 0xffffffff }, { LOCATOR, 0, 0, 4, 0 } }, STATUS_MALFORMED, "central directory" },
         { "another disk", { { END, 0, 4, 2, 1 }, { LOCATOR, 0, 0, 4, 0 }, { END, 0, 16, 4, 0 } }, STATUS_MALFORMED, "disks" },
-        { "one member too many", { { END, 0, 8, 2, 5 }, { END, 0, 10, 2, 5 }, { END64, 0, 24, 8, 5 }, { END64, 0, 32, 8, 5 } }, STATUS_MALFORMED, "central directory" },
-        { "one member too few", { { END, 0, 8, 2, 3 }, { END, 0, 10, 2, 3 }, { END64, 0, 24, 8, 3 }, { END64, 0, 32, 8, 3 } }, STATUS_MALFORMED, "longer" },
-        { "a million members", { { END, 0, 10, 2, 0xffff }, { END64, 0, 24, 8, 1000000 }, { END64, 0, 32, 8, 1000000 } }, STATUS_TOO_LARGE, "1000000 members" },
-        { "more members than headers fit", { { END, 0, 10, 2, 0xffff }, { END64, 0, 24, 8, 1000 }, { END64, 0, 32, 8, 1000 } }, STATUS_MALFORMED, "too short" },
+        { "one member too many",
+          { { END, 0, 8, 2, 5 }, { END, 0, 10, 2, 5 }, { END64, 0, 24, 8, 5 }, { END64, 0, 32, 8, 5 } },
+          STATUS_MALFORMED,
+          "central directory" },
+        { "one member too few",
+          { { END, 0, 8, 2, 3 }, { END, 0, 10, 2, 3 }, { END64, 0, 24, 8, 3 }, { END64, 0, 32, 8, 3 } },
+          STATUS_MALFORMED,
+          "longer" },
+        { "a million members",
+          { { END, 0, 10, 2, 0xffff }, { END64, 0, 24, 8, 1000000 }, { END64, 0, 32, 8, 1000000 } },
+          STATUS_TOO_LARGE,
+          "1000000 members" },
+        { "more members than headers fit",
+          { { END, 0, 10, 2, 0xffff }, { END64, 0, 24, 8, 1000 }, { END64, 0, 32, 8, 1000 } },
+          STATUS_MALFORMED,
+          "too short" },
         { "zip64 locator points elsewhere", { { LOCATOR, 0, 8, 8, 10 } }, STATUS_MALFORMED, "zip64" },
         { "zip64 locator points beyond the file", { { LOCATOR, 0, 8, 8, UINT64_MAX - 10 } }, STATUS_MALFORMED, "zip64" },
         { "zip64 locator on another disk", { { LOCATOR, 0, 4, 4, 3 } }, STATUS_MALFORMED, "disks" },
@@ -150,7 +165,10 @@ static const DamagedCase damaged[] = {
         { "zip64 record of huge size", { { END64, 0, 4, 8, UINT64_MAX } }, STATUS_MALFORMED, "zip64" },
         { "zip64 entry counts differ", { { END64, 0, 24, 8, 3 } }, STATUS_MALFORMED, "zip64" },
         { "zip64 directory offset differs", { { END64, 0, 48, 8, 1 } }, STATUS_MALFORMED, "zip64" },
-        { "zip64 directory size lies", { { END, 0, 12, 4, 0xffffffff }, { END64, 0, 40, 8, UINT64_MAX } }, STATUS_MALFORMED, "central directory" },
+        { "zip64 directory size lies",
+          { { END, 0, 12, 4, 0xffffffff }, { END64, 0, 40, 8, UINT64_MAX } },
+          STATUS_MALFORMED,
+          "central directory" },
         { "central signature", { { CENTRAL, 1, 0, 4, 0 } }, STATUS_MALFORMED, "damaged at byte" },
         { "central name reaches out", { { CENTRAL, 3, 28, 2, 60000 } }, STATUS_MALFORMED, "damaged at byte" },
         { "central size without its zip64 field", { { CENTRAL, 0, 24, 4, 0xffffffff } }, STATUS_MALFORMED, "zip64" },
@@ -177,8 +195,14 @@ static const DamagedCase damaged[] = {
         { "descriptor with another size", { { AFTER, 3, -4, 4, 10 } }, STATUS_MALFORMED, "descriptor" },
         { "descriptor with another crc", { { AFTER, 3, -12, 4, 10 } }, STATUS_MALFORMED, "descriptor" },
         { "two headers share a member", { { CENTRAL, 2, 42, 4, 0 } }, STATUS_MALFORMED, "another name" },
-        { "member reaches beyond the archive", { { CENTRAL, 0, 20, 4, 100000 }, { CENTRAL, 0, 24, 4, 100000 }, { LOCAL, 0, 18, 4, 100000 }, { LOCAL, 0, 22, 4, 100000 } }, STATUS_MALFORMED, "beyond the archive" },
-        { "member overlaps the next", { { CENTRAL, 0, 20, 4, 30 }, { CENTRAL, 0, 24, 4, 30 }, { LOCAL, 0, 18, 4, 30 }, { LOCAL, 0, 22, 4, 30 } }, STATUS_MALFORMED, "overlap" },
+        { "member reaches beyond the archive",
+          { { CENTRAL, 0, 20, 4, 100000 }, { CENTRAL, 0, 24, 4, 100000 }, { LOCAL, 0, 18, 4, 100000 }, { LOCAL, 0, 22, 4, 100000 } },
+          STATUS_MALFORMED,
+          "beyond the archive" },
+        { "member overlaps the next",
+          { { CENTRAL, 0, 20, 4, 30 }, { CENTRAL, 0, 24, 4, 30 }, { LOCAL, 0, 18, 4, 30 }, { LOCAL, 0, 22, 4, 30 } },
+          STATUS_MALFORMED,
+          "overlap" },
         { "grows a thousandfold", { { CENTRAL, 1, 24, 4, 5000000 }, { LOCAL, 1, 22, 4, 5000000 } }, STATUS_TOO_LARGE, "grow" },
 };
 
@@ -220,7 +244,8 @@ Test(zip, refuses_content_that_does_not_match_its_crc_or_size)
                 make_zip(basic, 4, true, &bytes, &places);
                 bytes.data[place_of(&places, &cases[i].patch) + (size_t)cases[i].patch.offset] = (char)cases[i].patch.value;
                 cr_assert_eq(zip_open(span_of(&bytes), &zip), STATUS_OK);
-                expect_failure(cases[i].what, zip_read(zip, zip_entry(zip, (uint32_t)cases[i].member), SIZE_MAX, &content), STATUS_MALFORMED, cases[i].word);
+                expect_failure(cases[i].what, zip_read(zip, zip_entry(zip, (uint32_t)cases[i].member), SIZE_MAX, &content),
+                               STATUS_MALFORMED, cases[i].word);
                 zip_free(zip);
                 text_deinit(&bytes);
         }
@@ -247,10 +272,21 @@ Test(zip, refuses_names_that_could_leave_a_folder_or_hide)
         static const struct {
                 const char *name, *word;
         } cases[] = {
-                { "../up", ".." },          { "m/../../up", ".." },       { "m/..", ".." },       { "/etc/passwd", "absolute" },
-                { "C:/windows", "absolute" }, { "m\\up", "backslash" },   { "m//a", "empty" },    { "./a", "\".\"" },
-                { "m/./a", "\".\"" },       { "m/a\nb", "control" },      { "m/\x7f", "control" }, { "m/\xff", "UTF-8" },
-                { "m/\xc0\xaf", "UTF-8" },  { "", "empty" },              { "m/\xed\xa0\x80", "UTF-8" },
+                { "../up", ".." },
+                { "m/../../up", ".." },
+                { "m/..", ".." },
+                { "/etc/passwd", "absolute" },
+                { "C:/windows", "absolute" },
+                { "m\\up", "backslash" },
+                { "m//a", "empty" },
+                { "./a", "\".\"" },
+                { "m/./a", "\".\"" },
+                { "m/a\nb", "control" },
+                { "m/\x7f", "control" },
+                { "m/\xff", "UTF-8" },
+                { "m/\xc0\xaf", "UTF-8" },
+                { "", "empty" },
+                { "m/\xed\xa0\x80", "UTF-8" },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Text bytes = { 0 };
@@ -338,7 +374,7 @@ Test(zip, survives_truncation_at_every_byte)
         make_zip(basic, 4, true, &bytes, &places);
         for (size_t n = 0; n < bytes.n; n++) {
                 Zip *zip = NULL;
-                uint8_t *cut = malloc(n == 0 ? 1 : n);  // its own allocation, so that reading past it is seen
+                uint8_t *cut = malloc(n == 0 ? 1 : n); // its own allocation, so that reading past it is seen
                 memcpy(cut, bytes.data, n);
                 cr_expect_eq(zip_open((ByteSpan){ cut, n }, &zip), STATUS_MALFORMED, "cut at %zu", n);
                 zip_free(zip);

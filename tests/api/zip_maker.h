@@ -13,8 +13,8 @@ typedef struct ZipMember {
         const char *name;
         const char *content;
         size_t n;
-        bool deflated, described;  // described: sizes follow in a data descriptor
-        unsigned padding;          // bytes of extra field in the local header, as torch writes to align data
+        bool deflated, described; // described: sizes follow in a data descriptor
+        unsigned padding;         // bytes of extra field in the local header, as torch writes to align data
 } ZipMember;
 
 // Where the parts of an archive begin.
@@ -138,7 +138,9 @@ static inline ByteSpan span_of(const Text *text)
 // The failure must have this status and its message this word.
 static inline void expect_failure(const char *what, Status got, Status wanted, const char *word)
 {
-        cr_expect_eq(got, wanted, "%s: got %s (%s), expected %s", what, status_code(got), got == STATUS_OK ? "" : failure_current()->message, status_code(wanted));
+        cr_expect_eq(got, wanted, "%s: got %s (%s), expected %s", what, status_code(got),
+                     got == STATUS_OK ? "" : failure_current()->message, status_code(wanted));
         if (got == wanted && got != STATUS_OK)
-                cr_expect(strstr(failure_current()->message, word) != NULL, "%s: \"%s\" does not say \"%s\"", what, failure_current()->message, word);
+                cr_expect(strstr(failure_current()->message, word) != NULL, "%s: \"%s\" does not say \"%s\"", what,
+                          failure_current()->message, word);
 }

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// index.c: gathers are split over outputs; scatters run on one thread in row-major order of the index, so that "the last write wins" and sums come out the
+// same every time.
+#include "core/kernels/index.h"
+#include <string.h>
+
+static inline void copy_element(void *to, const void *from, size_t n_bytes)
+{
+        switch (n_bytes) {
+        case 4:
+                memcpy(to, from, 4);
+                break;
+        case 8:
+                memcpy(to, from, 8);
+                break;
+        default:
+                memcpy(to, from, n_bytes);
+        }
+}
+
+static int64_t offset_of(int n, const int64_t *size, const int64_t *stride, int64_t index)
+{
+        int64_t offset = 0;
+        for (int d = n - 1; d >= 0; d--) {
+                offset += index % size[d] * stride[d];
+                index /= size[d];
+        }
+        return offset;
+}
+
+static int64_t product(int n, const int64_t *size)
+{
+        int64_t out = 1;
+        for (int d = 0; d < n; d++)
+                out *= size[d];
+        return out;
+}
+
+// ---- rows ----
+typedef struct RowsTask {
+        const RunContext *ctx;
+        const IndexRows *rows;
+        const char *from;
+        char *out;
+} RowsTask;
+
+static void copy_rows(void *argument, int64_t begin, int64_t end)
+{
+        const RowsTask *task = argument;
+        const IndexRows *rows = task->rows;
+        size_t block = rows->block_bytes;
+        for (int64_t i = begin; i < end; i++) {
+                int64_t from = i / rows->n_indices * rows->n_from + rows->indices[i % rows->n_indices];
+                memcpy(task->out + (size_t)i * block, task->from + (size_t)from * block, block);
+        }
+}
+
+Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from, void *out)
+{
+        for (int64_t i = 0; i < rows->n_indices; i++) {
+                if (rows->indices[i] < 0 || rows->indices[i] >= rows->n_from)
+                        return fail(STATUS_INDEX, "index out of range in self");
+        }
+        if (rows->block_bytes == 0)
+                return STATUS_OK;
+        RowsTask task = { ctx, rows, from, out };
+        return parallel_for(ctx, rows->outer * rows->n_indices, MAX((int64_t)1, 262144 / (int64_t)rows->block_bytes), copy_rows, &task);
+}
+
+// ---- along one dimension ----
+typedef struct WalkTask {
+        const RunContext *ctx;
+        const IndexWalk *walk;
+        const char *indexed;
+        char *plain;
+        _Atomic int64_t bad;    // position of an index that is out of range, -1: none
+} WalkTask;
+
+static bool resolve(const IndexWalk *walk, int64_t position, int64_t *out_indexed, int64_t *out_plain)
+{
+        int64_t index = walk->index[position], indexed = 0, plain = 0;
+        if (index < 0 || index >= walk->n_indexed)
+                return false;
+        for (int d = walk->rank - 1; d >= 0; d--) {
+                int64_t at = position % walk->size[d];
+                position /= walk->size[d];
+                indexed += (d == walk->dim ? index : at) * walk->indexed_stride[d];
+                plain += at * walk->plain_stride[d];
+        }
+        *out_indexed = indexed;
+        *out_plain = plain;
+        return true;
+}
+
+static Status fail_index(const IndexWalk *walk, int64_t position)
+{
+        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)walk->index[position], walk->dim, (long)walk->n_indexed);
+}
+
+static void gather_pieces(void *argument, int64_t begin, int64_t end)
+{
+        WalkTask *task = argument;
+        size_t bytes = dtype_info[task->walk->dtype].bytes;
+        for (int64_t i = begin; i < end; i++) {
+                int64_t indexed, plain;
+                if (!resolve(task->walk, i, &indexed, &plain)) {
+                        atomic_store(&task->bad, i);
+                        return;
+                }
+                copy_element(task->plain + plain * (int64_t)bytes, task->indexed + indexed * (int64_t)bytes, bytes);
+        }
+}
+
+Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *indexed, void *plain)
+{
+        WalkTask task = { .ctx = ctx, .walk = walk, .indexed = indexed, .plain = plain, .bad = -1 };
+        TRY(parallel_for(ctx, product(walk->rank, walk->size), 16384, gather_pieces, &task));
+        int64_t bad = atomic_load(&task.bad);
+        return bad < 0 ? STATUS_OK : fail_index(walk, bad);
+}
+
+static double combine_f64(ScatterKind kind, double a, double b)
+{
+        switch (kind) {
+        case SCATTER_ADD:
+                return a + b;
+        case SCATTER_MULTIPLY:
+                return a * b;
+        case SCATTER_MAX:
+                return b > a || b != b ? b : a;
+        case SCATTER_MIN:
+                return b < a || b != b ? b : a;
+        case SCATTER_COPY:
+                break;
+        }
+        return b;
+}
+
+static int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
+{
+        switch (kind) {
+        case SCATTER_ADD:
+                return (int64_t)((uint64_t)a + (uint64_t)b);
+        case SCATTER_MULTIPLY:
+                return (int64_t)((uint64_t)a * (uint64_t)b);
+        case SCATTER_MAX:
+                return MAX(a, b);
+        case SCATTER_MIN:
+                return MIN(a, b);
+        case SCATTER_COPY:
+                break;
+        }
+        return b;
+}
+
+static void combine(ScatterKind kind, Dtype dtype, void *to, const void *from)
+{
+        if (kind == SCATTER_COPY)
+                copy_element(to, from, dtype_info[dtype].bytes);
+        else if (dtype == DTYPE_F32 && kind == SCATTER_ADD)
+                *(float *)to += *(const float *)from;
+        else if (dtype_is_float(dtype))
+                element_from_f64(dtype, to, combine_f64(kind, element_as_f64(dtype, to), element_as_f64(dtype, from)));
+        else
+                element_from_i64(dtype, to, combine_i64(kind, element_as_i64(dtype, to), element_as_i64(dtype, from)));
+}
+
+Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed, const void *plain)
+{
+        int64_t n = product(walk->rank, walk->size), bytes = dtype_info[walk->dtype].bytes;
+        for (int64_t i = 0; i < n; i++) {
+                int64_t at, from;
+                if (!resolve(walk, i, &at, &from))
+                        return fail_index(walk, i);
+                combine(kind, walk->dtype, (char *)indexed + at * bytes, (const char *)plain + from * bytes);
+                if ((i & 65535) == 65535)
+                        TRY(run_poll(ctx));
+        }
+        return STATUS_OK;
+}
+
+// ---- by tables ----
+typedef struct TableTask {
+        const RunContext *ctx;
+        const IndexTable *table;
+        const char *from;
+        char *to;
+        bool accumulate;
+        int64_t block;          // elements of one contiguous run inside the dimensions after the table; 1: none
+        int n_after;            // dimensions that are left then
+        int64_t n_blocks;
+} TableTask;
+
+// The longest run at the end of the dimensions after the table that is contiguous on both sides.
+static void find_block(TableTask *task)
+{
+        const IndexTable *table = task->table;
+        task->block = 1;
+        task->n_after = table->n_after;
+        while (task->n_after > 0) {
+                int d = task->n_after - 1;
+                if (table->after_size[d] != 1 && (table->after_from[d] != task->block || table->after_to[d] != task->block))
+                        break;
+                task->block *= table->after_size[d];
+                task->n_after--;
+        }
+        task->n_blocks = product(task->n_after, table->after_size);
+}
+
+static void move_block(const TableTask *task, int64_t from, int64_t to)
+{
+        Dtype dtype = task->table->dtype;
+        int64_t bytes = dtype_info[dtype].bytes;
+        char *target = task->to + to * bytes;
+        const char *source = task->from + from * bytes;
+        if (!task->accumulate && task->block == 1) {
+                copy_element(target, source, (size_t)bytes);
+        } else if (!task->accumulate) {
+                memcpy(target, source, (size_t)(task->block * bytes));
+        } else {
+                for (int64_t i = 0; i < task->block; i++)
+                        combine(SCATTER_ADD, dtype, target + i * bytes, source + i * bytes);
+        }
+}
+
+// Pieces are (before, table) pairs.
+static void table_pieces(void *argument, int64_t begin, int64_t end)
+{
+        const TableTask *task = argument;
+        const IndexTable *table = task->table;
+        for (int64_t i = begin; i < end; i++) {
+                int64_t before = i / table->n, entry = i % table->n;
+                int64_t from = table->from[entry] + offset_of(table->n_before, table->before_size, table->before_from, before);
+                int64_t to = table->to[entry] + offset_of(table->n_before, table->before_size, table->before_to, before);
+                for (int64_t b = 0; b < task->n_blocks; b++)
+                        move_block(task, from + offset_of(task->n_after, table->after_size, table->after_from, b),
+                                   to + offset_of(task->n_after, table->after_size, table->after_to, b));
+                if (run_stopping(task->ctx))
+                        return;
+        }
+}
+
+Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered, bool accumulate, const void *from, void *to)
+{
+        TableTask task = { .ctx = ctx, .table = table, .from = from, .to = to, .accumulate = accumulate };
+        find_block(&task);
+        int64_t n = product(table->n_before, table->before_size) * table->n, work = MAX((int64_t)1, task.block * task.n_blocks);
+        if (task.block * task.n_blocks == 0 || n == 0)
+                return STATUS_OK;
+        if (ordered || accumulate)
+                table_pieces(&task, 0, n);
+        else
+                TRY(parallel_for(ctx, n, MAX((int64_t)1, 16384 / work), table_pieces, &task));
+        return run_poll(ctx);
+}
+
+// ---- nonzero ----
+static bool is_nonzero(Dtype dtype, const char *element)
+{
+        switch (dtype_info[dtype].kind) {
+        case DTYPE_KIND_BOOL:
+                return *element != 0;
+        case DTYPE_KIND_INT:
+                return element_as_i64(dtype, element) != 0;
+        case DTYPE_KIND_FLOAT:
+                return element_as_f64(dtype, element) != 0;
+        case DTYPE_KIND_COMPLEX:
+                break;
+        }
+        Dtype part = dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
+        return element_as_f64(part, element) != 0 || element_as_f64(part, element + dtype_info[part].bytes) != 0;
+}
+
+int64_t index_count_nonzero(const TensorMeta *meta, const void *data)
+{
+        int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, count = 0;
+        bool contiguous = meta_is_contiguous(meta);
+        for (int64_t i = 0; i < n; i++) {
+                int64_t at = contiguous ? i : offset_of(meta->rank, meta->size, meta->stride, i);
+                count += is_nonzero(meta->dtype, (const char *)data + at * bytes);
+        }
+        return count;
+}
+
+void index_nonzero(const TensorMeta *meta, const void *data, int64_t count, int64_t *out)
+{
+        int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, found = 0;
+        for (int64_t i = 0; i < n && found < count; i++) {
+                if (!is_nonzero(meta->dtype, (const char *)data + offset_of(meta->rank, meta->size, meta->stride, i) * bytes))
+                        continue;
+                int64_t rest = i;
+                for (int d = meta->rank - 1; d >= 0; d--) {
+                        out[d * count + found] = rest % meta->size[d];
+                        rest /= meta->size[d];
+                }
+                found++;
+        }
+}

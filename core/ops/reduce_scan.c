@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and integers are int64; dtype= casts first. Contiguous results.
+#include "core/kernels/reduce_scan.h"
+#include "core/ops/emitter.h"
+#include "core/ops/reduce.h"
+
+static const ScanKind sum_row = SCAN_SUM, prod_row = SCAN_PROD, max_row = SCAN_MAX, min_row = SCAN_MIN, log_row = SCAN_LOGSUMEXP;
+
+static ScanKind kind_of(const OpCall *call)
+{
+        return *(const ScanKind *)call->op->row;
+}
+
+static Dtype scan_dtype(const OpCall *call)
+{
+        Dtype self = arg_meta(call, 0)->dtype;
+        if (kind_of(call) > SCAN_PROD)
+                return self;
+        return arg_dtype(call, 2, dtype_is_float(self) ? self : DTYPE_I64);
+}
+
+static Status scan_infer(OpCall *call)
+{
+        TensorMeta meta = *arg_meta(call, 0);
+        int dim;
+        TRY(arg_dim(call, 1, meta.rank, &dim));
+        meta.dtype = scan_dtype(call);
+        if ((DTYPES_REAL >> meta.dtype & 1) == 0)
+                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name, dtype_words(meta.dtype));
+        meta_set_contiguous(&meta);
+        TRY(out_fresh(call, 0, &meta));
+        if (call->schema->n_returns == 2) {
+                meta.dtype = DTYPE_I64;
+                TRY(out_fresh(call, 1, &meta));
+        }
+        return STATUS_OK;
+}
+
+static Status scan_op_run(const OpRun *run)
+{
+        int dim;
+        const TensorMeta *self = run->in_meta[0];
+        TRY(arg_dim(run->call, 1, self->rank, &dim));
+        if (meta_numel(self) == 0)
+                return STATUS_OK;
+        _cleanup_(reduce_input_deinit) ReduceInput input = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
+        Dtype cast = kind_of(run->call) == SCAN_LOGSUMEXP ? DTYPE_F64 : scan_dtype(run->call);
+        TRY(reduce_input_init(&input, run, cast));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], input.meta.dtype));
+        if (run->n_out == 2)
+                TRY(dense_out_init(&indices, run->ctx, run->out[1], run->out_meta[1], DTYPE_I64));
+        RowPlan plan;
+        row_plan(&plan, &input.meta, self->rank == 0 ? 0 : 1u << dim, true);
+        int64_t inner = 1;
+        for (int d = dim + 1; d < self->rank; d++)
+                inner *= self->size[d];
+        TRY(scan_run(run->ctx, &plan, inner, input.meta.dtype, kind_of(run->call), input.data, out.data, indices.data));
+        dense_out_store(&out);
+        dense_out_store(&indices);
+        return STATUS_OK;
+}
+
+const OpDef reduce_scan_ops[] = {
+        { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer, .run = scan_op_run, .row = &sum_row },
+        { "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer, .run = scan_op_run, .row = &prod_row },
+        { "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run, .row = &max_row },
+        { "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run, .row = &min_row },
+        { "aten::logcumsumexp(Tensor self, int dim) -> Tensor", DTYPES_FLOATS, .infer = scan_infer, .run = scan_op_run, .row = &log_row },
+};
+OP_FILE(reduce_scan_ops);

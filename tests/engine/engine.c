@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include "core/engine.h"
+#include "tests/engine/scratch.h"
+
+// A loader that makes an empty graph of any bytes but "broken", and counts its calls.
+static int n_loads;
+
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+{
+        (void)context;
+        (void)model;
+        n_loads++;
+        if (n_parts == 1 && parts[0].bytes->n_bytes == 6 && memcmp(parts[0].bytes->data, "broken", 6) == 0)
+                return fail(STATUS_MALFORMED, "broken bytes");
+        return graph_new(GRAPH_FX_JSON, out_graph);
+}
+
+static Engine *open_engine(const char *folder)
+{
+        Engine *engine = NULL;
+        EngineOptions options = { .data_folder = folder, .loader = { .load = load } };
+        cr_assert_eq(engine_open(&options, &engine), STATUS_OK, "%s", failure_current()->message);
+        return engine;
+}
+
+static bool put(Engine *engine, const char *name, const char *text, int64_t *out_number)
+{
+        Storage *bytes = NULL;
+        Graph *graph = NULL;
+        GraphVersion *version = NULL;
+        StoreVersion identified;
+        bool created;
+        storage_new(strlen(text), false, NULL, &bytes);
+        memcpy(bytes->data, text, strlen(text));
+        UploadPart part = { .name = "", .bytes = bytes };
+        graph_new(GRAPH_FX_JSON, &graph);
+        cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
+        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK, "%s", failure_current()->message);
+        *out_number = version->stored.version;
+        graph_version_unref(version);
+        graph_unref(graph);
+        storage_unref(bytes);
+        return created;
+}
+
+static int64_t default_of(Engine *engine, const char *name)
+{
+        GraphVersion *version = NULL;
+        if (engine_find(engine, name, 0, &version) != STATUS_OK)
+                return -1;
+        int64_t number = version->stored.version;
+        graph_version_unref(version);
+        return number;
+}
+
+Test(engine, the_same_content_again_is_no_new_version_but_a_b_a_is_version_three)
+{
+        Engine *engine = open_engine(NULL);
+        int64_t number;
+        cr_assert(put(engine, "m", "A", &number));
+        cr_assert_eq(number, 1);
+        cr_assert_not(put(engine, "m", "A", &number));
+        cr_assert_eq(number, 1);
+        cr_assert(put(engine, "m", "B", &number));
+        cr_assert(put(engine, "m", "A", &number));
+        cr_assert_eq(number, 3);
+        cr_assert_eq(default_of(engine, "m"), 3);
+        engine_close(engine);
+}
+
+Test(engine, version_numbers_are_not_used_again_while_the_name_exists)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        int64_t number;
+        put(engine, "m", "A", &number);
+        put(engine, "m", "B", &number);
+        cr_assert_eq(engine_delete(engine, "m", 2), STATUS_OK);
+        cr_assert_eq(default_of(engine, "m"), 1);
+        engine = engine_close(engine);
+        engine = open_engine(folder);
+        put(engine, "m", "C", &number);
+        cr_assert_eq(number, 3);
+        cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
+        cr_assert_eq(default_of(engine, "m"), -1);
+        put(engine, "m", "D", &number);
+        cr_assert_eq(number, 1);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, stored_graphs_are_decoded_on_first_use_and_only_once)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        int64_t number;
+        put(engine, "m", "A", &number);
+        engine = engine_close(engine);
+        n_loads = 0;
+        engine = open_engine(folder);
+        cr_assert_eq(engine_find(engine, "m", 0, &version), STATUS_OK);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_LOADING);
+        cr_assert_eq(n_loads, 0);
+        Ticket first, second;
+        Acquired how;
+        RegistryEntry *build = NULL;
+        cr_assert_eq(engine_acquire(engine, version, &first, &how, &graph, &build), STATUS_OK);
+        cr_assert_eq(how, ACQUIRE_PARKED_START);
+        cr_assert_eq(engine_acquire(engine, version, &second, &how, &graph, &build), STATUS_OK);
+        cr_assert_eq(how, ACQUIRE_PARKED);
+        int n_woken = 0;
+        for (Ticket *ticket = engine_load(engine, version, build); ticket != NULL; ticket = ticket->next, n_woken++)
+                graph_unref(ticket->object);
+        cr_assert_eq(n_woken, 2);
+        cr_assert_eq(n_loads, 1);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_READY);
+        cr_assert_eq(engine_acquire(engine, version, &first, &how, &graph, &build), STATUS_OK);
+        cr_assert_eq(how, ACQUIRE_READY);
+        graph_unref(graph);
+        cr_assert_eq(n_loads, 1);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, a_stored_graph_that_cannot_be_read_any_more_is_damaged_with_its_reason)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        int64_t number;
+        put(engine, "m", "broken", &number);
+        engine = engine_close(engine);
+        engine = open_engine(folder);
+        engine_find(engine, "m", 0, &version);
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_MALFORMED);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_DAMAGED);
+        cr_assert_str_eq(version->reason, "broken bytes");
+        Ticket ticket;
+        Acquired how;
+        RegistryEntry *build;
+        cr_assert_eq(engine_acquire(engine, version, &ticket, &how, &graph, &build), STATUS_DAMAGED);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, a_version_in_use_outlives_its_deletion)
+{
+        Engine *engine = open_engine(NULL);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        int64_t number;
+        put(engine, "m", "A", &number);
+        engine_find(engine, "m", 0, &version);
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK);
+        cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
+        cr_assert_str_eq(version->name, "m");
+        cr_assert_eq(atomic_load(&graph->ref.count), 1, "the registry let go");
+        graph_unref(graph);
+        graph_version_unref(version);
+        engine_close(engine);
+}
+
+Test(engine, a_name_of_64_hex_digits_must_be_the_content_id)
+{
+        Engine *engine = open_engine(NULL);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        StoreVersion identified;
+        Storage *bytes = NULL;
+        bool created;
+        char wrong[65];
+        memset(wrong, 'a', 64);
+        wrong[64] = '\0';
+        storage_new(1, true, NULL, &bytes);
+        UploadPart part = { .name = "", .bytes = bytes };
+        graph_new(GRAPH_FX_JSON, &graph);
+        upload_identify(&part, 1, NULL, "fx", &identified);
+        cr_assert_eq(engine_put(engine, wrong, &part, 1, &identified, graph, &version, &created), STATUS_CONFLICT);
+        cr_assert_eq(engine_put(engine, NULL, &part, 1, &identified, graph, &version, &created), STATUS_OK);
+        cr_assert_str_eq(version->name, identified.id.hex);
+        graph_version_unref(version);
+        graph_unref(graph);
+        storage_unref(bytes);
+        engine_close(engine);
+}
+
+Test(engine, the_id_of_two_parts_is_the_hash_of_their_digests_sorted_by_part_name)
+{
+        Storage *a = NULL, *b = NULL;
+        StoreVersion forward, backward;
+        storage_new(1, true, NULL, &a);
+        storage_new(2, true, NULL, &b);
+        UploadPart parts[2] = { { "graph", a }, { "weights", b } }, swapped[2] = { { "weights", b }, { "graph", a } };
+        upload_identify(parts, 2, NULL, "fx", &forward);
+        upload_identify(swapped, 2, NULL, "fx", &backward);
+        cr_assert_str_eq(forward.id.hex, backward.id.hex);
+        char joined[129];
+        snprintf(joined, sizeof(joined), "%s%s", sha256_of(a->data, 1).hex, sha256_of(b->data, 2).hex);
+        cr_assert_str_eq(forward.id.hex, sha256_of(joined, 128).hex);
+        storage_unref(a);
+        storage_unref(b);
+}
+
+Test(engine, lists_are_sorted_by_name_and_paged)
+{
+        Engine *engine = open_engine(NULL);
+        GraphVersion *rows[2];
+        uint32_t n;
+        bool more;
+        int64_t number;
+        put(engine, "c", "1", &number);
+        put(engine, "a", "2", &number);
+        put(engine, "b", "3", &number);
+        engine_list(engine, NULL, 2, rows, &n, &more);
+        cr_assert_eq(n, 2);
+        cr_assert(more);
+        cr_assert_str_eq(rows[0]->name, "a");
+        cr_assert_str_eq(rows[1]->name, "b");
+        graph_version_unref(rows[0]);
+        graph_version_unref(rows[1]);
+        engine_list(engine, "b", 2, rows, &n, &more);
+        cr_assert_eq(n, 1);
+        cr_assert_not(more);
+        cr_assert_str_eq(rows[0]->name, "c");
+        graph_version_unref(rows[0]);
+        engine_close(engine);
+}

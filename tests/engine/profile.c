@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/profile/profile.h"
+
+static Graph *small_graph(void)
+{
+        Graph *graph = NULL;
+        cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
+        return graph;
+}
+
+static RunProfile *profile_of(Graph *graph, const char *id, const char *signature, int64_t run_ns, uint32_t n_rows)
+{
+        RunProfile *profile = NULL;
+        cr_assert_eq(run_profile_new(graph, n_rows, &profile), STATUS_OK);
+        snprintf(profile->id, sizeof(profile->id), "%s", id);
+        snprintf(profile->signature, sizeof(profile->signature), "%s", signature);
+        profile->run_ns = profile->total_ns = run_ns;
+        profile->n_rows = n_rows;
+        for (uint32_t i = 0; i < n_rows; i++)
+                profile->rows[i] = (NodeTiming){ .start_ns = 0, .end_ns = run_ns / (n_rows + 1), .kernel = "relu" };
+        return profile;
+}
+
+Test(profile, the_ring_keeps_the_last_runs_and_finds_them_by_id)
+{
+        ProfileRing *ring = NULL;
+        Graph *graph = small_graph();
+        RunProfile *rows[8];
+        cr_assert_eq(profile_ring_open(3, &ring), STATUS_OK);
+        for (int i = 0; i < 5; i++) {
+                char id[8];
+                snprintf(id, sizeof(id), "r%d", i);
+                RunProfile *profile = profile_of(graph, id, "x", 100 * (i == 2 ? 50 : i), 1);
+                profile_ring_add(ring, profile);
+                run_profile_unref(profile);
+        }
+        cr_assert_null(profile_ring_find(ring, "r1"));
+        RunProfile *found = profile_ring_find(ring, "r3");
+        cr_assert_str_eq(found->id, "r3");
+        run_profile_unref(found);
+        cr_assert_eq(profile_ring_list(ring, false, 2, rows), 2);
+        cr_assert_str_eq(rows[0]->id, "r4");
+        cr_assert_str_eq(rows[1]->id, "r3");
+        run_profile_unref(rows[0]);
+        run_profile_unref(rows[1]);
+        cr_assert_eq(profile_ring_list(ring, true, 1, rows), 1);
+        cr_assert_str_eq(rows[0]->id, "r2", "the slowest that is left");
+        run_profile_unref(rows[0]);
+        profile_ring_close(ring);
+        cr_assert_eq(atomic_load(&graph->ref.count), 1, "no profile is left");
+        graph_unref(graph);
+}
+
+Test(profile, a_repeated_id_replaces_the_older_profile)
+{
+        ProfileRing *ring = NULL;
+        Graph *graph = small_graph();
+        RunProfile *rows[4];
+        profile_ring_open(3, &ring);
+        for (int i = 1; i <= 2; i++) {
+                RunProfile *profile = profile_of(graph, "same", "x", i, 0);
+                profile_ring_add(ring, profile);
+                run_profile_unref(profile);
+        }
+        cr_assert_eq(profile_ring_list(ring, false, 4, rows), 1);
+        cr_assert_eq(rows[0]->run_ns, 2);
+        run_profile_unref(rows[0]);
+        profile_ring_close(ring);
+        graph_unref(graph);
+}
+
+static void add(ProfileStats *stats, Graph *graph, const char *signature, int64_t run_ns)
+{
+        RunProfile *profile = profile_of(graph, "r", signature, run_ns, 2);
+        profile_stats_add(stats, profile);
+        run_profile_unref(profile);
+}
+
+Test(profile, percentiles_are_nearest_rank_over_the_window_and_counts_go_on)
+{
+        ProfileStats *stats = NULL;
+        SignatureSummary *summary;
+        uint32_t n;
+        Graph *graph = small_graph();
+        profile_stats_new(&stats);
+        for (int i = 1; i <= 200; i++)
+                add(stats, graph, "x: float32[1]", i * 1000);
+        cr_assert_eq(profile_stats_read(stats, &summary, &n), STATUS_OK);
+        cr_assert_eq(n, 1);
+        cr_assert_eq(summary[0].run.count, 200);
+        // The window holds 73 ... 200 us.
+        cr_assert_float_eq(summary[0].run.mean_us, 136.5, 1e-6);
+        cr_assert_float_eq(summary[0].run.p50_us, 136, 1e-6);
+        cr_assert_float_eq(summary[0].run.p90_us, 188, 1e-6);
+        cr_assert_float_eq(summary[0].run.p99_us, 199, 1e-6);
+        cr_assert_float_eq(summary[0].run.max_us, 200, 1e-6);
+        cr_assert_eq(summary[0].n_nodes, 2);
+        cr_assert_float_eq(summary[0].nodes[0].share, 1.0 / 3, 0.01);
+        cr_assert_float_eq(summary[0].nodes[0].us.mean_us + summary[0].nodes[1].us.mean_us + summary[0].other_us, 136.5, 1e-3);
+        profile_summary_free(summary, n);
+        profile_stats_free(stats);
+        graph_unref(graph);
+}
+
+Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes_room)
+{
+        ProfileStats *stats = NULL;
+        SignatureSummary *summary;
+        uint32_t n;
+        bool first_is_there = false;
+        Graph *graph = small_graph();
+        profile_stats_new(&stats);
+        for (int i = 0; i < PROFILE_MAX_SIGNATURES; i++) {
+                char signature[32];
+                snprintf(signature, sizeof(signature), "x: float32[%d]", i);
+                add(stats, graph, signature, 1000 * (i + 1));
+        }
+        add(stats, graph, "x: float32[0]", 9000);
+        add(stats, graph, "one more", 1);
+        profile_stats_read(stats, &summary, &n);
+        cr_assert_eq(n, PROFILE_MAX_SIGNATURES);
+        for (uint32_t i = 0; i < n; i++) {
+                cr_assert_str_neq(summary[i].signature, "x: float32[1]", "the least recently used one is gone");
+                if (strcmp(summary[i].signature, "x: float32[0]") == 0) {
+                        first_is_there = true;
+                        cr_assert_eq(summary[i].run.count, 2);
+                        cr_assert_float_eq(summary[i].run.mean_us, 5, 1e-6);
+                }
+        }
+        cr_assert(first_is_there);
+        profile_summary_free(summary, n);
+        profile_stats_free(stats);
+        graph_unref(graph);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include "core/registry/registry.h"
+
+typedef struct Object {
+        int n_references, n_bytes;
+} Object;
+
+static void ref(void *object)
+{
+        ((Object *)object)->n_references++;
+}
+static void unref(void *object)
+{
+        ((Object *)object)->n_references--;
+}
+static size_t bytes(const void *object)
+{
+        return (size_t)((const Object *)object)->n_bytes;
+}
+
+static const RegistryType type = { ref, unref, bytes };
+static const RegistryKey key_a = { { 1 } }, key_b = { { 2 } }, key_c = { { 3 } };
+
+static Registry *open_registry(size_t max_bytes)
+{
+        Registry *registry = NULL;
+        cr_assert_eq(registry_open(&type, max_bytes, &registry), STATUS_OK);
+        return registry;
+}
+
+static Acquired acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, void **object, RegistryEntry **build)
+{
+        Acquired how;
+        cr_assert_eq(registry_acquire(registry, key, ticket, &how, object, build), STATUS_OK);
+        return how;
+}
+
+Test(registry, the_first_caller_builds_and_later_ones_are_parked_and_served_by_its_publication)
+{
+        Registry *registry = open_registry(1000);
+        Ticket first, second;
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        Object made = { 1, 10 };
+        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_PARKED_START);
+        cr_assert_eq(acquire(registry, &key_a, &second, &object, &build), ACQUIRE_PARKED);
+        Ticket *woken = registry_publish(registry, build, &made);
+        int n = 0;
+        for (Ticket *ticket = woken; ticket != NULL; ticket = ticket->next, n++)
+                cr_assert_eq(ticket->object, &made);
+        cr_assert_eq(n, 2);
+        cr_assert_eq(made.n_references, 3, "the table's and one for each ticket");
+        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_READY);
+        cr_assert_eq(object, &made);
+        cr_assert_eq(made.n_references, 4);
+        registry_close(registry);
+        cr_assert_eq(made.n_references, 3);
+}
+
+Test(registry, a_failed_build_answers_all_its_waiters_and_is_tried_again_by_the_next_caller)
+{
+        Registry *registry = open_registry(1000);
+        Ticket first, second;
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        acquire(registry, &key_a, &first, &object, &build);
+        acquire(registry, &key_a, &second, &object, &build);
+        (void)fail(STATUS_DAMAGED, "flipped bit");
+        registry_publish(registry, build, NULL);
+        cr_assert_null(first.object);
+        cr_assert_eq(first.status, STATUS_DAMAGED);
+        cr_assert_str_eq(first.failure->message, "flipped bit");
+        cr_assert_str_eq(second.failure->message, "flipped bit");
+        free(first.failure);
+        free(second.failure);
+        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_PARKED_START, "a failure is not remembered");
+        registry_cancel(registry, &first);
+        registry_publish(registry, build, NULL);
+        registry_close(registry);
+}
+
+Test(registry, a_cancelled_ticket_is_not_among_those_published)
+{
+        Registry *registry = open_registry(1000);
+        Ticket first, second;
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        Object made = { 1, 10 };
+        acquire(registry, &key_a, &first, &object, &build);
+        acquire(registry, &key_a, &second, &object, &build);
+        cr_assert(registry_cancel(registry, &first));
+        cr_assert_not(registry_cancel(registry, &first), "only once");
+        Ticket *woken = registry_publish(registry, build, &made);
+        cr_assert_eq(woken, &second);
+        cr_assert_null(woken->next);
+        cr_assert_not(registry_cancel(registry, &second), "published already");
+        registry_close(registry);
+}
+
+Test(registry, the_least_recently_used_objects_leave_when_the_byte_cap_is_passed)
+{
+        Registry *registry = open_registry(25);
+        Object a = { 0, 10 }, b = { 0, 10 }, c = { 0, 10 };
+        registry_put(registry, &key_a, &a);
+        registry_put(registry, &key_b, &b);
+        unref(registry_peek(registry, &key_a));  // a is now newer than b
+        registry_put(registry, &key_c, &c);
+        cr_assert_eq(a.n_references, 1);
+        cr_assert_eq(b.n_references, 0);
+        cr_assert_eq(c.n_references, 1);
+        cr_assert_null(registry_peek(registry, &key_b));
+        cr_assert_eq(registry_stats(registry).evictions, 1);
+        cr_assert_eq(registry_stats(registry).bytes, 20);
+        registry_close(registry);
+}
+
+Test(registry, an_object_larger_than_the_cap_stays_until_the_next_one_comes)
+{
+        Registry *registry = open_registry(5);
+        Object a = { 0, 10 }, b = { 0, 1 };
+        registry_put(registry, &key_a, &a);
+        cr_assert_eq(a.n_references, 1);
+        registry_put(registry, &key_b, &b);
+        cr_assert_eq(a.n_references, 0);
+        registry_close(registry);
+}
+
+Test(registry, dropping_a_key_during_its_build_still_serves_the_waiters)
+{
+        Registry *registry = open_registry(1000);
+        Ticket ticket;
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        Object made = { 1, 10 };
+        acquire(registry, &key_a, &ticket, &object, &build);
+        registry_drop(registry, &key_a);
+        Ticket *woken = registry_publish(registry, build, &made);
+        cr_assert_eq(woken, &ticket);
+        cr_assert_eq(ticket.object, &made);
+        cr_assert_eq(made.n_references, 1, "only the ticket's: the table let go");
+        cr_assert_null(registry_peek(registry, &key_a));
+        registry_close(registry);
+}

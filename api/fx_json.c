@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json.c: the document and its nodes. Members may come in any order; nodes are added as they are read, so that arguments find the nodes before them.
-// Child graphs are read inside their module (recursion, at most limits.max_child_graphs deep). When all is read the weights are handed out, then
-// every graph is finished, children first.
+// fx_json.c: the document and its nodes. Members may come in any order; nodes are added as they are read, so that arguments find the nodes
+// before them. Child graphs are read inside their module (recursion, at most limits.max_child_graphs deep). When all is read the weights
+// are handed out, then every graph is finished, children first.
 #include "api/fx_json.h"
 
 #include <stdarg.h>
@@ -43,8 +43,10 @@ Status fx_check_size(const FxReader *reader)
 {
         size_t n = json_tell(reader->json) - reader->data_bytes;
         if (n > (size_t)limits.max_graph_json)
-                return fail(STATUS_TOO_LARGE, "the graph has more than %lld bytes without its tensor data; send weights apart, or as \"data\" and \"b64\" only",
-                            (long long)limits.max_graph_json);
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "the graph has more than %lld bytes without its tensor data; send weights apart, or as \"data\" and \"b64\" only",
+                        (long long)limits.max_graph_json);
         return STATUS_OK;
 }
 
@@ -55,7 +57,7 @@ typedef struct NodeParts {
         bool has_op;
         Opcode op;
         const char *name, *target, *type;
-        Value args, kwargs;  // args: a list
+        Value args, kwargs; // args: a list
         TensorSpec spec;
         bool has_spec;
 } NodeParts;
@@ -84,7 +86,8 @@ static Status read_opcode(FxReader *reader, NodeParts *parts)
                         return STATUS_OK;
                 }
         }
-        return fail(STATUS_LINT, "unknown opcode \"%.60s\"; it knows placeholder, get_attr, call_function, call_method, call_module, output", name);
+        return fail(STATUS_LINT,
+                    "unknown opcode \"%.60s\"; it knows placeholder, get_attr, call_function, call_method, call_module, output", name);
 }
 
 // A size: a whole number, or the name (or expression) of a dimension that varies.
@@ -184,7 +187,9 @@ static Status read_node_member(FxReader *reader, const Graph *graph, const char 
                 if (json_peek(reader->json) != JSON_OBJECT)
                         return fail(STATUS_MALFORMED, "\"kwargs\" is an object");
                 TRY(fx_read_value(reader, graph, 0, &parts->kwargs));
-                return parts->kwargs.kind == VALUE_DICT ? STATUS_OK : fail(STATUS_MALFORMED, "\"kwargs\" is an object of arguments by name, no \"$\" form");
+                return parts->kwargs.kind == VALUE_DICT
+                               ? STATUS_OK
+                               : fail(STATUS_MALFORMED, "\"kwargs\" is an object of arguments by name, no \"$\" form");
         }
         return fx_unknown_member("a node", key, "op, name, target, args, kwargs, type, meta");
 }
@@ -370,7 +375,8 @@ static Status write_tensor(void *context, const State *state, Text *out)
         (void)context;
         const TensorMeta *meta = &state->tensor->meta;
         char shape[256];
-        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s, \"data\": ", dtype_info[meta->dtype].name, shape_text(meta->rank, meta->size, shape, sizeof(shape)));
+        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s, \"data\": ", dtype_info[meta->dtype].name,
+                  shape_text(meta->rank, meta->size, shape, sizeof(shape)));
         TRY(tensor_json_write(state->tensor, TENSOR_JSON_FLAT, out));
         text_add_char(out, '}');
         return STATUS_OK;

@@ -11,9 +11,9 @@ typedef struct FxStateSource {
         void *context;
 } FxStateSource;
 
-// Reads a document into a finished graph. `state` may be NULL; its tensors are shared, not copied. Failures are the caller's: STATUS_MALFORMED,
-// STATUS_LINT, STATUS_VALUE, STATUS_UNKNOWN_MEMBER, STATUS_TOO_LARGE ... and name node and field. Weights that are still missing are no failure
-// here: whoever resolves targets lists them. Any thread.
+// Reads a document into a finished graph. `state` may be NULL; its tensors are shared, not copied. Failures are the caller's:
+// STATUS_MALFORMED, STATUS_LINT, STATUS_VALUE, STATUS_UNKNOWN_MEMBER, STATUS_TOO_LARGE ... and name node and field. Weights that are still
+// missing are no failure here: whoever resolves targets lists them. Any thread.
 Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Graph **out_graph);
 
 // Writes what fx_json_read takes back. Without `with_data` tensors are named by dtype and shape only.

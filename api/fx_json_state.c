@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json_state.c: modules, tensors inside the document, tensors that come apart. A tensor of the source belongs to the innermost child graph whose module
-// path stands in front of it.
+// fx_json_state.c: modules, tensors inside the document, tensors that come apart. A tensor of the source belongs to the innermost child
+// graph whose module path stands in front of it.
 #include <inttypes.h>
 #include <string.h>
 #include "api/fx_json_parts.h"
@@ -133,9 +133,16 @@ static Status add_later(FxReader *reader, Graph *graph, const char *path, FxLate
 {
         if (reader->n_later >= limits.max_tensors)
                 return fail(STATUS_TOO_LARGE, "the state has more than %" PRId64 " tensors", limits.max_tensors);
-        char *key = arena_format(&reader->scratch, "%p:%s", (void *)graph, path);
-        if (key == NULL)
+        char *key = arena_format(&reader->scratch, "%p:%s", (void *)graph, path),
+             *parent = arena_text(&reader->scratch, path, strlen(path));
+        if (key == NULL || parent == NULL)
                 return fail_memory();
+        char *dot = strrchr(parent, '.');
+        Module *module;
+        if (dot != NULL) { // the module around it is there, whether or not its tensors are
+                *dot = '\0';
+                TRY(graph_add_module(graph, parent, NULL, &module));
+        }
         TRY(string_map_set(&reader->later_by_path, key, (void *)(uintptr_t)(reader->n_later + 1), NULL));
         TRY(array_reserve(&reader->later, &reader->later_capacity, reader->n_later + 1, sizeof(FxLaterState)));
         later.graph = graph;
@@ -193,7 +200,8 @@ static Status read_entry(FxReader *reader, Graph *graph, const char *path)
 Status fx_read_state(FxReader *reader, Graph *graph)
 {
         if (json_peek(reader->json) != JSON_OBJECT)
-                return fail(STATUS_MALFORMED, "\"state\" is an object: {\"linear.weight\": {\"dtype\": \"float32\", \"shape\": [20, 10], \"data\": [...]}}");
+                return fail(STATUS_MALFORMED,
+                            "\"state\" is an object: {\"linear.weight\": {\"dtype\": \"float32\", \"shape\": [20, 10], \"data\": [...]}}");
         TRY(json_enter_object(reader->json));
         for (bool more;;) {
                 const char *path;
@@ -209,7 +217,10 @@ Status fx_read_state(FxReader *reader, Graph *graph)
 
 // ---- tensors that came apart ----
 
-typedef struct Distribution { FxReader *reader; Graph *root; } Distribution;
+typedef struct Distribution {
+        FxReader *reader;
+        Graph *root;
+} Distribution;
 
 // Descends into the child graph that a path leads through, as often as it does.
 static Status hand_out(void *visitor, const char *path, Tensor *tensor)
@@ -240,7 +251,8 @@ static Status check_described(const FxLaterState *later, const Tensor *tensor)
         if (same && (later->dtype == DTYPE_NONE || later->dtype == tensor->meta.dtype))
                 return STATUS_OK;
         char said[256], found[256];
-        return fail(STATUS_SHAPE, "the graph declares %s %s, the weights hold %s %s", later->dtype == DTYPE_NONE ? "shape" : dtype_info[later->dtype].name,
+        return fail(STATUS_SHAPE, "the graph declares %s %s, the weights hold %s %s",
+                    later->dtype == DTYPE_NONE ? "shape" : dtype_info[later->dtype].name,
                     later->rank < 0 ? "" : shape_text(later->rank, later->shape, said, sizeof(said)), dtype_info[tensor->meta.dtype].name,
                     shape_text(tensor->meta.rank, tensor->meta.size, found, sizeof(found)));
 }
@@ -262,7 +274,8 @@ static Status settle(FxReader *reader, const FxLaterState *later)
                 return fail(STATUS_MALFORMED, "\"same_as\" names the tensor itself");
         const FxLaterState *other = find_later(reader, later->graph, later->same_as);
         if (other != NULL && other->same_as != NULL)
-                return fail(STATUS_MALFORMED, "\"same_as\" names \"%.100s\", which is tied itself; name the tensor that holds the data", later->same_as);
+                return fail(STATUS_MALFORMED, "\"same_as\" names \"%.100s\", which is tied itself; name the tensor that holds the data",
+                            later->same_as);
         if (state != NULL)
                 return add_state(later->graph, later->path, tensor_ref(state->tensor));
         if (other == NULL && reader->source != NULL)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json_value.c: node arguments: JSON's own values, "%x" for node x, and {"$...": ...} for what JSON lacks. A text or key that begins with % or $ has it
-// doubled. Nesting recurses, at most limits.max_nested_values deep.
+// fx_json_value.c: node arguments: JSON's own values, "%x" for node x, and {"$...": ...} for what JSON lacks. A text or key that begins
+// with % or $ has it doubled. Nesting recurses, at most limits.max_nested_values deep.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "api/fx_json_parts.h"
 #include "core/base/limits.h"
 
-typedef struct ValueList { Value *items; uint32_t n, capacity; } ValueList;
+typedef struct ValueList {
+        Value *items;
+        uint32_t n, capacity;
+} ValueList;
 
 static void value_list_deinit(ValueList *list)
 {
@@ -37,7 +40,8 @@ static Status read_sequence(FxReader *reader, const Graph *graph, int depth, Val
         _cleanup_(value_list_deinit) ValueList list = { 0 };
         TRY(read_items(reader, graph, depth, &list));
         if (kind == VALUE_SLICE && list.n != 3)
-                return fail(STATUS_MALFORMED, "{\"$slice\": [start, stop, step]} has three members, null where Python has None; here are %u", list.n);
+                return fail(STATUS_MALFORMED,
+                            "{\"$slice\": [start, stop, step]} has three members, null where Python has None; here are %u", list.n);
         Seq *seq;
         TRY(seq_new(list.n, &seq));
         if (list.n > 0)
@@ -64,7 +68,8 @@ static bool name_comes_later(const FxReader *reader, const char *name)
 static Status read_node(const FxReader *reader, const Graph *graph, const char *name, Value *out_value)
 {
         if (graph == NULL)
-                return fail(STATUS_MALFORMED, "\"%%%.100s\" names a node, which a module's config cannot do; double the %% for a text", name);
+                return fail(STATUS_MALFORMED, "\"%%%.100s\" names a node, which a module's config cannot do; double the %% for a text",
+                            name);
         Node *node = graph_node(graph, name);
         if (node != NULL) {
                 *out_value = (Value){ .kind = VALUE_NODE, .node = node };
@@ -72,7 +77,9 @@ static Status read_node(const FxReader *reader, const Graph *graph, const char *
         }
         if (name_comes_later(reader, name)) {
                 return fail(STATUS_LINT,
-                            "Argument '%.100s' was used before it has been defined! Please check that Nodes in the graph are topologically ordered", name);
+                            "Argument '%.100s' was used before it has been defined! Please check that Nodes in the graph are topologically "
+                            "ordered",
+                            name);
         }
         return fail(STATUS_LINT, "\"%%%.100s\" names no node of this graph", name);
 }
@@ -114,7 +121,8 @@ static Status read_device(FxReader *reader, Value *out_value)
 {
         const char *name;
         TRY(read_word(reader, &name));
-        size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz"), digits = name[letters] == ':' ? strspn(name + letters + 1, "0123456789") : 0;
+        size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz"),
+               digits = name[letters] == ':' ? strspn(name + letters + 1, "0123456789") : 0;
         size_t n = letters + (name[letters] == ':' ? 1 + digits : 0);
         if (letters == 0 || name[n] != '\0' || n > 40 || (name[letters] == ':' && (digits == 0 || digits > 4)))
                 return fail(STATUS_VALUE, "\"%.60s\" is no device; \"cpu\" is meant, perhaps", name);
@@ -153,7 +161,8 @@ static Status read_memory_format(FxReader *reader, Value *out_value)
                         return STATUS_OK;
                 }
         }
-        return fail(STATUS_VALUE, "unknown memory format \"%.60s\"; it knows contiguous_format, channels_last, channels_last_3d, preserve_format", name);
+        return fail(STATUS_VALUE,
+                    "unknown memory format \"%.60s\"; it knows contiguous_format, channels_last, channels_last_3d, preserve_format", name);
 }
 
 static Status read_float_word(FxReader *reader, double *out)
@@ -161,7 +170,7 @@ static Status read_float_word(FxReader *reader, double *out)
         static const struct {
                 const char *text;
                 double value;
-        } words[] = { { "inf", (double)INFINITY }, { "-inf", -(double)INFINITY }, { "nan", (double)NAN },
+        } words[] = { { "inf", (double)INFINITY },      { "-inf", -(double)INFINITY },      { "nan", (double)NAN },
                       { "Infinity", (double)INFINITY }, { "-Infinity", -(double)INFINITY }, { "NaN", (double)NAN } };
         const char *text;
         TRY(read_word(reader, &text));
@@ -228,13 +237,17 @@ static Status read_tagged(FxReader *reader, const Graph *graph, int depth, const
                 return read_float_word(reader, &out_value->f);
         }
         return fail(STATUS_UNKNOWN_MEMBER,
-                    "\"%.60s\" is no form of FX JSON; it knows $tuple, $slice, $dtype, $device, $layout, $memory_format, $ellipsis, $float, $complex; a key that begins with $ doubles it",
+                    "\"%.60s\" is no form of FX JSON; it knows $tuple, $slice, $dtype, $device, $layout, $memory_format, $ellipsis, "
+                    "$float, $complex; a key that begins with $ doubles it",
                     tag);
 }
 
 // ---- objects ----
 
-typedef struct Items { struct DictItem *items; uint32_t n, capacity; } Items;
+typedef struct Items {
+        struct DictItem *items;
+        uint32_t n, capacity;
+} Items;
 
 static void items_deinit(Items *items)
 {
@@ -303,7 +316,8 @@ static Status read_number(FxReader *reader, Value *out_value)
         size_t n = (size_t)(reader->text + json_tell(reader->json) - text);
         bool integer = memchr(text, '.', n) == NULL && memchr(text, 'e', n) == NULL && memchr(text, 'E', n) == NULL;
         if (kind != NUMBER_INT && (integer || isinf(value)))
-                return fail(STATUS_VALUE, "%.*s does not fit %s", (int)MIN(n, 40u), text, integer ? "int64" : "float64; write {\"$float\": \"inf\"} if that is meant");
+                return fail(STATUS_VALUE, "%.*s does not fit %s", (int)MIN(n, 40u), text,
+                            integer ? "int64" : "float64; write {\"$float\": \"inf\"} if that is meant");
         *out_value = kind == NUMBER_INT ? value_int(whole) : value_float(value);
         return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_json.c: one tensor value. Numbers are read into a buffer of the type that the dtype asks for (float32 and float64 directly, integers as int64,
-// halves as float32) and then moved, narrowed where needed, into tensor memory. In an object "dtype" and "shape" may come after "data": the data's
-// text is kept aside until the object ends.
+// tensor_json.c: one tensor value. Numbers are read into a buffer of the type that the dtype asks for (float32 and float64 directly,
+// integers as int64, halves as float32) and then moved, narrowed where needed, into tensor memory. In an object "dtype" and "shape" may
+// come after "data": the data's text is kept aside until the object ends.
 #include "api/tensor_json.h"
 
 #include <float.h>
@@ -37,7 +37,7 @@ static ListType list_type(Dtype dtype)
 
 static Dtype guessed_dtype(ListType type)
 {
-        return type == LIST_BOOL ? DTYPE_BOOL : type == LIST_I64 ? DTYPE_I64 : DTYPE_F32;  // no number at all: float32, as torch.tensor([])
+        return type == LIST_BOOL ? DTYPE_BOOL : type == LIST_I64 ? DTYPE_I64 : DTYPE_F32; // no number at all: float32, as torch.tensor([])
 }
 
 // ---- numbers into tensor memory ----
@@ -47,8 +47,10 @@ static Status fail_range(const Lists *lists, size_t i, Dtype dtype)
         char where[160], number[NUMBER_TEXT_MAX + 1];
         lists_place(lists, i, where, sizeof(where));
         bool whole = lists->type == LIST_I64;
-        size_t n = whole ? number_print_i64(((const int64_t *)lists->data)[i], number) : number_print_f32(((const float *)lists->data)[i], number);
-        return fail(STATUS_VALUE, "%.*s%s%s is out of range for %s", (int)n, number, where[0] == '\0' ? "" : " at ", where, dtype_info[dtype].name);
+        size_t n = whole ? number_print_i64(((const int64_t *)lists->data)[i], number)
+                         : number_print_f32(((const float *)lists->data)[i], number);
+        return fail(STATUS_VALUE, "%.*s%s%s is out of range for %s", (int)n, number, where[0] == '\0' ? "" : " at ", where,
+                    dtype_info[dtype].name);
 }
 
 static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
@@ -64,7 +66,7 @@ static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
         for (size_t i = 0; i < lists->n; i++) {
                 if (from[i] < ranges[dtype].min || from[i] > ranges[dtype].max)
                         return fail_range(lists, i, dtype);
-                memcpy(out + i * bytes, &from[i], bytes);  // little-endian: the low bytes
+                memcpy(out + i * bytes, &from[i], bytes); // little-endian: the low bytes
         }
         return STATUS_OK;
 }
@@ -106,7 +108,7 @@ static Status data_shape(const Lists *lists, bool complex, int *out_rank)
 // What an object says about its tensor.
 typedef struct Description {
         TensorJsonDescription said;
-        const char *data, *b64;  // texts kept aside; NULL: not there (or read already)
+        const char *data, *b64; // texts kept aside; NULL: not there (or read already)
         size_t n_data, n_b64;
 } Description;
 
@@ -225,7 +227,8 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
         if (!mul_size((size_t)numel, dtype_info[dtype].bytes, &needed) || n_bytes != needed) {
                 char shape[256];
                 return fail(STATUS_SHAPE, "\"b64\" holds %zu bytes, but shape %s of %s needs %zu", n_bytes,
-                            shape_text(description->said.rank, description->said.shape, shape, sizeof(shape)), dtype_info[dtype].name, needed);
+                            shape_text(description->said.rank, description->said.shape, shape, sizeof(shape)), dtype_info[dtype].name,
+                            needed);
         }
         TensorMeta meta;
         meta_init(&meta, dtype, description->said.rank, description->said.shape);
@@ -264,13 +267,15 @@ static Status read_kept_data(const Description *description, Dtype expected, Bud
         JsonReader *reader = NULL;
         Status status = json_open(description->data, description->n_data, MAX_RANK + 2, 0, &arena, &reader);
         if (status == STATUS_OK)
-                status = read_numbers(reader, description->said.dtype != DTYPE_NONE ? description->said.dtype : expected, budget, out_tensor);
+                status = read_numbers(reader, description->said.dtype != DTYPE_NONE ? description->said.dtype : expected, budget,
+                                      out_tensor);
         json_close(reader);
         arena_deinit(&arena);
         return status;
 }
 
-static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bool needs_data, Tensor **out_tensor, TensorJsonDescription *out_said)
+static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bool needs_data, Tensor **out_tensor,
+                          TensorJsonDescription *out_said)
 {
         Description description = { .said = { .dtype = DTYPE_NONE, .rank = -1 } };
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;

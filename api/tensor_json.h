@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as JSON (API.md "Tensors"): nested lists, {"shape", "dtype", "data"}, {"dtype", "shape", "b64"}. Straight between text and tensor memory.
+// Tensors as JSON (API.md "Tensors"): nested lists, {"shape", "dtype", "data"}, {"dtype", "shape", "b64"}. Straight between text and tensor
+// memory.
 #pragma once
 #include "core/base/json.h"
 #include "core/tensor/tensor.h"
 
-// Reads the next value as a tensor. `expected` is the signature's dtype, DTYPE_NONE when unknown: then an object's "dtype" or torch.tensor's inference
-// (bools -> bool, all integers -> int64, any float -> float32) decides. Failures say where: ragged lists, wrong counts, values out of range.
+// Reads the next value as a tensor. `expected` is the signature's dtype, DTYPE_NONE when unknown: then an object's "dtype" or
+// torch.tensor's inference (bools -> bool, all integers -> int64, any float -> float32) decides. Failures say where: ragged lists, wrong
+// counts, values out of range.
 Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor);
 
-// Reads an object that may leave its data out: then *out_tensor is NULL and `out_described` holds what was said (dtype DTYPE_NONE, rank -1: nothing).
-typedef struct TensorJsonDescription { Dtype dtype; int rank; int64_t shape[MAX_RANK]; } TensorJsonDescription;
+// Reads an object that may leave its data out: then *out_tensor is NULL and `out_described` holds what was said (dtype DTYPE_NONE, rank -1:
+// nothing).
+typedef struct TensorJsonDescription {
+        Dtype dtype;
+        int rank;
+        int64_t shape[MAX_RANK];
+} TensorJsonDescription;
 Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor, TensorJsonDescription *out_described);
 
 typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
-// The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the contiguous little-endian bytes. Non-finite floats are the
-// strings "NaN", "Infinity", "-Infinity". The tensor may be strided.
+// The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the contiguous little-endian bytes.
+// Non-finite floats are the strings "NaN", "Infinity", "-Infinity". The tensor may be strided.
 Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Text *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_lists.c: reads lists of lists in one pass, without recursion: a counter per level, numbers in rows straight into a growing buffer. Without a
-// given type the first item decides and later ones may widen it, bool -> int64 -> float32, as torch.tensor would have decided from all of them.
+// tensor_lists.c: reads lists of lists in one pass, without recursion: a counter per level, numbers in rows straight into a growing buffer.
+// Without a given type the first item decides and later ones may widen it, bool -> int64 -> float32, as torch.tensor would have decided
+// from all of them.
 #include "api/tensor_lists.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@ typedef struct Walk {
         Lists *lists;
         JsonReader *reader;
         int depth, max_rank;
-        int64_t count[MAX_RANK + 1];  // items met so far in the open list of each level
+        int64_t count[MAX_RANK + 1]; // items met so far in the open list of each level
 } Walk;
 
 static size_t item_bytes(ListType type)
@@ -45,7 +46,8 @@ static Status grow(Lists *lists)
                 return fail_memory();
         if (bytes > lists->charged) {
                 if (!budget_take(lists->budget, bytes - lists->charged))
-                        return fail(STATUS_TOO_LARGE, "the tensors of this request need more than %zu bytes (--max-run-memory)", lists->budget->limit);
+                        return fail(STATUS_TOO_LARGE, "the tensors of this request need more than %zu bytes (--max-run-memory)",
+                                    lists->budget->limit);
                 lists->charged = bytes;
         }
         void *grown = realloc(lists->data, bytes);
@@ -111,7 +113,9 @@ static Status fail_ragged(const Walk *walk, int64_t expected, int64_t got)
 {
         char where[128];
         int dim = walk->depth - 1;
-        return fail(STATUS_VALUE, "expected sequence of length %" PRId64 " at dim %d (got %" PRId64 "): the list at %s is not as long as the ones before it",
+        return fail(STATUS_VALUE,
+                    "expected sequence of length %" PRId64 " at dim %d (got %" PRId64
+                    "): the list at %s is not as long as the ones before it",
                     expected, dim, got, place(walk, dim, where, sizeof(where)));
 }
 
@@ -157,7 +161,8 @@ static Status read_u64(Walk *walk)
         TRY(json_read_raw(walk->reader, &text, &n));
         uint64_t sum = 0;
         for (size_t i = 0; i < n; i++) {
-                if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, (uint64_t)(text[i] - '0'), &sum))
+                if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(sum, 10, &sum) ||
+                    __builtin_add_overflow(sum, (uint64_t)(text[i] - '0'), &sum))
                         return fail_kind(walk, "an integer from 0 to 2^64 - 1", "another number");
         }
         TRY(reserve_one(lists));
@@ -268,7 +273,7 @@ static Status read_item(Walk *walk)
         case JSON_OBJECT:
                 return fail_kind(walk, wanted_kind(walk->lists), "an object");
         default:
-                return json_skip(walk->reader);  // words the failure
+                return json_skip(walk->reader); // words the failure
         }
 }
 
@@ -306,8 +311,8 @@ static Status fail_depth(const Walk *walk, bool list)
         place(walk, walk->depth, where, sizeof(where));
         if (walk->lists->rank < 0)
                 return fail(STATUS_VALUE, "lists are nested more than %d deep at %s", walk->max_rank, where);
-        return fail(STATUS_VALUE, "expected %s at %s, got %s: lists before it are nested %d deep", list ? "a number" : "a list", where, list ? "a list" : "a number",
-                    walk->lists->rank);
+        return fail(STATUS_VALUE, "expected %s at %s, got %s: lists before it are nested %d deep", list ? "a number" : "a list", where,
+                    list ? "a list" : "a number", walk->lists->rank);
 }
 
 static Status open_list(Walk *walk)
@@ -326,7 +331,7 @@ static Status close_list(Walk *walk)
         Lists *lists = walk->lists;
         int64_t *size = &lists->size[walk->depth - 1], count = walk->count[walk->depth - 1];
         if (lists->rank < 0)
-                lists->rank = walk->depth;  // an empty list ends the nesting
+                lists->rank = walk->depth; // an empty list ends the nesting
         if (*size >= 0 && *size != count)
                 return fail_ragged(walk, *size, count);
         *size = count;

@@ -8,12 +8,12 @@ typedef enum ListType { LIST_GUESS, LIST_BOOL, LIST_I64, LIST_U64, LIST_F32, LIS
 
 typedef struct Lists {
         ListType type;
-        bool fixed;             // the type is asked for: numbers of another kind are refused instead of changing it
-        void *data;             // n items of the type
+        bool fixed; // the type is asked for: numbers of another kind are refused instead of changing it
+        void *data; // n items of the type
         size_t n, capacity;
-        size_t charged;         // bytes taken from `budget`
+        size_t charged; // bytes taken from `budget`
         Budget *budget;
-        int rank;               // of the lists; -1 while reading, before any number or empty list was met
+        int rank; // of the lists; -1 while reading, before any number or empty list was met
         int64_t size[MAX_RANK + 1];
 } Lists;
 

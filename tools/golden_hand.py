@@ -31,7 +31,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
-    for part in (pointwise, promotion, reductions, views, movement, factories, products, windows, norms, others):
+    for part in (pointwise, promotion, reductions, views, movement, factories, products, windows, norms, others, plumbing):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -160,6 +160,15 @@ def promotion():
     yield "masked_fill.Tensor", [ramp(2, 3), condition, t(7.0)]
 
 
+    for left in (t([1, 5, -3], i64), t([200, 3, 1], u8), t([7, -8, 0], i32), t([1, -128, 5], i8), ints(3, 4).t(), t(6, i64)):
+        for right in (t(2, left.dtype), t(1, i64)):
+            yield "__lshift__.Tensor", [left, right]
+            yield "__rshift__.Tensor", [left, right]
+    for dtype in (f32, f64, f16, bf16, i64, boolean):
+        yield "special_expit.default", [ints(2, 3).to(dtype)]
+        yield "special_expit.default", [ints(3, 2).to(dtype).t()]
+
+
 def reductions():
     tie = t([[1.0, 3.0, 3.0], [nan, 2.0, nan], [-inf, -inf, -inf]])
     for name in ("max.dim", "min.dim"):
@@ -210,6 +219,13 @@ def reductions():
     for order in (0, 1, 2, 3, 0.5, inf, -inf):
         yield "linalg_vector_norm.default", [ramp(3, 4), order]
         yield "linalg_vector_norm.default", [ramp(3, 4), order, [1], True]
+
+
+    for dtype in (f32, f64, f16, bf16):
+        for order in (2, 1, inf):
+            yield "norm.ScalarOpt_dtype", [ramp(3, 4, dtype=dtype), order], {"dtype": f64}
+            yield "norm.ScalarOpt_dim_dtype", [ramp(3, 4, dtype=dtype), order, [1], True], {"dtype": f64}
+            yield "norm.ScalarOpt_dim_dtype", [ramp(4, 3, dtype=dtype).t(), order, [0]], {"dtype": f32}
 
 
 def views():
@@ -269,6 +285,17 @@ def views():
         yield "tensor_split.sections", [source, 2, 1]
         yield "split.sizes", [source, [1, source.shape[1] - 1], 1]
         yield "_unsafe_view.default", [source.contiguous(), [-1]]
+        yield "lift_fresh.default", [source]
+        yield "detach_copy.default", [source]
+        yield "alias_copy.default", [source]
+        yield "detach_copy.default", [source[:, 1:]]
+        yield "moveaxis.int", [source, 0, -1]
+        yield "moveaxis.int", [source, 2, 1]
+        yield "moveaxis.intlist", [source, [0, 1], [2, 0]]
+        yield "_reshape_alias.default", [source, [source.shape[0], 1], [source.stride(0), 1]]
+        yield "_reshape_alias.default", [source.contiguous(), [source.numel()], [1]]
+        yield "unsafe_split_with_sizes.default", [source, [1, source.shape[1] - 1], 1]
+        yield "unsafe_split_with_sizes.default", [source, [1, 1], 0]
         yield "t.default", [source[0]]
         yield "t.default", [source[0, 0]]
     yield "t.default", [t(1.5)]
@@ -329,6 +356,10 @@ def movement():
         yield "zero_.default", [source]
         yield "lift_fresh_copy.default", [source]
         yield "fill_.Tensor", [source, t(1)]
+        yield "fill.Tensor", [source, t(1)]
+        yield "fill.Tensor", [source, t(2.5, f64)]
+        yield "zero.default", [source]
+        yield "lift_fresh.default", [source]
         yield "detach.default", [source]
     for source in (ramp(3), t(2.0), ramp(2, 1), ints(2, 3), ramp(2, 3, dtype=f64), t([[True, False, True]] * 2)):
         yield "copy_.default", [ramp(2, 3), source]
@@ -349,6 +380,13 @@ def movement():
     for mode in ("reflect", "replicate", "circular"):
         yield "pad.default", [ramp(1, 2, 3, 4), [1, 2, 0, 1], mode]
         yield "pad.default", [ramp(1, 2, 5), [2, 1], mode]
+    for source in (ramp(1, 2, 3, 4), ints(1, 2, 3, 4), ramp(2, 3, 4, dtype=f64), ramp(1, 2, 3, 4, dtype=f16)):
+        for pad in ([1, 2], [0, 3]) if source.dim() == 3 else ([1, 2, 0, 1], [2, 0, 1, 1]):
+            yield "_pad_circular.default", [source, pad]
+        for mode, value in ((0, 1.5), (0, None), (1, None), (2, None), (3, None)):
+            yield "_pad_enum.default", [source, [1, 1] if source.dim() == 3 else [1, 1, 1, 0], mode, value]
+    for source in (ramp(3, 4), ints(4, 3).t(), t(True), ramp(5, dtype=f16)):
+        yield "broadcast_to.default", [source, [2, *source.shape]]
     table = ramp(6, 3)
     for index in (t([[0, 5], [2, 2]], i64), t([3], i32), t(1, i64), torch.zeros(0, dtype=i64)):
         yield "embedding.default", [table, index]
@@ -528,6 +566,8 @@ def windows():
     z = ramp(2, 3, 8)
     for args in ([[2]], [[3], [2], [1]], [[3], [2], [1], [1], True], [[2], [1], [0], [3]]):
         yield "max_pool1d.default", [z, *args]
+        yield "max_pool1d_with_indices.default", [z, *args]
+        yield "max_pool1d_with_indices.default", [z[0].to(f64), *args]
     for args in ([[2]], [[3], [2], [1]], [[3], [2], [1], True], [[3], [2], [1], False, False]):
         yield "avg_pool1d.default", [z, *args]
         yield "avg_pool1d.default", [z[0].to(f64), *args]
@@ -558,6 +598,15 @@ def norms():
         yield "group_norm.default", [x, 2, c, n]
         yield "group_norm.default", [x[:, :, 0], 4]
         yield "native_group_norm.default", [x, c, n, 3, 4, 4, 2, 1e-5]
+        yield "_fused_rms_norm.default", [y, [4], w, 1e-6]
+        yield "_fused_rms_norm.default", [y, [2, 4], None, None]
+        yield "_batch_norm_no_update.default", [x, c, n, mean, var, 0.1, 1e-5]
+        yield "_batch_norm_no_update.default", [x[:, :, 0, 0], None, None, mean, var, 0.1, 1e-3]
+        yield "_native_batch_norm_legit_functional.default", [x, c, n, mean, var, True, 0.1, 1e-5]
+        yield "_native_batch_norm_legit_functional.default", [x, c, n, mean, var, False, 0.1, 1e-5]
+        yield "_native_batch_norm_legit.default", [x, c, n, mean, var, True, 0.1, 1e-5]
+        yield "_native_batch_norm_legit.no_stats", [x, c, n, True, 0.1, 1e-5]
+        yield "_batch_norm_with_update.default", [x, c, n, mean, var, 0.1, 1e-5]
         yield "rms_norm.default", [y, [4], w]
         yield "rms_norm.default", [y, [2, 4], None, 1e-3]
         yield "rms_norm.default", [y, [4]]
@@ -575,6 +624,11 @@ def others():
         yield "log_softmax.int", [rows.to(dtype), 1]
         yield "_log_softmax.default", [rows.to(dtype), 1, False]
         yield "softmax.int", [ramp(2, 3, 4, dtype=dtype), 1]
+        yield "_safe_softmax.default", [rows.to(dtype), 1]
+        yield "_safe_softmax.default", [ramp(2, 3, 4, dtype=dtype), 0, f64]
+        for name in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
+            yield f"{name}.default", [ramp(2, 3, 4, dtype=dtype), 0.5, False]
+            yield f"{name}.default", [ramp(3, 2, dtype=dtype).t(), 0.5, False]
         yield "softmax.int", [ramp(2, 3, dtype=dtype), 0], {"dtype": f32}
         yield "dropout.default", [ramp(2, 3, dtype=dtype), 0.5, False]
         yield "dropout.default", [ramp(2, 3, dtype=dtype), 0.0, True]
@@ -621,3 +675,27 @@ def others():
             yield "sym_size.int", [source, dim]
         yield "_assert_tensor_metadata.default", [source], {"dtype": source.dtype, "device": cpu, "layout": torch.strided}
         yield "_assert_tensor_metadata.default", [source, list(source.shape), list(source.stride())]
+
+
+def plumbing():
+    """Calls between tensors and numbers, and assertions that hold."""
+    sources = (ramp(2, 3), torch.zeros(0, 4), ramp(2, 3, 4).permute(2, 0, 1), ints(5), ramp(4, 6)[1:3, ::2], t(True), t(2, u8), ramp(3, dtype=f16))
+    for source in sources:
+        yield "sym_numel.default", [source]
+        yield "sym_storage_offset.default", [source]
+        if source.dim():
+            yield "sym_stride.int", [source, 0]
+            yield "sym_stride.int", [source, -1]
+    for number in (t(2.5), t([3], i64), t(True), t(-1.5, f64), t(0.1, bf16), t([[7]], u8), t(-3, i8), t(inf, f16)):
+        yield "item.default", [number]
+        yield "_local_scalar_dense.default", [number]
+    for value in (True, 1, 2.5, 7):
+        yield "_assert_scalar.default", [value, "must hold"]
+        yield "_assert_scalar.default", [value, ""]
+    for value in (t(True), t(2.5), t([1], i64), t([[True]]), t(-1, i32), t(3, u8), t(1.0, f16), t(2.0, f64)):
+        yield "_assert_async.default", [value]
+        yield "_assert_async.msg", [value, "must hold"]
+    for size in (0, 3, 2, 100):
+        for bounds in ({"min": 0}, {"max": 100}):
+            yield "sym_constrain_range.default", [size], bounds
+            yield "sym_constrain_range_for_size.default", [size], bounds

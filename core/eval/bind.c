@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bind.c: inputs against the signature, in passes: kinds and literals, shapes and symbols, ranges, guards. A symbol gets its value where it stands alone or in
-// an expression that can be solved for it; everything else is then computed and compared. What cannot be computed is not checked.
+// bind.c: inputs against the signature, in passes: kinds and literals, shapes and symbols, ranges, guards. A symbol gets its value where it
+// stands alone or in an expression that can be solved for it; everything else is then computed and compared. What cannot be computed is not
+// checked.
 #include "core/eval/bind.h"
 
 #include <inttypes.h>
@@ -13,14 +14,14 @@ enum { MAX_SYMBOLS = 256 };
 typedef struct Symbol {
         const char *name;
         int64_t value;
-        const Input *input;  // where it was seen first
-        int dim;             // -1: the input itself (an int)
+        const Input *input; // where it was seen first
+        int dim;            // -1: the input itself (an int)
 } Symbol;
 
 typedef struct Binding {
         const Graph *graph;
-        ValueSpan user;      // in signature order, literals filled in
-        Arena arena;         // parsed expressions
+        ValueSpan user; // in signature order, literals filled in
+        Arena arena;    // parsed expressions
         Symbol symbols[MAX_SYMBOLS];
         uint32_t n_symbols;
 } Binding;
@@ -55,8 +56,8 @@ static Status fail_shape(Status status, const Input *input, const TensorMeta *me
         char have[256];
         Text want = { 0 };
         add_spec(&input->spec, &want);
-        status = fail(status, "input \"%s\" has shape %s, expected %s%s", input_name(input), shape_text(meta->rank, meta->size, have, sizeof(have)),
-                      want.data == NULL ? "another" : want.data, tail);
+        status = fail(status, "input \"%s\" has shape %s, expected %s%s", input_name(input),
+                      shape_text(meta->rank, meta->size, have, sizeof(have)), want.data == NULL ? "another" : want.data, tail);
         text_deinit(&want);
         return at_input(status, input);
 }
@@ -91,7 +92,8 @@ static bool lookup_symbol(void *context, const char *name, ExprNumber *out)
 static bool is_name(const char *expr)
 {
         size_t n = 0;
-        while ((expr[n] >= 'a' && expr[n] <= 'z') || (expr[n] >= 'A' && expr[n] <= 'Z') || expr[n] == '_' || (n > 0 && expr[n] >= '0' && expr[n] <= '9'))
+        while ((expr[n] >= 'a' && expr[n] <= 'z') || (expr[n] >= 'A' && expr[n] <= 'Z') || expr[n] == '_' ||
+               (n > 0 && expr[n] >= '0' && expr[n] <= '9'))
                 n++;
         return n > 0 && expr[n] == '\0';
 }
@@ -99,7 +101,8 @@ static bool is_name(const char *expr)
 static Status fail_unify(const Symbol *symbol, const Input *input, const TensorMeta *meta)
 {
         char tail[200];
-        snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name, symbol->value, input_name(symbol->input));
+        snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name, symbol->value,
+                 input_name(symbol->input));
         return fail_shape(STATUS_SHAPE, input, meta, tail);
 }
 
@@ -198,7 +201,8 @@ static Status fail_missing(const Graph *graph, const Input *missing)
                 if (input->kind == INPUT_USER && names.n < 1000)
                         text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", input_name(input));
         }
-        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s", input_name(missing), names.data == NULL ? "" : names.data);
+        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s", input_name(missing),
+                             names.data == NULL ? "" : names.data);
         text_deinit(&names);
         return at_input(status, missing);
 }
@@ -213,7 +217,8 @@ static Status check_kind(const Graph *graph, const Input *input, Value value)
                 return has_default ? STATUS_OK : fail_missing(graph, input);
         }
         if (input->value_kind == VALUE_TENSOR && value.kind != VALUE_TENSOR)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input), value_kind_name(value.kind)), input);
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input), value_kind_name(value.kind)),
+                                input);
         if (input->value_kind != VALUE_NONE && input->value_kind != VALUE_TENSOR && value.kind != input->value_kind)
                 return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", input_name(input), value_kind_name(input->value_kind),
                                      value_kind_name(value.kind)),
@@ -313,11 +318,13 @@ static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *
         if (symbol != NULL && symbol->dim >= 0)
                 snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
         snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);
-        Status status = symbol == NULL || symbol->dim < 0
-                                ? fail(STATUS_GUARD, "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64, name, value, range->symbol,
-                                       below ? ">=" : "<=", bound)
-                                : fail(STATUS_GUARD, "input \"%.80s\" has size %" PRId64 " in dimension %d (%s); the graph was exported for %s %s %" PRId64, name,
-                                       value, symbol->dim, range->symbol, range->symbol, below ? ">=" : "<=", bound);
+        Status status =
+                symbol == NULL || symbol->dim < 0
+                        ? fail(STATUS_GUARD, "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64, name, value, range->symbol,
+                               below ? ">=" : "<=", bound)
+                        : fail(STATUS_GUARD,
+                               "input \"%.80s\" has size %" PRId64 " in dimension %d (%s); the graph was exported for %s %s %" PRId64, name,
+                               value, symbol->dim, range->symbol, range->symbol, below ? ">=" : "<=", bound);
         failure_detail(status, "guard", guard);
         return symbol == NULL ? status : at_input(status, symbol->input);
 }
@@ -347,8 +354,8 @@ static Status check_ranges(Binding *binding)
 // ---- guards ----
 typedef struct GuardPath {
         const char *at;
-        const Tree *tree;  // NULL once an input without a tree is reached
-        uint32_t leaf;     // of the flat user inputs
+        const Tree *tree; // NULL once an input without a tree is reached
+        uint32_t leaf;    // of the flat user inputs
 } GuardPath;
 
 static bool find_argument(const Binding *binding, GuardPath *path)
@@ -398,7 +405,8 @@ static bool enter_item(GuardPath *path)
         if (*inside == '\'' || *inside == '"') {
                 const char *end = strchr(inside + 1, *inside);
                 for (uint32_t i = 0; end != NULL && tree->keys != NULL && i < tree->n; i++) {
-                        if (strlen(tree->keys[i]) == (size_t)(end - inside - 1) && memcmp(tree->keys[i], inside + 1, (size_t)(end - inside - 1)) == 0)
+                        if (strlen(tree->keys[i]) == (size_t)(end - inside - 1) &&
+                            memcmp(tree->keys[i], inside + 1, (size_t)(end - inside - 1)) == 0)
                                 index = i;
                 }
                 path->at = end == NULL ? inside : end + 1;
@@ -431,10 +439,12 @@ static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
         Value value = binding->user.items[path.leaf];
         int dim, end = 0;
         if (*path.at == '\0' && (value.kind == VALUE_INT || value.kind == VALUE_BOOL || value.kind == VALUE_FLOAT)) {
-                *out = value.kind == VALUE_FLOAT ? (ExprNumber){ .is_float = true, .f = value.f } : (ExprNumber){ .i = value.kind == VALUE_INT ? value.i : value.b };
+                *out = value.kind == VALUE_FLOAT ? (ExprNumber){ .is_float = true, .f = value.f }
+                                                 : (ExprNumber){ .i = value.kind == VALUE_INT ? value.i : value.b };
                 return true;
         }
-        if (value.kind != VALUE_TENSOR || sscanf(path.at, ".size()[%d]%n", &dim, &end) != 1 || path.at[end] != '\0' || dim < 0 || dim >= value.tensor->meta.rank)
+        if (value.kind != VALUE_TENSOR || sscanf(path.at, ".size()[%d]%n", &dim, &end) != 1 || path.at[end] != '\0' || dim < 0 ||
+            dim >= value.tensor->meta.rank)
                 return false;
         *out = (ExprNumber){ .i = value.tensor->meta.size[dim] };
         return true;
@@ -471,7 +481,9 @@ static Status check_guards(Binding *binding)
                         continue;
                 char shown[FAILURE_DETAIL_MAX];
                 shown_guard(signature->guards[i], shown, sizeof(shown));
-                return failure_detail(fail(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs %.1000s", shown), "guard", shown);
+                return failure_detail(
+                        fail(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs %.1000s", shown), "guard",
+                        shown);
         }
         return STATUS_OK;
 }
@@ -498,8 +510,9 @@ Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)
         for (uint32_t i = 0; i < signature->n_inputs; i++)
                 n_user += signature->inputs[i].kind != INPUT_STATE;
         if (user.n != n_user)
-                return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user, n_user == 1 ? "" : "s", user.n, user.n == 1 ? "was" : "were");
-        Binding binding;  // the symbols stay as they are until set
+                return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user, n_user == 1 ? "" : "s", user.n,
+                            user.n == 1 ? "was" : "were");
+        Binding binding; // the symbols stay as they are until set
         binding.graph = graph;
         binding.user = user;
         binding.n_symbols = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// eager.c: the eager emitter. A kernel call becomes: output tensors as infer described them, POD state in a stack buffer, run. Views share storage,
-// in-place twins write where the tensor lives. Where a node may write state, all state is seen through shells of this run, one per shared storage, so
-// that tied entries and views see each other's writes and other runs see none; else as it is. One run, one thread.
+// eager.c: the eager emitter. A kernel call becomes: output tensors as infer described them, POD state in a stack buffer, run. Views share
+// storage, in-place twins write where the tensor lives. Where a node may write state, all state is seen through shells of this run, one per
+// shared storage, so that tied entries and views see each other's writes and other runs see none; else as it is. One run, one thread.
 #include "core/eval/eager.h"
 
 #include "core/base/limits.h"
@@ -9,17 +9,17 @@
 
 enum { MAX_INLINE_INPUTS = 16 };
 
-typedef struct StateView {   // one state entry as this run sees it
+typedef struct StateView { // one state entry as this run sees it
         const Tensor *entry;
-        Tensor *seen;        // counted
+        Tensor *seen; // counted
 } StateView;
 
 struct EagerEmitter {
         Emitter base;
-        Graph *graph;        // counted
-        StateView *views;    // in order of first use
+        Graph *graph;     // counted
+        StateView *views; // in order of first use
         uint32_t n_views, views_capacity;
-        bool writes;         // some state entry, here or in a child graph, may be written
+        bool writes; // some state entry, here or in a child graph, may be written
 };
 
 static EagerEmitter *eager_of(Emitter *emitter)

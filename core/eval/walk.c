@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk.c: torch.fx.Interpreter's walk. One array of values by node index; a node's arguments are laid out on the stack and borrow from it, only
-// containers that hold nodes are rebuilt. A value is dropped by its last reader, so memory peaks where PyTorch's does.
+// walk.c: torch.fx.Interpreter's walk. One array of values by node index; a node's arguments are laid out on the stack and borrow from it,
+// only containers that hold nodes are rebuilt. A value is dropped by its last reader, so memory peaks where PyTorch's does.
 #include "core/eval/walk.h"
 
 #include <string.h>
@@ -24,9 +24,9 @@ typedef struct NodeArgs {
         CallArgs call;
         Value *args;
         struct DictItem *kwargs;
-        Value *owned;            // rebuilt containers
+        Value *owned; // rebuilt containers
         uint32_t n_owned;
-        void *block;             // heap, for long argument lists
+        void *block; // heap, for long argument lists
         Value inline_args[INLINE_ARGS];
         struct DictItem inline_kwargs[INLINE_KWARGS];
         Value inline_owned[INLINE_ARGS + INLINE_KWARGS];
@@ -154,7 +154,8 @@ static Status run_placeholder(Walk *walk, const Node *node, Value *out)
                 return walk->emitter->vtbl->state(walk->emitter, walk->graph, signature->inputs[at].path, out);
         if (node->args.seq->n == 0)
                 return failure_at_argument(
-                        fail(STATUS_INPUT, "Expected positional argument for parameter %s, but one was not passed in!", node->target), node->target);
+                        fail(STATUS_INPUT, "Expected positional argument for parameter %s, but one was not passed in!", node->target),
+                        node->target);
         *out = value_ref(node->args.seq->items[0]);
         return STATUS_OK;
 }
@@ -343,7 +344,9 @@ static void trace_node(const Walk *walk, const Node *node, Value value, int64_t 
         NodeTiming *row = &trace->rows[trace->n_rows++];
         *row = (NodeTiming){
                 .node = node,
-                .kernel = emitter->last_kernel != NULL ? emitter->last_kernel : node_is_call(node) && tensor != NULL ? "view" : NULL,
+                .kernel = emitter->last_kernel != NULL           ? emitter->last_kernel
+                          : node_is_call(node) && tensor != NULL ? "view"
+                                                                 : NULL,
                 .start_ns = start_ns,
                 .end_ns = end_ns,
                 .has_tensor = tensor != NULL,
@@ -398,7 +401,8 @@ static Status walk_nodes(Walk *walk, Value *out_fetched)
                 }
         }
         if (walk->n_placeholders < walk->options->inputs.n)
-                return fail(STATUS_INPUT, "forward() takes %u positional arguments but %u were given", walk->n_placeholders, walk->options->inputs.n);
+                return fail(STATUS_INPUT, "forward() takes %u positional arguments but %u were given", walk->n_placeholders,
+                            walk->options->inputs.n);
         return STATUS_OK;
 }
 

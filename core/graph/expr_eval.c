@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// expr_eval.c: postfix evaluation on a stack whose depth the parser knows. Integers are 64 bits and checked; divisions follow Python (floor, sign of the
-// divisor). Linear expressions are solved on the same code with values of the form a·symbol + b.
+// expr_eval.c: postfix evaluation on a stack whose depth the parser knows. Integers are 64 bits and checked; divisions follow Python
+// (floor, sign of the divisor). Linear expressions are solved on the same code with values of the form a·symbol + b.
 #include <inttypes.h>
 #include <math.h>
 #include "core/graph/expr_code.h"
@@ -119,7 +119,11 @@ static Status apply_round(ExprCode code, ExprNumber a, ExprNumber *out)
                 *out = a;
                 return STATUS_OK;
         }
-        return to_integer(code == EXPR_FLOOR ? floor(a.f) : code == EXPR_CEIL ? ceil(a.f) : code == EXPR_ROUND ? nearbyint(a.f) : trunc(a.f), out);
+        return to_integer(code == EXPR_FLOOR   ? floor(a.f)
+                          : code == EXPR_CEIL  ? ceil(a.f)
+                          : code == EXPR_ROUND ? nearbyint(a.f)
+                                               : trunc(a.f),
+                          out);
 }
 
 static Status apply_unary(ExprCode code, ExprNumber a, ExprNumber *out)
@@ -195,7 +199,9 @@ static Status apply_arithmetic(ExprCode code, ExprNumber a, ExprNumber b, ExprNu
                 return STATUS_OK;
         }
         int64_t result;
-        bool fits = code == EXPR_ADD ? add_i64(a.i, b.i, &result) : code == EXPR_SUB ? sub_i64(a.i, b.i, &result) : mul_i64(a.i, b.i, &result);
+        bool fits = code == EXPR_ADD   ? add_i64(a.i, b.i, &result)
+                    : code == EXPR_SUB ? sub_i64(a.i, b.i, &result)
+                                       : mul_i64(a.i, b.i, &result);
         if (!fits)
                 return overflow();
         *out = integer(result);
@@ -254,7 +260,7 @@ Status expr_apply(ExprCode code, const ExprNumber *args, uint32_t n_args, ExprNu
                 *out = truth(args[0]) ? args[1] : args[2];
                 return STATUS_OK;
         }
-        if (n_args == 0) {  // Add(), Mul(), And(), Or()
+        if (n_args == 0) { // Add(), Mul(), And(), Or()
                 *out = integer(code == EXPR_MUL || code == EXPR_AND);
                 return STATUS_OK;
         }
@@ -267,7 +273,8 @@ Status expr_apply(ExprCode code, const ExprNumber *args, uint32_t n_args, ExprNu
         return STATUS_OK;
 }
 
-Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out), void *context, ExprNumber *out_value, bool *out_known)
+Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out), void *context, ExprNumber *out_value,
+                 bool *out_known)
 {
         enum { SMALL = 32 };
         ExprNumber small[SMALL];
@@ -298,7 +305,9 @@ Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *sym
 
 // ---- a·symbol + b ----
 
-typedef struct Linear { int64_t a, b; } Linear;
+typedef struct Linear {
+        int64_t a, b;
+} Linear;
 
 static bool combine(ExprCode code, Linear x, Linear y, Linear *out)
 {
@@ -363,7 +372,8 @@ bool expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value)
                 stack[n++] = result;
         }
         int64_t rest;
-        if (stack == NULL || stack[0].a == 0 || !sub_i64(value, stack[0].b, &rest) || (rest == INT64_MIN && stack[0].a == -1) || rest % stack[0].a != 0)
+        if (stack == NULL || stack[0].a == 0 || !sub_i64(value, stack[0].b, &rest) || (rest == INT64_MIN && stack[0].a == -1) ||
+            rest % stack[0].a != 0)
                 return false;
         *out_symbol_value = rest / stack[0].a;
         return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// expr_parse.c: precedence climbing with explicit stacks (Dijkstra's shunting yard), so that no input can nest us. Three spellings share one
-// grammar: sympy's srepr is calls all the way down, infix has operators, guards add paths that begin with L[...].
+// expr_parse.c: precedence climbing with explicit stacks (Dijkstra's shunting yard), so that no input can nest us. Three spellings share
+// one grammar: sympy's srepr is calls all the way down, infix has operators, guards add paths that begin with L[...].
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,53 +8,113 @@
 #include "core/base/number.h"
 #include "core/graph/expr_code.h"
 
-typedef struct Function { const char *name; ExprCode code; uint16_t min_args, max_args; } Function;
+typedef struct Function {
+        const char *name;
+        ExprCode code;
+        uint16_t min_args, max_args;
+} Function;
 
 static const Function functions[] = {
-        { "Integer", EXPR_SAME, 1, 1 },          { "Identity", EXPR_SAME, 1, 1 },        { "Rational", EXPR_TRUEDIV, 2, 2 },      { "Add", EXPR_ADD, 0, UINT16_MAX },
-        { "Mul", EXPR_MUL, 0, UINT16_MAX },      { "Pow", EXPR_POW, 2, 2 },              { "PowByNatural", EXPR_POW, 2, 2 },      { "FloatPow", EXPR_POW, 2, 2 },
-        { "FloorDiv", EXPR_FLOORDIV, 2, 2 },     { "CleanDiv", EXPR_FLOORDIV, 2, 2 },    { "CeilDiv", EXPR_CEILDIV, 2, 2 },       { "IntTrueDiv", EXPR_TRUEDIV, 2, 2 },
-        { "FloatTrueDiv", EXPR_TRUEDIV, 2, 2 },  { "Mod", EXPR_MOD, 2, 2 },              { "PythonMod", EXPR_MOD, 2, 2 },         { "LShift", EXPR_SHIFT_LEFT, 2, 2 },
-        { "RShift", EXPR_SHIFT_RIGHT, 2, 2 },    { "ModularIndexing", EXPR_MODULAR_INDEXING, 3, 3 }, { "Max", EXPR_MAX, 1, UINT16_MAX }, { "Min", EXPR_MIN, 1, UINT16_MAX },
-        { "max", EXPR_MAX, 1, UINT16_MAX },      { "min", EXPR_MIN, 1, UINT16_MAX },     { "torch.sym_max", EXPR_MAX, 2, 2 },     { "torch.sym_min", EXPR_MIN, 2, 2 },
-        { "Abs", EXPR_ABS, 1, 1 },               { "abs", EXPR_ABS, 1, 1 },              { "sqrt", EXPR_SQRT, 1, 1 },             { "math.sqrt", EXPR_SQRT, 1, 1 },
-        { "torch._sym_sqrt", EXPR_SQRT, 1, 1 },  { "torch.sym_sqrt", EXPR_SQRT, 1, 1 },  { "floor", EXPR_FLOOR, 1, 1 },           { "math.floor", EXPR_FLOOR, 1, 1 },
-        { "FloorToInt", EXPR_FLOOR, 1, 1 },      { "ceiling", EXPR_CEIL, 1, 1 },         { "math.ceil", EXPR_CEIL, 1, 1 },        { "CeilToInt", EXPR_CEIL, 1, 1 },
-        { "TruncToInt", EXPR_TRUNC, 1, 1 },      { "math.trunc", EXPR_TRUNC, 1, 1 },     { "int", EXPR_TRUNC, 1, 1 },             { "torch.sym_int", EXPR_TRUNC, 1, 1 },
-        { "TruncToFloat", EXPR_TRUNC_TO_FLOAT, 1, 1 }, { "RoundToInt", EXPR_ROUND, 1, 1 }, { "round", EXPR_ROUND, 1, 1 },          { "ToFloat", EXPR_TO_FLOAT, 1, 1 },
-        { "float", EXPR_TO_FLOAT, 1, 1 },        { "torch.sym_float", EXPR_TO_FLOAT, 1, 1 }, { "Equality", EXPR_EQ, 2, 2 },       { "Eq", EXPR_EQ, 2, 2 },
-        { "Unequality", EXPR_NE, 2, 2 },         { "Ne", EXPR_NE, 2, 2 },                { "StrictLessThan", EXPR_LT, 2, 2 },     { "LessThan", EXPR_LE, 2, 2 },
-        { "StrictGreaterThan", EXPR_GT, 2, 2 },  { "GreaterThan", EXPR_GE, 2, 2 },       { "And", EXPR_AND, 0, UINT16_MAX },      { "Or", EXPR_OR, 0, UINT16_MAX },
-        { "Not", EXPR_NOT, 1, 1 },               { "torch.sym_not", EXPR_NOT, 1, 1 },    { "Where", EXPR_WHERE, 3, 3 },           { "torch.sym_ite", EXPR_WHERE, 3, 3 },
-        { "", EXPR_SAME, 1, 1 },                 // plain parentheses
+        { "Integer", EXPR_SAME, 1, 1 },
+        { "Identity", EXPR_SAME, 1, 1 },
+        { "Rational", EXPR_TRUEDIV, 2, 2 },
+        { "Add", EXPR_ADD, 0, UINT16_MAX },
+        { "Mul", EXPR_MUL, 0, UINT16_MAX },
+        { "Pow", EXPR_POW, 2, 2 },
+        { "PowByNatural", EXPR_POW, 2, 2 },
+        { "FloatPow", EXPR_POW, 2, 2 },
+        { "FloorDiv", EXPR_FLOORDIV, 2, 2 },
+        { "CleanDiv", EXPR_FLOORDIV, 2, 2 },
+        { "CeilDiv", EXPR_CEILDIV, 2, 2 },
+        { "IntTrueDiv", EXPR_TRUEDIV, 2, 2 },
+        { "FloatTrueDiv", EXPR_TRUEDIV, 2, 2 },
+        { "Mod", EXPR_MOD, 2, 2 },
+        { "PythonMod", EXPR_MOD, 2, 2 },
+        { "LShift", EXPR_SHIFT_LEFT, 2, 2 },
+        { "RShift", EXPR_SHIFT_RIGHT, 2, 2 },
+        { "ModularIndexing", EXPR_MODULAR_INDEXING, 3, 3 },
+        { "Max", EXPR_MAX, 1, UINT16_MAX },
+        { "Min", EXPR_MIN, 1, UINT16_MAX },
+        { "max", EXPR_MAX, 1, UINT16_MAX },
+        { "min", EXPR_MIN, 1, UINT16_MAX },
+        { "torch.sym_max", EXPR_MAX, 2, 2 },
+        { "torch.sym_min", EXPR_MIN, 2, 2 },
+        { "Abs", EXPR_ABS, 1, 1 },
+        { "abs", EXPR_ABS, 1, 1 },
+        { "sqrt", EXPR_SQRT, 1, 1 },
+        { "math.sqrt", EXPR_SQRT, 1, 1 },
+        { "torch._sym_sqrt", EXPR_SQRT, 1, 1 },
+        { "torch.sym_sqrt", EXPR_SQRT, 1, 1 },
+        { "floor", EXPR_FLOOR, 1, 1 },
+        { "math.floor", EXPR_FLOOR, 1, 1 },
+        { "FloorToInt", EXPR_FLOOR, 1, 1 },
+        { "ceiling", EXPR_CEIL, 1, 1 },
+        { "math.ceil", EXPR_CEIL, 1, 1 },
+        { "CeilToInt", EXPR_CEIL, 1, 1 },
+        { "TruncToInt", EXPR_TRUNC, 1, 1 },
+        { "math.trunc", EXPR_TRUNC, 1, 1 },
+        { "int", EXPR_TRUNC, 1, 1 },
+        { "torch.sym_int", EXPR_TRUNC, 1, 1 },
+        { "TruncToFloat", EXPR_TRUNC_TO_FLOAT, 1, 1 },
+        { "RoundToInt", EXPR_ROUND, 1, 1 },
+        { "round", EXPR_ROUND, 1, 1 },
+        { "ToFloat", EXPR_TO_FLOAT, 1, 1 },
+        { "float", EXPR_TO_FLOAT, 1, 1 },
+        { "torch.sym_float", EXPR_TO_FLOAT, 1, 1 },
+        { "Equality", EXPR_EQ, 2, 2 },
+        { "Eq", EXPR_EQ, 2, 2 },
+        { "Unequality", EXPR_NE, 2, 2 },
+        { "Ne", EXPR_NE, 2, 2 },
+        { "StrictLessThan", EXPR_LT, 2, 2 },
+        { "LessThan", EXPR_LE, 2, 2 },
+        { "StrictGreaterThan", EXPR_GT, 2, 2 },
+        { "GreaterThan", EXPR_GE, 2, 2 },
+        { "And", EXPR_AND, 0, UINT16_MAX },
+        { "Or", EXPR_OR, 0, UINT16_MAX },
+        { "Not", EXPR_NOT, 1, 1 },
+        { "torch.sym_not", EXPR_NOT, 1, 1 },
+        { "Where", EXPR_WHERE, 3, 3 },
+        { "torch.sym_ite", EXPR_WHERE, 3, 3 },
+        { "", EXPR_SAME, 1, 1 }, // plain parentheses
 };
 
 // Python's operators: how tightly they bind. `unary`: stands before its operand.
-typedef struct Operator { const char *text; ExprCode code; int8_t binding; bool unary, right, word; } Operator;
+typedef struct Operator {
+        const char *text;
+        ExprCode code;
+        int8_t binding;
+        bool unary, right, word;
+} Operator;
 
 static const Operator operators[] = {
-        { "or", EXPR_OR, 1, false, false, true },    { "and", EXPR_AND, 2, false, false, true },  { "not", EXPR_NOT, 3, true, true, true },    { "==", EXPR_EQ, 4, false, false, false },
-        { "!=", EXPR_NE, 4, false, false, false },   { "<=", EXPR_LE, 4, false, false, false },   { ">=", EXPR_GE, 4, false, false, false },   { "<<", EXPR_SHIFT_LEFT, 7, false, false, false },
-        { ">>", EXPR_SHIFT_RIGHT, 7, false, false, false }, { "<", EXPR_LT, 4, false, false, false }, { ">", EXPR_GT, 4, false, false, false }, { "|", EXPR_BIT_OR, 5, false, false, false },
-        { "&", EXPR_BIT_AND, 6, false, false, false }, { "+", EXPR_SAME, 10, true, true, false },  { "-", EXPR_NEG, 10, true, true, false },    { "~", EXPR_NOT, 10, true, true, false },
-        { "+", EXPR_ADD, 8, false, false, false },   { "-", EXPR_SUB, 8, false, false, false },   { "**", EXPR_POW, 11, false, true, false },  { "*", EXPR_MUL, 9, false, false, false },
-        { "//", EXPR_FLOORDIV, 9, false, false, false }, { "/", EXPR_TRUEDIV, 9, false, false, false }, { "%", EXPR_MOD, 9, false, false, false },
+        { "or", EXPR_OR, 1, false, false, true },           { "and", EXPR_AND, 2, false, false, true },
+        { "not", EXPR_NOT, 3, true, true, true },           { "==", EXPR_EQ, 4, false, false, false },
+        { "!=", EXPR_NE, 4, false, false, false },          { "<=", EXPR_LE, 4, false, false, false },
+        { ">=", EXPR_GE, 4, false, false, false },          { "<<", EXPR_SHIFT_LEFT, 7, false, false, false },
+        { ">>", EXPR_SHIFT_RIGHT, 7, false, false, false }, { "<", EXPR_LT, 4, false, false, false },
+        { ">", EXPR_GT, 4, false, false, false },           { "|", EXPR_BIT_OR, 5, false, false, false },
+        { "&", EXPR_BIT_AND, 6, false, false, false },      { "+", EXPR_SAME, 10, true, true, false },
+        { "-", EXPR_NEG, 10, true, true, false },           { "~", EXPR_NOT, 10, true, true, false },
+        { "+", EXPR_ADD, 8, false, false, false },          { "-", EXPR_SUB, 8, false, false, false },
+        { "**", EXPR_POW, 11, false, true, false },         { "*", EXPR_MUL, 9, false, false, false },
+        { "//", EXPR_FLOORDIV, 9, false, false, false },    { "/", EXPR_TRUEDIV, 9, false, false, false },
+        { "%", EXPR_MOD, 9, false, false, false },
 };
 
 // What waits on the stack: an operator, or an open parenthesis of a call (`function` set) or a group (its row is the one without a name).
 typedef struct Pending {
         const Operator *operator;
         const Function *function;
-        const char *unknown;   // name of a function that is in no table
+        const char *unknown; // name of a function that is in no table
         uint16_t n_args;
-        bool empty;            // nothing stands behind the parenthesis yet
+        bool empty; // nothing stands behind the parenthesis yet
 } Pending;
 
 typedef struct Parser {
         const char *text, *at;
         Arena *arena;
         ExprOp *ops;
-        uint32_t *starts;      // per value on the evaluation stack: where its code begins
+        uint32_t *starts; // per value on the evaluation stack: where its code begins
         Pending *pending;
         uint32_t n_ops, n_pending, n_tokens, depth, max_depth;
         const char *symbol;
@@ -156,8 +216,8 @@ static Status read_quoted_atom(Parser *parser, bool is_symbol)
 // L['x'].size()[0] -> "x.size()[0]", L['n'] -> "n", L['d']['a'][1] -> "d['a'][1]".
 static Status read_path(Parser *parser)
 {
-        const char *name;
-        size_t n;
+        const char *name = NULL;
+        size_t n = 0;
         parser->at++;
         TRY(read_quoted(parser, &name, &n));
         if (*parser->at != ']')
@@ -252,7 +312,8 @@ static const Operator *match_operator(const Parser *parser, bool unary)
 {
         for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
                 size_t n = strlen(operators[i].text);
-                if (operators[i].unary == unary && strncmp(parser->at, operators[i].text, n) == 0 && !(operators[i].word && is_word(parser->at[n])))
+                if (operators[i].unary == unary && strncmp(parser->at, operators[i].text, n) == 0 &&
+                    !(operators[i].word && is_word(parser->at[n])))
                         return &operators[i];
         }
         return NULL;
@@ -291,7 +352,7 @@ static Status chain_comparison(Parser *parser, bool *out_chained)
                 return STATUS_OK;
         uint32_t from = parser->starts[parser->depth - 1], to = parser->n_ops;
         TRY(settle(parser, 4, false));
-        parser->pending[parser->n_pending++] = (Pending){ .operator = &both };
+        parser->pending[parser->n_pending++] = (Pending){ .operator= & both };
         for (uint32_t i = from; i < to; i++) {
                 TRY(count_token(parser));
                 TRY(add_op(parser, parser->ops[i]));
@@ -332,13 +393,14 @@ static Status read_operand(Parser *parser, bool *out_operand)
         const Operator *unary = match_operator(parser, true);
         char c = *parser->at;
         *out_operand = true;
-        if (c == ')' && parser->n_pending > 0 && parser->pending[parser->n_pending - 1].operator == NULL && parser->pending[parser->n_pending - 1].empty)
+        if (c == ')' && parser->n_pending > 0 &&
+            parser->pending[parser->n_pending - 1].operator== NULL && parser->pending[parser->n_pending - 1].empty)
                 return close_call(parser);
         if (parser->n_pending > 0)
                 parser->pending[parser->n_pending - 1].empty = false;
         if (unary != NULL) {
                 parser->at += strlen(unary->text);
-                parser->pending[parser->n_pending++] = (Pending){ .operator = unary };
+                parser->pending[parser->n_pending++] = (Pending){ .operator= unary };
                 *out_operand = false;
                 return STATUS_OK;
         }
@@ -366,8 +428,8 @@ static Status read_operator(Parser *parser, bool *out_operand)
         *out_operand = false;
         if (*parser->at == ',')
                 return next_argument(parser);
-        const Operator *operator = match_operator(parser, false);
-        if (operator == NULL)
+        const Operator *operator= match_operator(parser, false);
+        if (operator== NULL)
                 return refuse(parser, "expected an operator");
         bool chained = false;
         if (is_comparison(operator))
@@ -375,7 +437,7 @@ static Status read_operator(Parser *parser, bool *out_operand)
         if (!chained)
                 TRY(settle(parser, operator->binding, operator->right));
         parser->at += strlen(operator->text);
-        parser->pending[parser->n_pending++] = (Pending){ .operator = operator };
+        parser->pending[parser->n_pending++] = (Pending){ .operator= operator};
         return STATUS_OK;
 }
 
@@ -411,7 +473,9 @@ Status expr_parse(const char *text, Arena *arena, Expr **out_expr)
         if (kept == NULL)
                 return fail_memory();
         memcpy(kept, ops, parser.n_ops * sizeof(*kept));
-        *expr = (Expr){ .ops = kept, .n_ops = parser.n_ops, .n_stack = parser.max_depth, .symbol = parser.many_symbols ? NULL : parser.symbol };
+        *expr = (Expr){
+                .ops = kept, .n_ops = parser.n_ops, .n_stack = parser.max_depth, .symbol = parser.many_symbols ? NULL : parser.symbol
+        };
         *out_expr = expr;
         return STATUS_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// expr_print.c: infix text the way sympy's str() lays it out: " + " and " - " between terms, "*" without blanks, parentheses by precedence, floor divisions
-// always in parentheses of their own. Operands keep their order: srepr lists them in the order in which sympy prints them.
+// expr_print.c: infix text the way sympy's str() lays it out: " + " and " - " between terms, "*" without blanks, parentheses by precedence,
+// floor divisions always in parentheses of their own. Operands keep their order: srepr lists them in the order in which sympy prints them.
 #include <string.h>
 #include "core/base/number.h"
 #include "core/graph/expr_code.h"
@@ -8,7 +8,10 @@
 enum { LOOSE = 0, FLOOR_DIVISION = 35, SUM = 40, PRODUCT = 50, POWER = 60, ATOM = 100, MAX_BYTES = 1 << 20 };
 
 // A printed operand.
-typedef struct Part { const char *text; int binding; } Part;
+typedef struct Part {
+        const char *text;
+        int binding;
+} Part;
 
 static void add_part(Text *out, Part part, int binding)
 {
@@ -21,10 +24,25 @@ static void add_part(Text *out, Part part, int binding)
 static const char *function_of(const ExprOp *op)
 {
         static const char *const names[] = {
-                [EXPR_MOD] = "Mod", [EXPR_CEILDIV] = "CeilDiv", [EXPR_TRUEDIV] = "IntTrueDiv", [EXPR_MODULAR_INDEXING] = "ModularIndexing",
-                [EXPR_MAX] = "Max", [EXPR_MIN] = "Min", [EXPR_ABS] = "Abs", [EXPR_SQRT] = "sqrt", [EXPR_FLOOR] = "floor", [EXPR_CEIL] = "ceiling",
-                [EXPR_TRUNC] = "TruncToInt", [EXPR_ROUND] = "RoundToInt", [EXPR_TO_FLOAT] = "ToFloat", [EXPR_TRUNC_TO_FLOAT] = "TruncToFloat",
-                [EXPR_EQ] = "Eq", [EXPR_NE] = "Ne", [EXPR_SHIFT_LEFT] = "LShift", [EXPR_SHIFT_RIGHT] = "RShift", [EXPR_WHERE] = "Where",
+                [EXPR_MOD] = "Mod",
+                [EXPR_CEILDIV] = "CeilDiv",
+                [EXPR_TRUEDIV] = "IntTrueDiv",
+                [EXPR_MODULAR_INDEXING] = "ModularIndexing",
+                [EXPR_MAX] = "Max",
+                [EXPR_MIN] = "Min",
+                [EXPR_ABS] = "Abs",
+                [EXPR_SQRT] = "sqrt",
+                [EXPR_FLOOR] = "floor",
+                [EXPR_CEIL] = "ceiling",
+                [EXPR_TRUNC] = "TruncToInt",
+                [EXPR_ROUND] = "RoundToInt",
+                [EXPR_TO_FLOAT] = "ToFloat",
+                [EXPR_TRUNC_TO_FLOAT] = "TruncToFloat",
+                [EXPR_EQ] = "Eq",
+                [EXPR_NE] = "Ne",
+                [EXPR_SHIFT_LEFT] = "LShift",
+                [EXPR_SHIFT_RIGHT] = "RShift",
+                [EXPR_WHERE] = "Where",
                 [EXPR_UNKNOWN] = NULL,
         };
         if (op->code == EXPR_UNKNOWN)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// finish.c: closing a graph: lint, a signature when the reader gave none, users, last uses, bytes of the weights, fingerprint. Last uses are found as
-// torch.fx finds them: walking backwards, the first reader met is the last one to run; a node that nobody reads frees itself.
+// finish.c: closing a graph: lint, a signature when the reader gave none, users, last uses, bytes of the weights, fingerprint. Last uses
+// are found as torch.fx finds them: walking backwards, the first reader met is the last one to run; a node that nobody reads frees itself.
 #include "core/graph/finish.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 typedef struct Readers {
         const Node *reader;
         uint32_t *mark;
-        Node **list;  // values to be freed by the reader
+        Node **list; // values to be freed by the reader
         uint32_t n_list, list_capacity;
 } Readers;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.c: building and freeing. Names, paths, nodes and modules live in the graph's arena; what is counted elsewhere (values, tensors, child graphs)
-// is dropped one by one when the last reference to the graph goes. Child graphs are nested at most limits.max_child_graphs deep, so freeing may recurse.
+// graph.c: building and freeing. Names, paths, nodes and modules live in the graph's arena; what is counted elsewhere (values, tensors,
+// child graphs) is dropped one by one when the last reference to the graph goes. Child graphs are nested at most limits.max_child_graphs
+// deep, so freeing may recurse.
 #include "core/graph/graph.h"
 
 #include <string.h>
@@ -81,7 +82,11 @@ static Status name_node(Graph *graph, Opcode op, const char *name, const char *t
                 return graph_fresh_name(graph, wish, out_name);
         }
         if (!name_is_plain(name)) {
-                return failure_at_node(fail(STATUS_LINT, "node name \"%.200s\" is not a Python identifier; use letters, digits and underscores, or leave \"name\" out", name), name);
+                return failure_at_node(
+                        fail(STATUS_LINT,
+                             "node name \"%.200s\" is not a Python identifier; use letters, digits and underscores, or leave \"name\" out",
+                             name),
+                        name);
         }
         if (graph_node(graph, name) != NULL)
                 return failure_at_node(fail(STATUS_LINT, "Node redefined name %.200s!", name), name);

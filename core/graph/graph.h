@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The FX graph as authored: nodes in order, six opcodes, nested arguments, a module tree, state, a signature.
 //
-// Built by a reader (api) through graph_add_node and friends, closed once by graph_finish (lint, users, last uses), then immutable, refcounted and shared
-// by all threads. Everything small lives in the graph's arena; state tensors and child graphs are counted.
+// Built by a reader (api) through graph_add_node and friends, closed once by graph_finish (lint, users, last uses), then immutable,
+// refcounted and shared by all threads. Everything small lives in the graph's arena; state tensors and child graphs are counted.
 #pragma once
 #include "core/base/arena.h"
 #include "core/base/map.h"
@@ -10,7 +10,7 @@
 #include "core/tensor/value.h"
 
 typedef enum Opcode { OP_PLACEHOLDER, OP_GET_ATTR, OP_CALL_FUNCTION, OP_CALL_METHOD, OP_CALL_MODULE, OP_OUTPUT } Opcode;
-extern const char *const opcode_names[];  // "placeholder" ...
+extern const char *const opcode_names[]; // "placeholder" ...
 
 typedef struct Graph Graph;
 typedef struct Node Node;
@@ -18,8 +18,8 @@ typedef struct Module Module;
 
 // A dimension: a constant, or a symbolic expression in PyTorch's infix spelling ("s31", "2*s39").
 typedef struct SymDim {
-        int64_t value;     // constant, or the hint (-1: none) when expr is set
-        const char *expr;  // NULL: constant
+        int64_t value;    // constant, or the hint (-1: none) when expr is set
+        const char *expr; // NULL: constant
 } SymDim;
 
 // What is known of a tensor before it is there. Unknown: dtype DTYPE_NONE, rank -1.
@@ -31,41 +31,44 @@ typedef struct TensorSpec {
 
 struct Node {
         Opcode op;
-        uint32_t index;      // position in graph->nodes; set by graph_finish
-        const char *name;    // unique within the graph
-        const char *target;  // qualified name, method name, dotted path, placeholder's argument name, "output"
-        Value args;          // VALUE_TUPLE
-        Value kwargs;        // VALUE_DICT (possibly with n == 0)
-        const char *type;    // printed annotation ("torch.Tensor") or NULL
-        TensorSpec *spec;    // result as recorded by the exporter; NULL if unknown
-        const char *module_path, *module_class;  // innermost nn_module_stack entry; NULL if unknown
-        const void *resolved;   // what targets/ found for `target`; owned there, static
-        Graph *graph;           // owner
+        uint32_t index;                         // position in graph->nodes; set by graph_finish
+        const char *name;                       // unique within the graph
+        const char *target;                     // qualified name, method name, dotted path, placeholder's argument name, "output"
+        Value args;                             // VALUE_TUPLE
+        Value kwargs;                           // VALUE_DICT (possibly with n == 0)
+        const char *type;                       // printed annotation ("torch.Tensor") or NULL
+        TensorSpec *spec;                       // result as recorded by the exporter; NULL if unknown
+        const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
+        const void *resolved;                   // what targets/ found for `target`; owned there, static
+        Graph *graph;                           // owner
         // Set by graph_finish:
-        uint32_t n_users;       // distinct nodes that read this one
-        Node **frees;           // values whose last reader is this node, in order of first appearance in its arguments (printing and freeing)
-        uint32_t n_frees;       // includes the node itself when it has no users (placeholders and outputs never free)
+        uint32_t n_users; // distinct nodes that read this one
+        Node **frees;     // values whose last reader is this node, in order of first appearance in its arguments (printing and freeing)
+        uint32_t n_frees; // includes the node itself when it has no users (placeholders and outputs never free)
 };
 
 // A module in the tree: an nn leaf with configuration, or a child graph. Containers (Sequential ...) have only a type.
-typedef struct ModuleConfig { const char *key; Value value; } ModuleConfig;
+typedef struct ModuleConfig {
+        const char *key;
+        Value value;
+} ModuleConfig;
 struct Module {
-        const char *path;      // "features.0"; "" = root
-        const char *type;      // normalised: "torch.nn.Conv2d"; NULL if not given
+        const char *path; // "features.0"; "" = root
+        const char *type; // normalised: "torch.nn.Conv2d"; NULL if not given
         bool training;
         ModuleConfig *config;
         uint32_t n_config, config_capacity;
-        Graph *graph;          // child graph (counted) or NULL
-        const void *resolved;  // module class found by targets/; NULL until resolved
-        Tensor **state;        // by the class's state list; set when resolved; borrowed from graph->state
+        Graph *graph;         // child graph (counted) or NULL
+        const void *resolved; // module class found by targets/; NULL until resolved
+        Tensor **state;       // by the class's state list; set when resolved; borrowed from graph->state
 };
 
 // One entry of the state: a parameter, buffer or constant by dotted path.
 typedef struct State {
         const char *path;
-        Tensor *tensor;        // counted; tied entries share the storage
+        Tensor *tensor; // counted; tied entries share the storage
         bool is_parameter, persistent;
-        bool written;          // some node may write it: seen through copy-on-write shells
+        bool written; // some node may write it: seen through copy-on-write shells
 } State;
 
 // ---- signature ----
@@ -83,8 +86,8 @@ typedef struct Input {
 typedef enum OutputKind { OUTPUT_USER, OUTPUT_STATE_MUTATION, OUTPUT_INPUT_MUTATION } OutputKind;
 typedef struct Output {
         OutputKind kind;
-        const char *target;    // mutation: state path or input name; NULL otherwise
-        Value arg;             // node or literal (borrowed from the output node's args)
+        const char *target; // mutation: state path or input name; NULL otherwise
+        Value arg;          // node or literal (borrowed from the output node's args)
 } Output;
 
 // Structure of arguments or results (pytree). Leaves are numbered in order.
@@ -93,30 +96,30 @@ typedef struct Tree Tree;
 struct Tree {
         TreeKind kind;
         uint32_t n;
-        const char *const *keys;  // DICT, NAMEDTUPLE
+        const char *const *keys; // DICT, NAMEDTUPLE
         Tree **children;
         uint32_t first_leaf, n_leaves;
 };
 
 typedef struct SymbolRange {
-        const char *symbol;       // "s31" or an expression ("2*s39")
-        int64_t min, max;         // INT64_MAX: unbounded. A min <= 2 is not enforced and shows as 0.
+        const char *symbol; // "s31" or an expression ("2*s39")
+        int64_t min, max;   // INT64_MAX: unbounded. A min <= 2 is not enforced and shows as 0.
 } SymbolRange;
 
 typedef struct Signature {
-        Input *inputs;            // one per placeholder, in order
+        Input *inputs; // one per placeholder, in order
         uint32_t n_inputs, n_user_inputs;
-        Output *outputs;          // flat outputs in order (mutations first, as the archive has them); NULL for FX JSON
+        Output *outputs; // flat outputs in order (mutations first, as the archive has them); NULL for FX JSON
         uint32_t n_outputs;
-        Tree *in_tree;            // tuple(tuple(args), dict(kwargs)); NULL: one entry per placeholder
-        Tree *out_tree;           // NULL: the output node's own structure
-        const char **argument_names;  // forward's argument names in flatten order of in_tree's top level; NULL if unknown
+        Tree *in_tree;               // tuple(tuple(args), dict(kwargs)); NULL: one entry per placeholder
+        Tree *out_tree;              // NULL: the output node's own structure
+        const char **argument_names; // forward's argument names in flatten order of in_tree's top level; NULL if unknown
         uint32_t n_arguments;
         SymbolRange *ranges;
         uint32_t n_ranges;
-        const char **guards;      // guards_code, as PyTorch 2.13 writes it
+        const char **guards; // guards_code, as PyTorch 2.13 writes it
         uint32_t n_guards;
-        const char *ir;           // "TRAINING", "ATEN" or NULL
+        const char *ir; // "TRAINING", "ATEN" or NULL
 } Signature;
 
 typedef enum GraphFormat { GRAPH_FX_JSON, GRAPH_PT2 } GraphFormat;
@@ -125,22 +128,22 @@ struct Graph {
         RefCount ref;
         Arena arena;
         GraphFormat format;
-        const char *class_name;     // "GraphModule"
+        const char *class_name; // "GraphModule"
         Node **nodes;
         uint32_t n_nodes, nodes_capacity;
-        Node *output;               // the last node
-        Module **modules;           // by insertion; modules[0] is the root (path "")
+        Node *output;     // the last node
+        Module **modules; // by insertion; modules[0] is the root (path "")
         uint32_t n_modules, modules_capacity;
         StringMap module_by_path, node_by_name;
-        StringMap state_by_path;    // path -> index + 1: the array moves as it grows
-        Namespace names;            // of nodes
+        StringMap state_by_path; // path -> index + 1: the array moves as it grows
+        Namespace names;         // of nodes
         State *state;
         uint32_t n_state, state_capacity;
-        Signature signature;        // in the arena; values are counted
-        bool pytree;                // .code uses fx_pytree (in_tree given and not flat): set by readers that know
-        uint64_t fingerprint[4];    // SHA-256 of the canonical form; set by graph_finish
+        Signature signature;     // in the arena; values are counted
+        bool pytree;             // .code uses fx_pytree (in_tree given and not flat): set by readers that know
+        uint64_t fingerprint[4]; // SHA-256 of the canonical form; set by graph_finish
         bool finished;
-        size_t weights_bytes;       // bytes of distinct state storages
+        size_t weights_bytes; // bytes of distinct state storages
 };
 
 // ---- building ----
@@ -149,27 +152,30 @@ Graph *graph_ref(Graph *graph);
 Graph *graph_unref(Graph *graph);
 DEFINE_CLEANUP(Graph, graph_unref)
 
-// Appends a node. `name` NULL: FX's naming rule derives it from the target; a given name that is taken or illegal fails with STATUS_LINT. Text is copied;
-// args and kwargs are taken (also on failure); kwargs.kind may be VALUE_NONE. Over limits.max_nodes: STATUS_TOO_LARGE.
+// Appends a node. `name` NULL: FX's naming rule derives it from the target; a given name that is taken or illegal fails with STATUS_LINT.
+// Text is copied; args and kwargs are taken (also on failure); kwargs.kind may be VALUE_NONE. Over limits.max_nodes: STATUS_TOO_LARGE.
 Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args, Value take_kwargs, Node **out_node);
 // Parents are created as plain containers. A path that has a type already, or names a tensor of the state: STATUS_LINT.
 Status graph_add_module(Graph *graph, const char *path, const char *type, Module **out_module);
 // The tensor is taken (also on failure). *out_state is valid until the next graph_add_state. A path that is taken: STATUS_LINT.
 Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, State **out_state);
-Status module_add_config(Module *module, const char *borrow_key, Value take_value);  // key in the graph's arena; value taken, also on failure
-Node *graph_node(const Graph *graph, const char *name);             // NULL if absent
+Status module_add_config(Module *module, const char *borrow_key,
+                         Value take_value);             // key in the graph's arena; value taken, also on failure
+Node *graph_node(const Graph *graph, const char *name); // NULL if absent
 Module *graph_module(const Graph *graph, const char *path);
 State *graph_state(const Graph *graph, const char *path);
 // FX's rule for a free node name derived from `candidate` (target or wish): FX.md 1.2. Text lives in the graph's arena.
 Status graph_fresh_name(Graph *graph, const char *candidate, const char **out_name);
 // The base name FX derives from an opcode and target ("torch.nn.functional.relu" -> "relu", "features.0" -> "features_0").
 Status graph_name_of_target(Graph *graph, Opcode op, const char *target, const char **out_name);
-// Spells a function target as PyTorch's qualified name: "F.linear" -> "torch._C._nn.linear", "operator.add" -> "_operator.add". Table-driven.
+// Spells a function target as PyTorch's qualified name: "F.linear" -> "torch._C._nn.linear", "operator.add" -> "_operator.add".
+// Table-driven.
 const char *graph_normalise_target(Graph *graph, const char *target);
 // Spells a module type: "torch.nn.modules.linear.Linear" -> "torch.nn.Linear".
 const char *graph_normalise_module_type(Graph *graph, const char *type);
 
-// Lint (exactly one output, last; topological order; names; get_attr and call_module paths resolve), users, frees, fingerprint. Then immutable.
+// Lint (exactly one output, last; topological order; names; get_attr and call_module paths resolve), users, frees, fingerprint. Then
+// immutable.
 Status graph_finish(Graph *graph);
 // First violation in PyTorch's words, with the node's name in the failure.
 Status graph_lint(const Graph *graph);

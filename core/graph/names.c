@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.c: how torch.fx 2.13 names things. A name is split into base and number ("add_2" -> "add", 2); per base the last number tried is remembered, so
-// that n equal wishes cost n steps, not n². The rule, with its quirks: a wish that already ends in a free number is taken as it is and moves the
-// counter there, back as well as forth; the check against reserved names is left out for it.
+// names.c: how torch.fx 2.13 names things. A name is split into base and number ("add_2" -> "add", 2); per base the last number tried is
+// remembered, so that n equal wishes cost n steps, not n². The rule, with its quirks: a wish that already ends in a free number is taken as
+// it is and moves the counter there, back as well as forth; the check against reserved names is left out for it.
 #include "core/graph/names.h"
 
 #include <inttypes.h>
@@ -86,7 +86,7 @@ static size_t split(const char *name, bool *out_numbered, uint64_t *out_number)
         if (!*out_numbered)
                 return n;
         *out_number = 0;
-        for (size_t i = digits; i < n; i++) {  // beyond 2^60 the exact number no longer matters: it only has to be free
+        for (size_t i = digits; i < n; i++) { // beyond 2^60 the exact number no longer matters: it only has to be free
                 if (*out_number < (uint64_t)1 << 56)
                         *out_number = *out_number * 10 + (uint64_t)(name[i] - '0');
         }

@@ -8,7 +8,8 @@
 
 const char *const graph_form_names[GRAPH_FORM_COUNT] = { "graph", "code", "tabular", "json" };
 
-// Arguments as torch.fx's _format_arg shows them: %names, texts and keys without quotes. Inside a slice, as everywhere in repr, nodes stand bare.
+// Arguments as torch.fx's _format_arg shows them: %names, texts and keys without quotes. Inside a slice, as everywhere in repr, nodes stand
+// bare.
 static void add_argument(Value value, Text *out)
 {
         switch (value.kind) {
@@ -49,7 +50,7 @@ void target_print(const Node *node, Text *out)
 {
         const char *target = node->target;
         if (node->op == OP_CALL_FUNCTION && strncmp(target, "_operator.", 10) == 0)
-                target++;  // "operator.add"
+                target++; // "operator.add"
         else if (node->op == OP_CALL_FUNCTION && strchr(target, '.') == NULL)
                 text_add(out, "builtins.");
         text_add(out, target);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_code.c: GraphModule.code, byte for byte as torch.fx 2.13 generates it: three newlines, the function, every body line indented by four, four blanks
-// at the end. Names are drawn from a fresh namespace in the order in which PyTorch's generator asks for them, which decides who gets the "_1".
+// print_code.c: GraphModule.code, byte for byte as torch.fx 2.13 generates it: three newlines, the function, every body line indented by
+// four, four blanks at the end. Names are drawn from a fresh namespace in the order in which PyTorch's generator asks for them, which
+// decides who gets the "_1".
 #include <string.h>
 #include "core/graph/print_forms.h"
 
@@ -9,24 +10,28 @@ typedef struct Printer {
         CodeNames names;
         Naming naming;
         Text parameters, body;
-        Text flat, annotated;  // pytree: names of the placeholders, and "name : type" of those that have one
-        Text returns;          // " -> type"
+        Text flat, annotated; // pytree: names of the placeholders, and "name : type" of those that have one
+        Text returns;         // " -> type"
 } Printer;
 
-typedef struct Operator { const char *name, *before, *between, *after; } Operator;
+typedef struct Operator {
+        const char *name, *before, *between, *after;
+} Operator;
 
 // Functions of _operator that are written as operators: before a between b after.
 static const Operator operators[] = {
-        { "eq", "", " == ", "" },      { "ne", "", " != ", "" },       { "lt", "", " < ", "" },     { "gt", "", " > ", "" },       { "le", "", " <= ", "" },
-        { "ge", "", " >= ", "" },      { "pos", "+", NULL, "" },       { "neg", "-", NULL, "" },    { "invert", "~", NULL, "" },   { "add", "", " + ", "" },
-        { "sub", "", " - ", "" },      { "mul", "", " * ", "" },       { "floordiv", "", " // ", "" }, { "truediv", "", " / ", "" }, { "div", "", " / ", "" },
-        { "mod", "", " % ", "" },      { "pow", "", " ** ", "" },      { "lshift", "", " << ", "" }, { "rshift", "", " >> ", "" }, { "and_", "", " & ", "" },
-        { "or_", "", " | ", "" },      { "xor", "", " ^ ", "" },       { "getitem", "", "[", "]" }, { "matmul", "", " @ ", "" },
+        { "eq", "", " == ", "" },       { "ne", "", " != ", "" },     { "lt", "", " < ", "" },      { "gt", "", " > ", "" },
+        { "le", "", " <= ", "" },       { "ge", "", " >= ", "" },     { "pos", "+", NULL, "" },     { "neg", "-", NULL, "" },
+        { "invert", "~", NULL, "" },    { "add", "", " + ", "" },     { "sub", "", " - ", "" },     { "mul", "", " * ", "" },
+        { "floordiv", "", " // ", "" }, { "truediv", "", " / ", "" }, { "div", "", " / ", "" },     { "mod", "", " % ", "" },
+        { "pow", "", " ** ", "" },      { "lshift", "", " << ", "" }, { "rshift", "", " >> ", "" }, { "and_", "", " & ", "" },
+        { "or_", "", " | ", "" },       { "xor", "", " ^ ", "" },     { "getitem", "", "[", "]" },  { "matmul", "", " @ ", "" },
 };
 static const Operator inplace_operators[] = {
-        { "iadd", "", " += ", "" },    { "iand", "", " &= ", "" },     { "ifloordiv", "", " //= ", "" }, { "ilshift", "", " <<= ", "" }, { "imod", "", " %= ", "" },
-        { "imul", "", " *= ", "" },    { "imatmul", "", " @= ", "" },  { "ior", "", " |= ", "" },    { "ipow", "", " **= ", "" },    { "irshift", "", " >>= ", "" },
-        { "isub", "", " -= ", "" },    { "itruediv", "", " /= ", "" }, { "ixor", "", " ^= ", "" },   { "setitem", "", "[", "] = " },
+        { "iadd", "", " += ", "" },  { "iand", "", " &= ", "" },     { "ifloordiv", "", " //= ", "" }, { "ilshift", "", " <<= ", "" },
+        { "imod", "", " %= ", "" },  { "imul", "", " *= ", "" },     { "imatmul", "", " @= ", "" },    { "ior", "", " |= ", "" },
+        { "ipow", "", " **= ", "" }, { "irshift", "", " >>= ", "" }, { "isub", "", " -= ", "" },       { "itruediv", "", " /= ", "" },
+        { "ixor", "", " ^= ", "" },  { "setitem", "", "[", "] = " },
 };
 
 static const Operator *find_operator(const char *target, const Operator *table, size_t n)
@@ -103,7 +108,7 @@ static void add_assignment(Printer *printer, const Node *node, const char *annot
         text_add(&printer->body, " = ");
 }
 
-static void add_operator(Printer *printer, const Operator *operator, const Seq *args)
+static void add_operator(Printer *printer, const Operator *operator, const Seq * args)
 {
         Text *out = &printer->body;
         text_add(out, operator->before);
@@ -318,7 +323,8 @@ Status print_code(const Graph *graph, Text *out)
         reserve_globals(&printer.names);
         print_nodes(&printer);
         Status status = printer.names.status;
-        if (status == STATUS_OK && (printer.parameters.failed || printer.flat.failed || printer.annotated.failed || printer.returns.failed || printer.body.failed))
+        if (status == STATUS_OK &&
+            (printer.parameters.failed || printer.flat.failed || printer.annotated.failed || printer.returns.failed || printer.body.failed))
                 status = fail_memory();
         if (status == STATUS_OK) {
                 print_head(&printer, out);

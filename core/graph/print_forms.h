@@ -13,9 +13,9 @@ Status print_tabular(const Graph *graph, Text *out);
 typedef struct CodeNames {
         Arena arena;
         Namespace space;
-        StringMap globals;   // qualified name -> name in the code
-        const char **nodes;  // by index; NULL until first used
-        Status status;       // first failure; later calls do nothing
+        StringMap globals;  // qualified name -> name in the code
+        const char **nodes; // by index; NULL until first used
+        Status status;      // first failure; later calls do nothing
 } CodeNames;
 
 // The name under which code refers to a function or type: its qualified name when it comes from torch, else a global. Never NULL.

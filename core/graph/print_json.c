@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_json.c: FX JSON ("fx/1"), in the form that the reader takes back: one node, module and tensor per line. Child graphs are printed inside their
-// module, at most limits.max_child_graphs deep.
+// print_json.c: FX JSON ("fx/1"), in the form that the reader takes back: one node, module and tensor per line. Child graphs are printed
+// inside their module, at most limits.max_child_graphs deep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct Writer {
         Status (*write_state)(void *context, const State *state, Text *out);
         void *context;
         Text *out;
-        Status status;  // first failure of write_state
+        Status status; // first failure of write_state
 } Writer;
 
 // A text that begins with % or $ doubles it.
@@ -125,7 +125,7 @@ static void add_value(Text *out, Value value)
         case VALUE_NODE:
                 text_addf(out, "\"%%%s\"", value.node->name);
                 break;
-        default:  // no reader makes an authored graph with tensors, graphs or unknown values among its arguments
+        default: // no reader makes an authored graph with tensors, graphs or unknown values among its arguments
                 text_add(out, "null");
         }
 }
@@ -179,7 +179,9 @@ static void add_nodes(Text *out, const Graph *graph)
         uint32_t n_placeholders = 0;
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 const Node *node = graph->nodes[i];
-                const Input *input = node->op == OP_PLACEHOLDER && n_placeholders < graph->signature.n_inputs ? &graph->signature.inputs[n_placeholders++] : NULL;
+                const Input *input = node->op == OP_PLACEHOLDER && n_placeholders < graph->signature.n_inputs
+                                             ? &graph->signature.inputs[n_placeholders++]
+                                             : NULL;
                 text_add(out, i == 0 ? "  " : ",\n  ");
                 add_node(out, node, input != NULL && input->kind == INPUT_STATE ? input->path : NULL);
         }
@@ -221,7 +223,10 @@ static void add_module(Writer *writer, const Module *module)
 }
 
 // Entries in the order of their tensors' addresses, to find those tied to an earlier one.
-typedef struct Tied { const Tensor *tensor; uint32_t index; } Tied;
+typedef struct Tied {
+        const Tensor *tensor;
+        uint32_t index;
+} Tied;
 
 static int compare_tied(const void *a, const void *b)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_tabular.c: the table of Graph.print_tabular, which is tabulate's "simple" layout: a header, a rule, columns two blanks apart, everything to
-// the left (the last row is the output node's, so no column consists of numbers alone), no blanks at line ends. Function objects, whose repr
-// holds an address, appear by qualified name; overloads as PyTorch prints them ("aten.add.Tensor").
+// print_tabular.c: the table of Graph.print_tabular, which is tabulate's "simple" layout: a header, a rule, columns two blanks apart,
+// everything to the left (the last row is the output node's, so no column consists of numbers alone), no blanks at line ends. Function
+// objects, whose repr holds an address, appear by qualified name; overloads as PyTorch prints them ("aten.add.Tensor").
 #include <string.h>
 #include "core/graph/print_forms.h"
 
@@ -9,10 +9,10 @@ enum { N_COLUMNS = 5, MIN_PADDING = 2 };
 static const char *const headers[N_COLUMNS] = { "opcode", "name", "target", "args", "kwargs" };
 
 typedef struct Table {
-        Text cells;               // one after the other
-        size_t *ends;             // of each cell, in `cells`
+        Text cells;   // one after the other
+        size_t *ends; // of each cell, in `cells`
         size_t n;
-        size_t width[N_COLUMNS];  // in characters
+        size_t width[N_COLUMNS]; // in characters
 } Table;
 
 static void end_cell(Table *table)

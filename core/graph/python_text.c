@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// python_text.c: Python's view of characters (tables of ranges beyond ASCII, searched by halving) and the literal forms of texts and values.
+// python_text.c: Python's view of characters (tables of ranges beyond ASCII, searched by halving) and the literal forms of texts and
+// values.
 #include "core/graph/python_text.h"
 
 #include <math.h>
@@ -7,7 +8,9 @@
 #include "core/base/number.h"
 #include "core/base/utf8.h"
 
-typedef struct Range { uint32_t first, last; } Range;
+typedef struct Range {
+        uint32_t first, last;
+} Range;
 
 static const Range printable[] = {
 #define PRINTABLE(first, last) { first, last },
@@ -38,7 +41,8 @@ static bool in_ranges(uint32_t code, const Range *ranges, size_t n)
         return low < n && code >= ranges[low].first;
 }
 
-// The character at `text` (< end) and its bytes. Malformed bytes come out one by one as U+DC80.., the way Python's surrogateescape shows them.
+// The character at `text` (< end) and its bytes. Malformed bytes come out one by one as U+DC80.., the way Python's surrogateescape shows
+// them.
 static uint32_t next_character(const char *text, const char *end, size_t *out_n)
 {
         const unsigned char *at = (const unsigned char *)text;
@@ -181,7 +185,9 @@ static void add_items(const Seq *seq, const Naming *naming, Text *out)
 
 static void add_sequence(Value value, const Naming *naming, Text *out)
 {
-        static const char *const open[] = { [VALUE_LIST] = "[", [VALUE_TUPLE] = "(", [VALUE_SIZE] = "torch.Size([", [VALUE_SLICE] = "slice(" };
+        static const char *const open[] = {
+                [VALUE_LIST] = "[", [VALUE_TUPLE] = "(", [VALUE_SIZE] = "torch.Size([", [VALUE_SLICE] = "slice("
+        };
         static const char *const close[] = { [VALUE_LIST] = "]", [VALUE_TUPLE] = ")", [VALUE_SIZE] = "])", [VALUE_SLICE] = ")" };
         text_add(out, open[value.kind]);
         add_items(value.seq, naming, out);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// spelling.c: one name per function and module class: the one PyTorch prints. Short prefixes people type are written out first; then a table made from
-// torch itself (tools/make_spelling.py) maps the names under which torch.nn.functional and friends offer functions of other modules.
+// spelling.c: one name per function and module class: the one PyTorch prints. Short prefixes people type are written out first; then a
+// table made from torch itself (tools/make_spelling.py) maps the names under which torch.nn.functional and friends offer functions of other
+// modules.
 #include <string.h>
 #include "core/graph/graph.h"
 
-typedef struct Alias { const char *from, *to; } Alias;
+typedef struct Alias {
+        const char *from, *to;
+} Alias;
 
 static const Alias aliases[] = {
 #define ALIAS(from, to) { from, to },
@@ -81,13 +84,15 @@ static bool stands_apart(const char *type)
 const char *graph_normalise_module_type(Graph *graph, const char *type)
 {
         static const char below[] = "torch.nn.modules.";
-        if (strncmp(type, "torch.fx.graph_module.GraphModule", 33) == 0 || strcmp(type, "fx.GraphModule") == 0 || strcmp(type, "GraphModule") == 0)
+        if (strncmp(type, "torch.fx.graph_module.GraphModule", 33) == 0 || strcmp(type, "fx.GraphModule") == 0 ||
+            strcmp(type, "GraphModule") == 0)
                 return "torch.fx.GraphModule";
         if (strncmp(type, "nn.", 3) == 0)
                 return arena_format(&graph->arena, "torch.%s", type);
         const char *dot = strrchr(type, '.');
         // torch.nn.modules.<file>.<Class>, and the class is no helper of that file.
-        if (strncmp(type, below, sizeof(below) - 1) == 0 && strchr(type + sizeof(below) - 1, '.') == dot && dot[1] != '_' && !stands_apart(type))
+        if (strncmp(type, below, sizeof(below) - 1) == 0 && strchr(type + sizeof(below) - 1, '.') == dot && dot[1] != '_' &&
+            !stands_apart(type))
                 return arena_format(&graph->arena, "torch.nn.%s", dot + 1);
         return arena_text(&graph->arena, type, strlen(type));
 }

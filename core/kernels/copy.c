@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy.c: tensor_copy_data in pieces. The destination's outermost dimension (by stride) is cut, so that threads write to ranges of their own; small
-// copies run in one piece.
+// copy.c: tensor_copy_data in pieces. The destination's outermost dimension (by stride) is cut, so that threads write to ranges of their
+// own; small copies run in one piece.
 #include "core/kernels/copy.h"
 
 #include <string.h>

@@ -235,7 +235,7 @@ static void table_pieces(void *argument, int64_t begin, int64_t end)
                 for (int64_t b = 0; b < task->n_blocks; b++)
                         move_block(task, from + offset_of(task->n_after, table->after_size, table->after_from, b),
                                    to + offset_of(task->n_after, table->after_size, table->after_to, b));
-                if (run_stopping(task->ctx))
+                if ((i & 1023) == 1023 && run_stopping(task->ctx))
                         return;
         }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// args.c: how infer, prepare and run read a call's arguments and describe its outputs. The binder has checked kinds; what remains to fail here are
-// values: ranges, repeats, lists that are too long, and data that is not known while recording.
+// args.c: how infer, prepare and run read a call's arguments and describe its outputs. The binder has checked kinds; what remains to fail
+// here are values: ranges, repeats, lists that are too long, and data that is not known while recording.
 #include "core/ops/op.h"
 
 #include <string.h>
 
 static Status fail_unknown(const OpCall *call, int index)
 {
-        return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[index].name, call->schema->name);
+        return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[index].name,
+                    call->schema->name);
 }
 
 // ---- reading ----
@@ -87,8 +88,8 @@ Status arg_double(const OpCall *call, int index, double *out)
         case VALUE_DYNAMIC:
                 return fail_unknown(call, index);
         default:
-                return fail(STATUS_VALUE, "%s(): argument '%s' must be a real number, not %s", call->schema->name, call->schema->args[index].name,
-                            value_kind_name(value->kind));
+                return fail(STATUS_VALUE, "%s(): argument '%s' must be a real number, not %s", call->schema->name,
+                            call->schema->args[index].name, value_kind_name(value->kind));
         }
 }
 
@@ -150,7 +151,8 @@ Status arg_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n
         bool is_list = value_is_sequence(*value);
         int64_t n = is_list ? (int64_t)value->seq->n : MAX(arg->list_size, 1);
         if (n > cap)
-                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported", call->schema->name, arg->name, (long)n, cap);
+                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported", call->schema->name, arg->name,
+                            (long)n, cap);
         for (int64_t i = 0; i < n; i++)
                 TRY(value_as_int(call, index, is_list ? &value->seq->items[i] : value, &out[i]));
         *out_n = (int)n;
@@ -166,7 +168,7 @@ Status arg_dim(const OpCall *call, int index, int rank, int *out_dim)
 
 Status arg_dims(const OpCall *call, int index, int rank, bool empty_is_all, uint32_t *out_mask)
 {
-        enum { DIMS_CAP = 64 };  // repeats and out-of-range dims are told apart before anything is cut
+        enum { DIMS_CAP = 64 }; // repeats and out-of-range dims are told apart before anything is cut
         int64_t dims[DIMS_CAP];
         int n;
         TRY(arg_ints(call, index, DIMS_CAP, dims, &n));
@@ -210,7 +212,8 @@ Status arg_data(const OpCall *call, int index, const Tensor **out)
 Status out_reserve(OpCall *call, uint32_t n_outs)
 {
         if (n_outs > OP_MAX_OUTS)
-                return fail(STATUS_TOO_LARGE, "%s() would return %u tensors; at most %d are supported", call->schema->name, n_outs, OP_MAX_OUTS);
+                return fail(STATUS_TOO_LARGE, "%s() would return %u tensors; at most %d are supported", call->schema->name, n_outs,
+                            OP_MAX_OUTS);
         if (n_outs > call->outs_capacity) {
                 OutSpec *outs = new_array(n_outs, sizeof(*outs));
                 if (outs == NULL)

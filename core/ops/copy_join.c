@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_join.c: tensors put side by side (cat, stack and their kin), repeated, mirrored, rotated. All are copies of regions into a fresh tensor; the
-// number of regions is bounded by list length or by 2^rank, never by a size.
+// copy_join.c: tensors put side by side (cat, stack and their kin), repeated, mirrored, rotated. All are copies of regions into a fresh
+// tensor; the number of regions is bounded by list length or by 2^rank, never by a size.
 #include <inttypes.h>
 #include <string.h>
 #include "core/kernels/copy.h"
@@ -322,8 +322,9 @@ static Status roll_infer(OpCall *call)
         if (arg_list_length(call, 2) > 0 || !value_is_sequence(call->args[2]))
                 TRY(roll_shifts(call, self, shift));
         else if (value_is_sequence(call->args[1]) && call->args[1].seq->n != 1)
-                return call->args[1].seq->n == 0 ? fail(STATUS_VALUE, "`shifts` required")
-                                                 : fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %u, dims:0", call->args[1].seq->n);
+                return call->args[1].seq->n == 0
+                               ? fail(STATUS_VALUE, "`shifts` required")
+                               : fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %u, dims:0", call->args[1].seq->n);
         meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_ops.c: copies of one tensor, with another dtype or memory format, and fills. `to` gives the tensor itself back where nothing changes, as PyTorch
-// does; devices are accepted and mean nothing here.
+// copy_ops.c: copies of one tensor, with another dtype or memory format, and fills. `to` gives the tensor itself back where nothing
+// changes, as PyTorch does; devices are accepted and mean nothing here.
 #include <string.h>
 #include "core/kernels/copy.h"
 #include "core/ops/pointwise.h"
@@ -119,7 +119,10 @@ Status value_element(Value number, Dtype dtype, void *out_element)
 {
         TRY(number_check_fits(number, dtype));
         if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX) {
-                double re = number.kind == VALUE_COMPLEX ? number.c.re : number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : number.b;
+                double re = number.kind == VALUE_COMPLEX ? number.c.re
+                            : number.kind == VALUE_FLOAT ? number.f
+                            : number.kind == VALUE_INT   ? (double)number.i
+                                                         : number.b;
                 double im = number.kind == VALUE_COMPLEX ? number.c.im : 0;
                 float halves[2] = { (float)re, (float)im };
                 double parts[2] = { re, im };
@@ -168,38 +171,50 @@ static Status zero_run(const OpRun *run)
         return fill_region(run->ctx, &to, zero);
 }
 
-#define COPY_KERNEL(schema_, infer_) { .schema = "aten::" schema_, .infer = infer_, .run = copy_run }
+#define COPY_KERNEL(schema_, infer_)                                                                                                       \
+        {                                                                                                                                  \
+                .schema = "aten::" schema_, .infer = infer_, .run = copy_run                                                               \
+        }
 
 const OpDef copy_ops[] = {
         COPY_KERNEL("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_infer),
         COPY_KERNEL("lift_fresh_copy(Tensor self) -> Tensor", dense_copy_infer),
         COPY_KERNEL("detach_copy(Tensor self) -> Tensor", dense_copy_infer),
         COPY_KERNEL("alias_copy(Tensor self) -> Tensor", dense_copy_infer),
-        { .schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-                    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        { .schema =
+                  "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+                  "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
           .flags = OP_NUMBERS,
           .infer = to_copy_infer,
           .run = copy_run },
-        { .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        { .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
+                    "memory_format=None) -> Tensor(a)",
           .flags = OP_NUMBERS,
           .expand = to_dtype_expand },
         { .schema = "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
                     "MemoryFormat? memory_format=None) -> Tensor(a)",
           .expand = to_device_expand },
-        { .schema = "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+        { .schema = "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+                    "pin_memory=None, "
                     "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
           .expand = to_layout_expand },
-        { .schema = "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        { .schema = "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
+                    "memory_format=None) -> Tensor(a)",
           .expand = to_other_expand },
         { .schema = "aten::type_as(Tensor self, Tensor other) -> Tensor", .expand = type_as_expand },
-        { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", .flags = OP_NUMBERS, .expand = copy_into_expand },
+        { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+          .flags = OP_NUMBERS,
+          .expand = copy_into_expand },
         { .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .flags = OP_NUMBERS, .expand = copy_expand },
         { .schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
           .flags = OP_INPLACE | OP_ELEMENTWISE,
           .infer = plain_copy_infer,
           .prepare = fill_scalar_prepare,
           .run = fill_scalar_run },
-        { .schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", .flags = OP_INPLACE, .infer = fill_tensor_infer, .run = fill_tensor_run },
+        { .schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+          .flags = OP_INPLACE,
+          .infer = fill_tensor_infer,
+          .run = fill_tensor_run },
         { .schema = "aten::zero(Tensor self) -> Tensor", .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = plain_copy_infer, .run = zero_run },
 };
 OP_FILE(copy_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_pad.c: padding. constant: a filled tensor with a copy in its middle, negative widths crop. reflect, replicate, circular: every output index of
-// the last one to three dimensions is mapped to an input index, one table per dimension.
+// copy_pad.c: padding. constant: a filled tensor with a copy in its middle, negative widths crop. reflect, replicate, circular: every
+// output index of the last one to three dimensions is mapped to an input index, one table per dimension.
 #include <inttypes.h>
 #include <string.h>
 #include "core/kernels/copy.h"
@@ -17,7 +17,8 @@ static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n
                 return fail(STATUS_VALUE, "Length of pad must be even but instead it equals %d", n);
         if (n > 2 * self->rank)
                 return fail(STATUS_VALUE,
-                            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d while the input has %d dimensions.",
+                            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d while the "
+                            "input has %d dimensions.",
                             n, self->rank);
         return arg_ints(call, 1, PAD_CAP, widths, out_n);
 }
@@ -77,8 +78,8 @@ static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64
         char text[256];
         if (kind == PAD_REFLECT && (before >= size || after >= size))
                 return fail(STATUS_VALUE,
-                            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (%" PRId64 ", %" PRId64
-                            ") at dimension %d of input %s",
+                            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (%" PRId64
+                            ", %" PRId64 ") at dimension %d of input %s",
                             before, after, dim, shape_text(self->rank, self->size, text, sizeof(text)));
         if (kind == PAD_CIRCULAR && (before > size || after > size))
                 return fail(STATUS_VALUE, "Padding value causes wrapping around more than once.");
@@ -98,19 +99,28 @@ static Status mapped_pad_infer(OpCall *call)
         TRY(arg_widths(call, widths, &n));
         int n_dims = n / 2;
         if (n_dims == 0 || n_dims > 3 || (self->rank != n_dims + 1 && self->rank != n_dims + 2))
-                return fail(STATUS_VALUE, "%s: Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: %s",
+                return fail(STATUS_VALUE,
+                            "%s: Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+                            "input, but got: %s",
                             call->schema->name, n_dims + 1, n_dims + 2, shape_text(self->rank, self->size, text, sizeof(text)));
         for (int i = 0; i < n_dims; i++) {
                 int d = self->rank - 1 - i;
                 TRY(check_mapped(call, kind, self->size[d], widths[2 * i], widths[2 * i + 1], d));
                 if (self->size[d] == 0)
-                        return fail(STATUS_VALUE, "%s: Expected a tensor with non-zero dimensions for input, but got: %s", call->schema->name,
-                                    shape_text(self->rank, self->size, text, sizeof(text)));
+                        return fail(STATUS_VALUE, "%s: Expected a tensor with non-zero dimensions for input, but got: %s",
+                                    call->schema->name, shape_text(self->rank, self->size, text, sizeof(text)));
                 if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) || !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
                         return fail(STATUS_TOO_LARGE, "%s(): the result is too large", call->schema->name);
                 if (meta.size[d] < 1)
-                        return fail(STATUS_VALUE, "input (%s %" PRId64 ") is too small. Calculated output %s: %" PRId64, i == 0 ? "W" : i == 1 ? "H" : "D",
-                                    self->size[d], i == 0 ? "W" : i == 1 ? "H" : "D", meta.size[d]);
+                        return fail(STATUS_VALUE, "input (%s %" PRId64 ") is too small. Calculated output %s: %" PRId64,
+                                    i == 0   ? "W"
+                                    : i == 1 ? "H"
+                                             : "D",
+                                    self->size[d],
+                                    i == 0   ? "W"
+                                    : i == 1 ? "H"
+                                             : "D",
+                                    meta.size[d]);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
         bool batched = self->rank == n_dims + 2 && n_dims > 1;
@@ -137,7 +147,7 @@ static int64_t mapped_index(PadKind kind, int64_t at, int64_t before, int64_t si
 typedef struct MappedRow {
         const char *from;
         char *to;
-        const int64_t *offsets;  // bytes, per output column
+        const int64_t *offsets; // bytes, per output column
         int64_t n, to_stride;
         int bytes;
 } MappedRow;
@@ -150,7 +160,7 @@ static void copy_mapped_row(const MappedRow *row)
 
 typedef struct MappedJob {
         Region from, to;
-        int64_t *offsets[MAX_RANK];  // bytes in the source per output index; one table per dimension
+        int64_t *offsets[MAX_RANK]; // bytes in the source per output index; one table per dimension
 } MappedJob;
 
 // One row of the last dimension per step.
@@ -168,8 +178,12 @@ static void mapped_rows(void *argument, int64_t begin, int64_t end)
                         from_offset += job->offsets[d][i];
                         to_offset += i * to->stride[d] * bytes;
                 }
-                MappedRow mapped = { .from = job->from.data + from_offset, .to = job->to.data + to_offset, .offsets = job->offsets[last], .n = to->size[last],
-                                     .to_stride = to->stride[last] * bytes, .bytes = (int)bytes };
+                MappedRow mapped = { .from = job->from.data + from_offset,
+                                     .to = job->to.data + to_offset,
+                                     .offsets = job->offsets[last],
+                                     .n = to->size[last],
+                                     .to_stride = to->stride[last] * bytes,
+                                     .bytes = (int)bytes };
                 copy_mapped_row(&mapped);
         }
 }
@@ -211,7 +225,9 @@ static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode
         if (n % 2 != 0)
                 return fail(STATUS_VALUE, "Padding length must be divisible by 2");
         if (n > 2 * rank)
-                return fail(STATUS_VALUE, "Padding length should be less than or equal to two times the input dimension but got padding length %d and input of dimension %d",
+                return fail(STATUS_VALUE,
+                            "Padding length should be less than or equal to two times the input dimension but got padding length %d and "
+                            "input of dimension %d",
                             n, rank);
         if (strcmp(mode, "constant") == 0)
                 return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1),
@@ -247,10 +263,14 @@ static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
         return pad_by_mode(emitter, call, modes[mode], out);
 }
 
-#define MAPPED_PAD(schema_, kind_) { .schema = "aten::" schema_, .infer = mapped_pad_infer, .run = mapped_pad_run, .row = &(kind_) }
+#define MAPPED_PAD(schema_, kind_)                                                                                                         \
+        {                                                                                                                                  \
+                .schema = "aten::" schema_, .infer = mapped_pad_infer, .run = mapped_pad_run, .row = &(kind_)                              \
+        }
 
 const OpDef copy_pad_ops[] = {
-        { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", .infer = constant_pad_infer, .run = constant_pad_run },
+        { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", .infer = constant_pad_infer,
+          .run = constant_pad_run },
         MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect),

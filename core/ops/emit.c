@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats or allocates unless something fails or a number has to
-// be wrapped. What an in-place twin may do is decided here once for all operators; inplace.c has the checks.
+// emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats or allocates unless something fails or a
+// number has to be wrapped. What an in-place twin may do is decided here once for all operators; inplace.c has the checks.
 #include "core/ops/emitter.h"
 
 #include <string.h>
@@ -145,7 +145,8 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         TRY(call_open(emitter, overload, args, given, &call));
         Status status = check_dtypes(&call);
         if (status == STATUS_OK && overload->inplace && args[0].kind != VALUE_TENSOR)
-                status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s", call.schema->name, value_kind_name(args[0].kind));
+                status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s", call.schema->name,
+                              value_kind_name(args[0].kind));
         if (status == STATUS_OK) {
                 if (call.op->infer == NULL)
                         status = emit_expand(&call, out);
@@ -162,7 +163,8 @@ static bool is_number_slot(const Schema *schema, uint32_t i, const Value *args)
 }
 
 // Numbers in Tensor slots become 0-dim tensors marked `wrapped` for the time of the call.
-static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
+                                                     Value *out)
 {
         const Schema *schema = &overload->schema;
         Value wrapped[SCHEMA_MAX_ARGS];
@@ -176,7 +178,8 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
                 Tensor *tensor;
                 if ((overload->op->flags & OP_NUMBERS) == 0)
                         status = fail(STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s", schema->name,
-                                      strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name, i + 1, value_kind_name(args[i].kind));
+                                      strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name, i + 1,
+                                      value_kind_name(args[i].kind));
                 else
                         status = value_wrap_number(args[i], emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor);
                 if (status == STATUS_OK) {
@@ -203,8 +206,8 @@ Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint6
         return emit_bound(emitter, overload, args, given, out);
 }
 
-// Names in expand bodies are string literals: found by address from the second time on. A slot holds an overload only, whose name is compared, so that
-// two threads that fill the same slot do no harm.
+// Names in expand bodies are string literals: found by address from the second time on. A slot holds an overload only, whose name is
+// compared, so that two threads that fill the same slot do no harm.
 static const Overload *find_by_literal(const char *name)
 {
         enum { SLOT_BITS = 9 };

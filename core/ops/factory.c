@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// factory.c: tensors out of sizes and numbers. dtypes follow the fill value where none is given; devices, layouts and pin_memory are accepted and mean
-// nothing here. `empty` gives zeros: uninitialised bytes would leak what other runs left behind.
+// factory.c: tensors out of sizes and numbers. dtypes follow the fill value where none is given; devices, layouts and pin_memory are
+// accepted and mean nothing here. `empty` gives zeros: uninitialised bytes would leak what other runs left behind.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -131,7 +131,8 @@ static Status ones_run(const OpRun *run)
         return fill_with(run, value_int(1));
 }
 
-static Status first_number_run(const OpRun *run)  // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self, size, fill_value)
+static Status first_number_run(
+        const OpRun *run) // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self, size, fill_value)
 {
         int at = 0;
         while (run->call->schema->args[at].type != ARG_SCALAR)
@@ -166,7 +167,9 @@ static Status range_length(const RangePlan *plan, bool whole, double last, int64
 
 static int64_t number_as_int(Value number)
 {
-        return number.kind == VALUE_FLOAT ? (fabs(number.f) < 9e18 ? (int64_t)number.f : 0) : number.kind == VALUE_INT ? number.i : number.b;
+        return number.kind == VALUE_FLOAT ? (fabs(number.f) < 9e18 ? (int64_t)number.f : 0)
+               : number.kind == VALUE_INT ? number.i
+                                          : number.b;
 }
 
 static double number_as_double(Value number)
@@ -176,7 +179,7 @@ static double number_as_double(Value number)
 
 static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_n, Dtype *out_dtype)
 {
-        uint32_t n_args = call->n_args;  // 5: end; 6: start, end; 7: start, end, step; four of them are options
+        uint32_t n_args = call->n_args; // 5: end; 6: start, end; 7: start, end, step; four of them are options
         Value from = n_args == 5 ? value_int(0) : arg_number(call, 0), to = arg_number(call, n_args == 5 ? 0 : 1);
         Value by = n_args == 7 ? arg_number(call, 2) : value_int(1);
         if (!value_is_number(from) || !value_is_number(to) || !value_is_number(by))
@@ -187,7 +190,10 @@ static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_
         Dtype dtype = arg_dtype(call, (int)n_args - 4, all_int ? DTYPE_I64 : DTYPE_F32);
         if (!dtype_is_float(dtype) && dtype != DTYPE_BOOL && !dtype_is_int(dtype))
                 return fail(STATUS_DTYPE, "\"arange\" not implemented for '%s'", dtype_words(dtype));
-        *out_plan = (RangePlan){ .is_int = !dtype_is_float(dtype), .start = number_as_int(from), .step = number_as_int(by), .start_f = number_as_double(from),
+        *out_plan = (RangePlan){ .is_int = !dtype_is_float(dtype),
+                                 .start = number_as_int(from),
+                                 .step = number_as_int(by),
+                                 .start_f = number_as_double(from),
                                  .step_f = number_as_double(by) };
         double last = number_as_double(to), first = out_plan->start_f, step = out_plan->is_int ? (double)out_plan->step : out_plan->step_f;
         if (step == 0)
@@ -280,7 +286,8 @@ static Status eye_infer(OpCall *call)
         TRY(arg_int(call, 0, &size[0]));
         TRY(arg_int(call, square ? 0 : 1, &size[1]));
         if (size[0] < 0 || size[1] < 0)
-                return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64, size[0] < 0 ? "n" : "m", size[0] < 0 ? size[0] : size[1]);
+                return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64, size[0] < 0 ? "n" : "m",
+                            size[0] < 0 ? size[0] : size[1]);
         TRY(shape_numel(2, size, &numel));
         meta_init(&meta, arg_dtype(call, square ? 1 : 2, DTYPE_F32), 2, size);
         return out_fresh(call, 0, &meta);
@@ -342,8 +349,13 @@ static void triangle_rows(void *argument, int64_t begin, int64_t end)
 static Status triangle_run(const OpRun *run)
 {
         const TensorMeta *meta = run->in_meta[0];
-        TriangleJob job = { .from_meta = meta, .from = run->in[0], .to = run->out[0], .rows = meta->size[meta->rank - 2], .columns = meta->size[meta->rank - 1],
-                            .bytes = dtype_info[meta->dtype].bytes, .upper = run->call->op->row != NULL };
+        TriangleJob job = { .from_meta = meta,
+                            .from = run->in[0],
+                            .to = run->out[0],
+                            .rows = meta->size[meta->rank - 2],
+                            .columns = meta->size[meta->rank - 1],
+                            .bytes = dtype_info[meta->dtype].bytes,
+                            .upper = run->call->op->row != NULL };
         int64_t numel = meta_numel(meta);
         TRY(arg_int(run->call, 1, &job.diagonal));
         if (numel == 0)
@@ -353,9 +365,12 @@ static Status triangle_run(const OpRun *run)
         return parallel_for(run->ctx, numel / job.columns, MAX(16384 / job.columns, 1), triangle_rows, &job);
 }
 
-#define OPTIONS "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define OPTIONS        "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define OPTIONS_FORMAT OPTIONS ", MemoryFormat? memory_format=None"
-#define FACTORY(schema_, infer_, run_) { .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_ }
+#define FACTORY(schema_, infer_, run_)                                                                                                     \
+        {                                                                                                                                  \
+                .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_                                                      \
+        }
 
 const OpDef factory_ops[] = {
         FACTORY("zeros(SymInt[] size, " OPTIONS ")", sized_infer, zeros_run),
@@ -378,7 +393,14 @@ const OpDef factory_ops[] = {
         FACTORY("linspace(Scalar start, Scalar end, int steps, " OPTIONS ")", linspace_infer, linspace_run),
         FACTORY("eye(SymInt n, " OPTIONS ")", eye_infer, eye_run),
         FACTORY("eye.m(SymInt n, SymInt m, " OPTIONS ")", eye_infer, eye_run),
-        { .schema = "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", .flags = OP_INPLACE, .infer = triangle_infer, .run = triangle_run },
-        { .schema = "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", .flags = OP_INPLACE, .infer = triangle_infer, .run = triangle_run, .row = "upper" },
+        { .schema = "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
+          .flags = OP_INPLACE,
+          .infer = triangle_infer,
+          .run = triangle_run },
+        { .schema = "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
+          .flags = OP_INPLACE,
+          .infer = triangle_infer,
+          .run = triangle_run,
+          .row = "upper" },
 };
 OP_FILE(factory_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inplace.c: overlap as PyTorch's MemoryOverlap has it: dense tensors are compared by their byte ranges; for others only the ranges are looked at, and
-// what cannot be told apart goes through a temporary rather than being refused.
+// inplace.c: overlap as PyTorch's MemoryOverlap has it: dense tensors are compared by their byte ranges; for others only the ranges are
+// looked at, and what cannot be told apart goes through a temporary rather than being refused.
 #include "core/ops/inplace.h"
 
 Overlap tensor_overlap(const Tensor *a, const Tensor *b)
@@ -32,8 +32,10 @@ Status inplace_check_internal_overlap(const TensorMeta *self)
 {
         for (int i = 0; i < self->rank; i++) {
                 if (self->stride[i] == 0 && self->size[i] > 1 && meta_numel(self) > 0)
-                        return fail(STATUS_RUN, "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                                                "Please clone() the tensor before performing the operation.");
+                        return fail(
+                                STATUS_RUN,
+                                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                                "Please clone() the tensor before performing the operation.");
         }
         return STATUS_OK;
 }
@@ -44,7 +46,8 @@ Status inplace_check_write(const Tensor *self, const TensorMeta *result)
         if (!meta_same_shape(&self->meta, result)) {
                 char have[160], want[160];
                 return fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
-                            shape_text(self->meta.rank, self->meta.size, have, sizeof(have)), shape_text(result->rank, result->size, want, sizeof(want)));
+                            shape_text(self->meta.rank, self->meta.size, have, sizeof(have)),
+                            shape_text(result->rank, result->size, want, sizeof(want)));
         }
         if (!dtype_can_cast(result->dtype, self->meta.dtype))
                 return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s", dtype_words(result->dtype),
@@ -63,8 +66,9 @@ Status inplace_check_inputs(const OpCall *call, bool *inout_direct)
                 case OVERLAP_FULL:
                         break;
                 case OVERLAP_PARTIAL:
-                        return fail(STATUS_RUN, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                                                "memory location. Please clone() the tensor before performing the operation.");
+                        return fail(STATUS_RUN,
+                                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                                    "memory location. Please clone() the tensor before performing the operation.");
                 case OVERLAP_MAYBE:
                         *inout_direct = false;
                         break;

@@ -4,10 +4,10 @@
 #include "core/ops/op.h"
 
 typedef enum Overlap {
-        OVERLAP_NONE,     // no byte in common
-        OVERLAP_FULL,     // the same elements in the same order
-        OVERLAP_PARTIAL,  // both dense, ranges cross
-        OVERLAP_MAYBE,    // ranges cross, at least one is not dense: too hard to tell cheaply
+        OVERLAP_NONE,    // no byte in common
+        OVERLAP_FULL,    // the same elements in the same order
+        OVERLAP_PARTIAL, // both dense, ranges cross
+        OVERLAP_MAYBE,   // ranges cross, at least one is not dense: too hard to tell cheaply
 } Overlap;
 
 // Storages must be present (recording: compare by base instead). Empty tensors overlap nothing.
@@ -16,5 +16,6 @@ Overlap tensor_overlap(const Tensor *a, const Tensor *b);
 Status inplace_check_internal_overlap(const TensorMeta *self);
 // A result of `result`'s shape and dtype may be written to `self`: overlap within self, equal shapes, castable dtype, in PyTorch's order.
 Status inplace_check_write(const Tensor *self, const TensorMeta *result);
-// Inputs of an elementwise twin against argument 0: partial overlap fails as in PyTorch; *inout_direct becomes false where only a temporary is safe.
+// Inputs of an elementwise twin against argument 0: partial overlap fails as in PyTorch; *inout_direct becomes false where only a temporary
+// is safe.
 Status inplace_check_inputs(const OpCall *call, bool *inout_direct);

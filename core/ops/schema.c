@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema.c: one pass over a schema string, left to right, into an arena. Defaults are Values whose containers live in the arena too: they start with one
-// reference that nobody drops, so that borrowing and counting them is safe and freeing the arena frees them.
+// schema.c: one pass over a schema string, left to right, into an arena. Defaults are Values whose containers live in the arena too: they
+// start with one reference that nobody drops, so that borrowing and counting them is safe and freeing the arena frees them.
 #include "core/ops/schema.h"
 
 #include <ctype.h>
@@ -65,11 +65,25 @@ static const struct {
         const char *name;
         ArgType type;
 } type_names[] = {
-        { "Tensor", ARG_TENSOR },         { "Scalar", ARG_SCALAR },       { "number", ARG_SCALAR },  { "int", ARG_INT },
-        { "SymInt", ARG_INT },            { "float", ARG_FLOAT },         { "SymFloat", ARG_FLOAT }, { "bool", ARG_BOOL },
-        { "SymBool", ARG_BOOL },          { "str", ARG_STR },             { "ScalarType", ARG_DTYPE }, { "Layout", ARG_LAYOUT },
-        { "Device", ARG_DEVICE },         { "MemoryFormat", ARG_MEMORY_FORMAT }, { "Generator", ARG_GENERATOR }, { "Dimname", ARG_STR },
-        { "Any", ARG_ANY },               { "any", ARG_ANY },             { "Graph", ARG_GRAPH },
+        { "Tensor", ARG_TENSOR },
+        { "Scalar", ARG_SCALAR },
+        { "number", ARG_SCALAR },
+        { "int", ARG_INT },
+        { "SymInt", ARG_INT },
+        { "float", ARG_FLOAT },
+        { "SymFloat", ARG_FLOAT },
+        { "bool", ARG_BOOL },
+        { "SymBool", ARG_BOOL },
+        { "str", ARG_STR },
+        { "ScalarType", ARG_DTYPE },
+        { "Layout", ARG_LAYOUT },
+        { "Device", ARG_DEVICE },
+        { "MemoryFormat", ARG_MEMORY_FORMAT },
+        { "Generator", ARG_GENERATOR },
+        { "Dimname", ARG_STR },
+        { "Any", ARG_ANY },
+        { "any", ARG_ANY },
+        { "Graph", ARG_GRAPH },
 };
 
 static Status take_type(SchemaCursor *cursor, SchemaArg *arg)
@@ -84,7 +98,7 @@ static Status take_type(SchemaCursor *cursor, SchemaArg *arg)
         arg->type = type_names[row].type;
         cursor->at += n;
         for (;;) {
-                if (*cursor->at == '(') {  // alias set: (a), (a!), (a -> *)
+                if (*cursor->at == '(') { // alias set: (a), (a!), (a -> *)
                         const char *end = strchr(cursor->at, ')');
                         if (end == NULL)
                                 return cursor_fail(cursor, ")");

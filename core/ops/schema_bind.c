@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema_bind.c: the binder. One pass lays positional values out, one matches keywords, one checks types and fills in defaults; none of them allocates
-// (but for a gathered list) or formats. What went wrong comes back as a small fault, and only schema_bind puts it into words.
+// schema_bind.c: the binder. One pass lays positional values out, one matches keywords, one checks types and fills in defaults; none of
+// them allocates (but for a gathered list) or formats. What went wrong comes back as a small fault, and only schema_bind puts it into
+// words.
 #include "core/ops/schema.h"
 
 #include <stdio.h>
 #include <string.h>
 
-typedef enum FaultKind { FAULT_NONE, FAULT_TOO_MANY, FAULT_TYPE, FAULT_ITEM, FAULT_UNKNOWN, FAULT_TWICE, FAULT_MISSING, FAULT_MEMORY } FaultKind;
+typedef enum FaultKind {
+        FAULT_NONE,
+        FAULT_TOO_MANY,
+        FAULT_TYPE,
+        FAULT_ITEM,
+        FAULT_UNKNOWN,
+        FAULT_TWICE,
+        FAULT_MISSING,
+        FAULT_MEMORY
+} FaultKind;
 typedef struct Fault {
         FaultKind kind;
-        uint32_t arg;         // in the schema
+        uint32_t arg; // in the schema
         bool positional;
-        uint32_t item;        // of a list
+        uint32_t item; // of a list
         ValueKind found;
         const char *keyword;
 } Fault;
@@ -110,12 +120,14 @@ static bool gathers(const Schema *schema, const CallArgs *call, uint32_t n_posit
         if (last > 1 || (last == 1 && (schema->args[0].type != ARG_TENSOR || schema->args[0].is_list)))
                 return false;
         ValueKind kind = call->args[last].kind;
-        bool number = kind == VALUE_INT || kind == VALUE_NODE || kind == VALUE_DYNAMIC || (kind == VALUE_TENSOR && call->args[last].tensor->meta.rank == 0);
+        bool number = kind == VALUE_INT || kind == VALUE_NODE || kind == VALUE_DYNAMIC ||
+                      (kind == VALUE_TENSOR && call->args[last].tensor->meta.rank == 0);
         return number && (call->n_args > n_positional || (kind == VALUE_INT && arg->list_size == 0));
 }
 
 // Borrows for checking and choosing; a list of its own only when the caller keeps the arguments.
-static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep, Value *out_args, uint32_t *out_item)
+static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep, Value *out_args,
+                        uint32_t *out_item)
 {
         const SchemaArg *arg = &schema->args[at];
         uint32_t n = call->n_args > at ? call->n_args - at : 0;
@@ -140,8 +152,8 @@ static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at,
 
 static bool keyword_names(const char *keyword, const char *name)
 {
-        static const char *const spellings[][2] = { { "input", "self" }, { "axis", "dim" }, { "keepdims", "keepdim" }, { "x", "self" }, { "a", "self" },
-                                                    { "x1", "self" },    { "x2", "other" } };
+        static const char *const spellings[][2] = { { "input", "self" }, { "axis", "dim" }, { "keepdims", "keepdim" }, { "x", "self" },
+                                                    { "a", "self" },     { "x1", "self" },  { "x2", "other" } };
         if (strcmp(keyword, name) == 0)
                 return true;
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++) {
@@ -289,9 +301,21 @@ static const char *shown_name(const SchemaArg *arg)
 
 static const char *type_words(const SchemaArg *arg)
 {
-        static const char *const single[] = { "Tensor", "Number",      "int",          "float",               "bool",            "str",    "torch.dtype",
-                                              "torch.layout", "torch.device", "torch.memory_format", "torch.Generator", "object", "GraphModule" };
-        static const char *const many[] = { "tuple of Tensors", "tuple of Scalars", "tuple of ints", "tuple of floats", "tuple of bools", "tuple of strs" };
+        static const char *const single[] = { "Tensor",
+                                              "Number",
+                                              "int",
+                                              "float",
+                                              "bool",
+                                              "str",
+                                              "torch.dtype",
+                                              "torch.layout",
+                                              "torch.device",
+                                              "torch.memory_format",
+                                              "torch.Generator",
+                                              "object",
+                                              "GraphModule" };
+        static const char *const many[] = { "tuple of Tensors", "tuple of Scalars", "tuple of ints",
+                                            "tuple of floats",  "tuple of bools",   "tuple of strs" };
         return arg->is_list && arg->type < ARRAY_LENGTH(many) ? many[arg->type] : single[arg->type];
 }
 
@@ -303,7 +327,8 @@ static Status fail_missing(const Schema *schema, uint32_t from, const Value *arg
         for (uint32_t i = from; i < schema->n_args; i++) {
                 if (args[i].kind != VALUE_ABSENT || schema->args[i].has_default || used + 80 > sizeof(names))
                         continue;
-                used += (size_t)snprintf(names + used, sizeof(names) - used, "%s\"%.60s\"", n == 0 ? "" : ", ", shown_name(&schema->args[i]));
+                used += (size_t)snprintf(names + used, sizeof(names) - used, "%s\"%.60s\"", n == 0 ? "" : ", ",
+                                         shown_name(&schema->args[i]));
                 n++;
         }
         // "arguments" for one is PyTorch's own slip; kept, since people search for the sentence.
@@ -318,9 +343,10 @@ static Status fail_too_many(const Schema *schema, const CallArgs *call)
                 n_min += !schema->args[i].has_default;
         }
         if (n_min < n_max)
-                return fail(STATUS_VALUE, "%s() takes from %u to %u positional arguments but %u were given", schema->name, n_min, n_max, call->n_args);
-        return fail(STATUS_VALUE, "%s() takes %u positional argument%s but %u %s given", schema->name, n_max, n_max == 1 ? "" : "s", call->n_args,
-                    call->n_args == 1 ? "was" : "were");
+                return fail(STATUS_VALUE, "%s() takes from %u to %u positional arguments but %u were given", schema->name, n_min, n_max,
+                            call->n_args);
+        return fail(STATUS_VALUE, "%s() takes %u positional argument%s but %u %s given", schema->name, n_max, n_max == 1 ? "" : "s",
+                    call->n_args, call->n_args == 1 ? "was" : "were");
 }
 
 static Status fail_fault(const Schema *schema, const CallArgs *call, const Fault *fault, const Value *args)
@@ -330,7 +356,8 @@ static Status fail_fault(const Schema *schema, const CallArgs *call, const Fault
         if (fault->kind == FAULT_TOO_MANY)
                 return fail_too_many(schema, call);
         if (fault->kind == FAULT_UNKNOWN)
-                return failure_at_argument(fail(STATUS_VALUE, "%s() got an unexpected keyword argument '%s'", schema->name, fault->keyword), fault->keyword);
+                return failure_at_argument(fail(STATUS_VALUE, "%s() got an unexpected keyword argument '%s'", schema->name, fault->keyword),
+                                           fault->keyword);
         if (fault->kind == FAULT_MISSING)
                 return fail_missing(schema, fault->arg, args);
         const SchemaArg *arg = &schema->args[fault->arg];
@@ -345,8 +372,8 @@ static Status fail_fault(const Schema *schema, const CallArgs *call, const Fault
                 status = fail(STATUS_VALUE, "%s(): argument '%s'%s must be %s, not %s", schema->name, name, position, type_words(arg),
                               value_kind_name(fault->found));
         else
-                status = fail(STATUS_VALUE, "%s(): argument '%s'%s must be %s, but found element of type %s at pos %u", schema->name, name, position,
-                              type_words(arg), value_kind_name(fault->found), fault->item);
+                status = fail(STATUS_VALUE, "%s(): argument '%s'%s must be %s, but found element of type %s at pos %u", schema->name, name,
+                              position, type_words(arg), value_kind_name(fault->found), fault->item);
         return failure_at_argument(status, arg->name);
 }
 

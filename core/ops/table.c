@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// table.c: all rows of all groups (ops.def), their schemas parsed, and the in-place twins that OP_INPLACE asks for. Built once before threads start and
-// never freed; read-only afterwards. One map: "aten::add.Tensor" -> overload; other spellings are brought to that form first.
+// table.c: all rows of all groups (ops.def), their schemas parsed, and the in-place twins that OP_INPLACE asks for. Built once before
+// threads start and never freed; read-only afterwards. One map: "aten::add.Tensor" -> overload; other spellings are brought to that form
+// first.
 #include "core/ops/op.h"
 
 #include <stdio.h>
@@ -24,8 +25,8 @@ static struct {
         Arena arena;
         Overload **overloads;
         uint32_t n, capacity;
-        StringMap by_name;  // "aten::add.Tensor", "aten::relu"
-        StringMap by_base;  // "aten::add" -> OverloadList
+        StringMap by_name; // "aten::add.Tensor", "aten::relu"
+        StringMap by_base; // "aten::add" -> OverloadList
 } table;
 
 static Status table_add_base(Overload *overload)
@@ -63,7 +64,8 @@ static Status table_add(const OpDef *op, const char *schema_text)
         overload->inplace = is_inplace(&overload->schema);
         const Schema *schema = &overload->schema;
         bool is_default = strcmp(schema->overload, "default") == 0;
-        overload->name = arena_format(&table.arena, "%s::%s%s%s", schema->ns, schema->name, is_default ? "" : ".", is_default ? "" : schema->overload);
+        overload->name = arena_format(&table.arena, "%s::%s%s%s", schema->ns, schema->name, is_default ? "" : ".",
+                                      is_default ? "" : schema->overload);
         overload->target = arena_format(&table.arena, "torch.ops.%s.%s.%s", schema->ns, schema->name, schema->overload);
         if (overload->name == NULL || overload->target == NULL)
                 return fail_memory();
@@ -87,8 +89,8 @@ static Status twin_schema(const char *text, const char **out_text)
         const char *rest = open + 7;
         if (*rest == '(')
                 rest = strchr(rest, ')') + 1;
-        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!)%.*s -> Tensor(a!)", (int)name_end, text, (int)(open - text - (ptrdiff_t)name_end),
-                                  text + name_end, (int)(arrow - rest), rest);
+        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!)%.*s -> Tensor(a!)", (int)name_end, text,
+                                  (int)(open - text - (ptrdiff_t)name_end), text + name_end, (int)(arrow - rest), rest);
         if (twin == NULL)
                 return fail_memory();
         *out_text = twin;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.c: views of one tensor: infer only, strides to the element as PyTorch gives them. The in-place twins (t_, squeeze_ ...) come from OP_INPLACE.
+// view.c: views of one tensor: infer only, strides to the element as PyTorch gives them. The in-place twins (t_, squeeze_ ...) come from
+// OP_INPLACE.
 #include "core/ops/view.h"
 
 #include <inttypes.h>
@@ -9,7 +10,8 @@
 Status view_check_rank(const OpCall *call, int64_t rank)
 {
         if (rank > MAX_RANK)
-                return fail(STATUS_VALUE, "%s(): the result would have %" PRId64 " dimensions; at most %d are supported", call->schema->name, rank, MAX_RANK);
+                return fail(STATUS_VALUE, "%s(): the result would have %" PRId64 " dimensions; at most %d are supported",
+                            call->schema->name, rank, MAX_RANK);
         return STATUS_OK;
 }
 
@@ -39,10 +41,12 @@ Status view_infer_size(int rank, int64_t *inout_size, int64_t numel)
         }
         if (fits && unknown >= 0 && product == 0 && numel == 0)
                 return fail(STATUS_VALUE,
-                            "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any value and is ambiguous",
+                            "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any value "
+                            "and is ambiguous",
                             shape_text(rank, inout_size, text, sizeof(text)));
         if (!fits || (unknown < 0 ? product != numel : product == 0 || numel % product != 0))
-                return fail(STATUS_SHAPE, "shape '%s' is invalid for input of size %" PRId64, shape_text(rank, inout_size, text, sizeof(text)), numel);
+                return fail(STATUS_SHAPE, "shape '%s' is invalid for input of size %" PRId64,
+                            shape_text(rank, inout_size, text, sizeof(text)), numel);
         if (unknown >= 0)
                 inout_size[unknown] = numel / product;
         int64_t checked;
@@ -109,8 +113,8 @@ Status view_set_strides(TensorMeta *meta, MemoryFormat format, const TensorMeta 
         case MEMORY_FORMAT_CHANNELS_LAST:
         case MEMORY_FORMAT_CHANNELS_LAST_3D:
                 if (meta->rank != (format == MEMORY_FORMAT_CHANNELS_LAST ? 4 : 5))
-                        return fail(STATUS_VALUE, "required rank %d tensor to use channels_last%s format", format == MEMORY_FORMAT_CHANNELS_LAST ? 4 : 5,
-                                    format == MEMORY_FORMAT_CHANNELS_LAST ? "" : "_3d");
+                        return fail(STATUS_VALUE, "required rank %d tensor to use channels_last%s format",
+                                    format == MEMORY_FORMAT_CHANNELS_LAST ? 4 : 5, format == MEMORY_FORMAT_CHANNELS_LAST ? "" : "_3d");
                 meta_set_channels_last(meta);
                 return STATUS_OK;
         default:
@@ -167,7 +171,8 @@ static Status view_as_size(OpCall *call, int rank, int64_t *size)
         TRY(view_infer_size(rank, size, meta_numel(self)));
         meta_init(&meta, self->dtype, rank, size);
         if (!meta_view_strides(self, rank, size, meta.stride))
-                return fail(STATUS_SHAPE, "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+                return fail(STATUS_SHAPE, "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                                          "across two contiguous "
                                           "subspaces). Use .reshape(...) instead.");
         return view_self(call, 0, &meta, 0);
 }
@@ -190,8 +195,8 @@ static Status view_dtype_smaller(const TensorMeta *self, TensorMeta *meta, int64
 {
         int last = self->rank - 1;
         if (last < 0 || self->stride[last] != 1)
-                return fail(STATUS_VALUE, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64, dtype_words(self->dtype),
-                            dtype_words(meta->dtype), last < 0 ? (int64_t)0 : self->stride[last]);
+                return fail(STATUS_VALUE, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64,
+                            dtype_words(self->dtype), dtype_words(meta->dtype), last < 0 ? (int64_t)0 : self->stride[last]);
         for (int d = 0; d < last; d++) {
                 if (!mul_i64(meta->stride[d], ratio, &meta->stride[d]))
                         return fail(STATUS_TOO_LARGE, "view(): strides overflow");
@@ -205,17 +210,22 @@ static Status view_dtype_larger(const TensorMeta *self, TensorMeta *meta, int64_
 {
         int last = self->rank - 1;
         if (last < 0 || self->stride[last] != 1)
-                return fail(STATUS_VALUE, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64, dtype_words(self->dtype),
-                            dtype_words(meta->dtype), last < 0 ? (int64_t)0 : self->stride[last]);
+                return fail(STATUS_VALUE, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64,
+                            dtype_words(self->dtype), dtype_words(meta->dtype), last < 0 ? (int64_t)0 : self->stride[last]);
         if (self->size[last] % ratio != 0)
-                return fail(STATUS_VALUE, "self.size(-1) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but got %" PRId64, ratio,
-                            dtype_words(self->dtype), dtype_words(meta->dtype), self->size[last]);
+                return fail(STATUS_VALUE,
+                            "self.size(-1) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but got %" PRId64,
+                            ratio, dtype_words(self->dtype), dtype_words(meta->dtype), self->size[last]);
         if (offset % ratio != 0)
-                return fail(STATUS_VALUE, "self.storage_offset() must be divisible by %" PRId64 " to view %s as %s (different element sizes), but got %" PRId64,
+                return fail(STATUS_VALUE,
+                            "self.storage_offset() must be divisible by %" PRId64
+                            " to view %s as %s (different element sizes), but got %" PRId64,
                             ratio, dtype_words(self->dtype), dtype_words(meta->dtype), offset);
         for (int d = 0; d < last; d++) {
                 if (self->stride[d] % ratio != 0)
-                        return fail(STATUS_VALUE, "self.stride(%d) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but got %" PRId64,
+                        return fail(STATUS_VALUE,
+                                    "self.stride(%d) must be divisible by %" PRId64
+                                    " to view %s as %s (different element sizes), but got %" PRId64,
                                     d, ratio, dtype_words(self->dtype), dtype_words(meta->dtype), self->stride[d]);
                 meta->stride[d] /= ratio;
         }
@@ -250,7 +260,8 @@ static Status unflatten_infer(OpCall *call)
                 return fail(STATUS_VALUE, "unflatten: sizes must be non-empty");
         TRY(view_check_rank(call, self->rank + n - 1));
         if (view_infer_size(n, sizes, self->size[dim]) != STATUS_OK)
-                return fail(STATUS_VALUE, "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%" PRId64 ") in the input tensor",
+                return fail(STATUS_VALUE,
+                            "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%" PRId64 ") in the input tensor",
                             shape_text(n, sizes, text, sizeof(text)), dim, self->size[dim]);
         memcpy(shape, self->size, (size_t)dim * sizeof(int64_t));
         memcpy(shape + dim, sizes, (size_t)n * sizeof(int64_t));
@@ -312,7 +323,8 @@ static Status permute_infer(OpCall *call)
         TRY(view_arg_shape(call, 1, dims, &n));
         if (n != self->rank)
                 return fail(STATUS_VALUE,
-                            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
+                            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+                            "ordering of dimensions "
                             "i.e. input.dim() = %d is not equal to len(dims) = %d",
                             self->rank, n);
         uint32_t seen = 0;
@@ -380,8 +392,10 @@ static Status movedim_infer(OpCall *call)
         TRY(view_arg_shape(call, 1, from, &n));
         TRY(view_arg_shape(call, 2, to, &n_to));
         if (n != n_to)
-                return fail(STATUS_VALUE, "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as destination "
-                                          "(%d dims)",
+                return fail(STATUS_VALUE,
+                            "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as "
+                            "destination "
+                            "(%d dims)",
                             n, n_to);
         for (int i = 0; i < n; i++) {
                 int a, b;

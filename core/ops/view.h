@@ -3,7 +3,8 @@
 #pragma once
 #include "core/ops/emitter.h"
 
-// Strides that no element is ever reached by (a step beyond the dimension, size 1) are cut to this, so that sums and products of strides fit.
+// Strides that no element is ever reached by (a step beyond the dimension, size 1) are cut to this, so that sums and products of strides
+// fit.
 #define VIEW_STRIDE_CAP ((int64_t)1 << 40)
 
 // STATUS_VALUE beyond MAX_RANK.

@@ -78,11 +78,13 @@ static Status narrow_infer(OpCall *call)
         TRY(arg_int(call, 2, &start));
         int64_t size = meta.size[dim];
         if (start < -size || start > size)
-                return fail(STATUS_INDEX, "start out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")", -size, size, start);
+                return fail(STATUS_INDEX, "start out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")",
+                            -size, size, start);
         if (start < 0)
                 start += size;
         if (start > size - length)
-                return fail(STATUS_VALUE, "start (%" PRId64 ") + length (%" PRId64 ") exceeds dimension size (%" PRId64 ").", start, length, size);
+                return fail(STATUS_VALUE, "start (%" PRId64 ") + length (%" PRId64 ") exceeds dimension size (%" PRId64 ").", start, length,
+                            size);
         meta.size[dim] = length;
         return view_self(call, 0, &meta, start * meta.stride[dim]);
 }
@@ -94,10 +96,11 @@ static Status expand_sizes(OpCall *call, int rank, const int64_t *size)
         int shift = rank - self->rank;
         if (shift < 0)
                 return fail(STATUS_SHAPE,
-                            "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must be greater or equal to the number of dimensions in "
+                            "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must be greater or equal to the number "
+                            "of dimensions in "
                             "the tensor (%d)",
-                            dtype_words(self->dtype), shape_text(self->rank, self->size, have, sizeof(have)), shape_text(rank, size, want, sizeof(want)), rank,
-                            self->rank);
+                            dtype_words(self->dtype), shape_text(self->rank, self->size, have, sizeof(have)),
+                            shape_text(rank, size, want, sizeof(want)), rank, self->rank);
         TensorMeta meta = { .dtype = self->dtype, .rank = (uint8_t)rank };
         for (int d = rank - 1; d >= 0; d--) {
                 int64_t old = d >= shift ? self->size[d - shift] : 1;
@@ -105,14 +108,17 @@ static Status expand_sizes(OpCall *call, int rank, const int64_t *size)
                 int64_t wanted = size[d];
                 if (wanted == -1) {
                         if (d < shift)
-                                return fail(STATUS_SHAPE, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension %d", d);
+                                return fail(STATUS_SHAPE,
+                                            "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension %d",
+                                            d);
                         wanted = old;
                 }
                 if (old != wanted && old != 1)
                         return fail(STATUS_SHAPE,
                                     "The expanded size of the tensor (%" PRId64 ") must match the existing size (%" PRId64
                                     ") at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                                    wanted, old, d, shape_text(rank, size, want, sizeof(want)), shape_text(self->rank, self->size, have, sizeof(have)));
+                                    wanted, old, d, shape_text(rank, size, want, sizeof(want)),
+                                    shape_text(self->rank, self->size, have, sizeof(have)));
                 meta.size[d] = wanted;
                 meta.stride[d] = old == wanted ? stride : 0;
         }
@@ -213,9 +219,12 @@ static Status strided_view(OpCall *call, int offset_arg)
                 return fail(STATUS_VALUE, "Tensor: invalid storage offset %" PRId64, offset);
         TRY(shape_numel(rank, meta.size, &numel));
         if (self->storage != NULL && tensor_check_bounds(&meta, offset, self->storage->n_bytes) != STATUS_OK)
-                return fail(STATUS_VALUE, "setStorage: sizes %s, strides %s, storage offset %" PRId64 ", and itemsize %d are out of bounds for storage of size %zu",
-                            shape_text(rank, meta.size, size_text, sizeof(size_text)), shape_text(rank, meta.stride, stride_text, sizeof(stride_text)), offset,
-                            dtype_info[meta.dtype].bytes, self->storage->n_bytes);
+                return fail(STATUS_VALUE,
+                            "setStorage: sizes %s, strides %s, storage offset %" PRId64
+                            ", and itemsize %d are out of bounds for storage of size %zu",
+                            shape_text(rank, meta.size, size_text, sizeof(size_text)),
+                            shape_text(rank, meta.stride, stride_text, sizeof(stride_text)), offset, dtype_info[meta.dtype].bytes,
+                            self->storage->n_bytes);
         return out_view(call, 0, 0, &meta, offset);
 }
 
@@ -231,7 +240,8 @@ static Status reshape_alias_infer(OpCall *call)
 
 const OpDef view_part_ops[] = {
         { "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", .infer = select_infer },
-        { "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", .infer = slice_infer },
+        { "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+          .infer = slice_infer },
         { "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", .infer = narrow_infer },
         { "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", .infer = narrow_infer },
         { "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", .infer = expand_infer },

@@ -12,7 +12,8 @@ static Status reshape_to(Emitter *emitter, const OpCall *call, int rank, int64_t
         TRY(value_ints_new(VALUE_LIST, size, (uint32_t)rank, &shape));
         if (meta_view_strides(self, rank, size, stride))
                 return EMIT(emitter, "aten::view", out, arg_value(call, 0), shape);
-        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, 0), (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS }));
+        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, 0),
+                 (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS }));
         return EMIT(emitter, "aten::_unsafe_view", out, copy, shape);
 }
 

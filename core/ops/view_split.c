@@ -87,14 +87,16 @@ static Status split_sizes_infer(OpCall *call)
         int64_t size = arg_meta(call, 0)->size[dim], start = 0;
         for (int k = 0; k < n; k++) {
                 if (sizes[k] < 0)
-                        return fail(STATUS_VALUE, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
+                        return fail(STATUS_VALUE,
+                                    "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
                                     shape_text(n, sizes, text, sizeof(text)));
                 if (!add_i64(start, sizes[k], &start))
                         start = INT64_MAX, k = n;
         }
         if (start != size)
                 return fail(STATUS_VALUE,
-                            "split_with_sizes expects split_sizes to sum exactly to %" PRId64 " (input tensor's size at dimension %d), but got split_sizes=%s",
+                            "split_with_sizes expects split_sizes to sum exactly to %" PRId64
+                            " (input tensor's size at dimension %d), but got split_sizes=%s",
                             size, dim, shape_text(n, sizes, text, sizeof(text)));
         TRY(out_count(call, n));
         start = 0;
@@ -168,8 +170,10 @@ const OpDef view_split_ops[] = {
         { "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", .infer = split_sizes_infer },
         { "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", .infer = split_sizes_infer },
         { "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", .infer = chunk_infer },
-        { "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", .infer = tensor_split_sections_infer },
-        { "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", .infer = tensor_split_indices_infer },
+        { "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
+          .infer = tensor_split_sections_infer },
+        { "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+          .infer = tensor_split_indices_infer },
         { "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", .infer = split_infer },
         { "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", .infer = split_sizes_infer },
         { "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", .infer = chunk_infer },

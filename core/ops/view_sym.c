@@ -139,11 +139,14 @@ const OpDef view_sym_ops[] = {
         { "aten::_local_scalar_dense(Tensor self) -> Scalar", .infer = item_infer },
         { "aten::_assert_scalar(Scalar self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = assert_scalar_infer },
         { "aten::_assert_async(Tensor self) -> ()", .flags = OP_EFFECT, .infer = nothing_infer, .run = assert_async_run },
-        { "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = nothing_infer, .run = assert_async_run },
-        { "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, "
+        { "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = nothing_infer,
+          .run = assert_async_run },
+        { "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? "
+          "device=None, "
           "Layout? layout=None) -> ()",
           .flags = OP_EFFECT, .infer = assert_metadata_infer },
         { "aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT, .infer = constrain_infer },
-        { "aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT, .infer = constrain_infer },
+        { "aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT,
+          .infer = constrain_infer },
 };
 OP_FILE(view_sym_ops);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attribute_rows.c: getattr, and the Tensor methods that only read metadata. No numbers are touched, so all of it is known while recording too.
+// attribute_rows.c: getattr, and the Tensor methods that only read metadata. No numbers are touched, so all of it is known while recording
+// too.
 #include "core/targets/py.h"
 
 #include <string.h>
@@ -107,7 +108,8 @@ static Status attr_reversed(Emitter *emitter, Value x, Value *out)
 static Status attr_matrix_transposed(Emitter *emitter, Value x, Value *out)
 {
         if (x.tensor->meta.rank < 2)
-                return fail(STATUS_VALUE, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", x.tensor->meta.rank);
+                return fail(STATUS_VALUE, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.",
+                            x.tensor->meta.rank);
         return EMIT(emitter, "aten::transpose.int", out, x, value_int(-2), value_int(-1));
 }
 
@@ -128,13 +130,13 @@ static const struct {
         const char *name;
         Status (*read)(Emitter *emitter, Value x, Value *out);
 } tensor_attributes[] = {
-        { "shape", attr_shape },       { "ndim", attr_ndim },           { "dtype", attr_dtype },
-        { "device", attr_device },     { "layout", attr_layout },       { "itemsize", attr_itemsize },
-        { "nbytes", attr_nbytes },     { "requires_grad", attr_false }, { "is_cuda", attr_false },
-        { "is_sparse", attr_false },   { "is_quantized", attr_false },  { "is_meta", attr_false },
-        { "is_cpu", attr_true },       { "is_leaf", attr_true },        { "grad", attr_none },
-        { "grad_fn", attr_none },      { "data", attr_self },           { "T", attr_reversed },
-        { "mT", attr_matrix_transposed }, { "real", attr_real },        { "imag", attr_imag },
+        { "shape", attr_shape },          { "ndim", attr_ndim },           { "dtype", attr_dtype },
+        { "device", attr_device },        { "layout", attr_layout },       { "itemsize", attr_itemsize },
+        { "nbytes", attr_nbytes },        { "requires_grad", attr_false }, { "is_cuda", attr_false },
+        { "is_sparse", attr_false },      { "is_quantized", attr_false },  { "is_meta", attr_false },
+        { "is_cpu", attr_true },          { "is_leaf", attr_true },        { "grad", attr_none },
+        { "grad_fn", attr_none },         { "data", attr_self },           { "T", attr_reversed },
+        { "mT", attr_matrix_transposed }, { "real", attr_real },           { "imag", attr_imag },
 };
 
 // Whether an attribute exists; *out then owns it.

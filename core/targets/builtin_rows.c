@@ -168,17 +168,18 @@ static Status math_result(const OpCall *call, double argument, double result, Va
         if (isnan(result) && !isnan(argument))
                 return fail(STATUS_VALUE, "math domain error: %s(%.17g)", call->schema->name, argument);
         if (isinf(result) && isfinite(argument))
-                return fail(STATUS_VALUE, argument == 0 ? "math domain error: %s(%.17g)" : "math range error: %s(%.17g)", call->schema->name, argument);
+                return fail(STATUS_VALUE, argument == 0 ? "math domain error: %s(%.17g)" : "math range error: %s(%.17g)",
+                            call->schema->name, argument);
         *out = value_float(result);
         return STATUS_OK;
 }
 
-#define MATH(name)                                                                                                                                   \
-        static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                         \
-        {                                                                                                                                            \
-                double a;                                                                                                                            \
-                TRY(real_of(emitter, call, 0, &a));                                                                                                  \
-                return math_result(call, a, name(a), out);                                                                                           \
+#define MATH(name)                                                                                                                         \
+        static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                               \
+        {                                                                                                                                  \
+                double a;                                                                                                                  \
+                TRY(real_of(emitter, call, 0, &a));                                                                                        \
+                return math_result(call, a, name(a), out);                                                                                 \
         }
 MATH(sqrt)
 MATH(exp)

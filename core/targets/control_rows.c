@@ -49,8 +49,10 @@ static Status autocast_expand(Emitter *emitter, const OpCall *call, Value *out)
         const Graph *body;
         TRY(graph_arg(call, BODY, &body));
         if (arg_bool(call, ENABLED, true))
-                return fail(STATUS_UNSUPPORTED, "wrap_with_autocast(enabled=True) is not supported yet; export the model outside torch.autocast, or decompose the "
-                                                "program with run_decompositions()");
+                return fail(
+                        STATUS_UNSUPPORTED,
+                        "wrap_with_autocast(enabled=True) is not supported yet; export the model outside torch.autocast, or decompose the "
+                        "program with run_decompositions()");
         return emitter->vtbl->call(emitter, body, span_arg(call, ARGS), out);
 }
 
@@ -68,7 +70,8 @@ static Status assert_none_expand(Emitter *emitter, const OpCall *call, Value *ou
 {
         (void)emitter;
         if (call->args[0].kind != VALUE_NONE)
-                return fail(STATUS_RUN, "%s", call->args[1].kind == VALUE_STR ? call->args[1].str->text : "Assertion failed: the value must be None");
+                return fail(STATUS_RUN, "%s",
+                            call->args[1].kind == VALUE_STR ? call->args[1].str->text : "Assertion failed: the value must be None");
         *out = value_none();
         return STATUS_OK;
 }
@@ -82,17 +85,18 @@ static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 static const PyRow rows[] = {
-        { "torch.ops.higher_order.cond", "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", NULL, cond_expand, NULL },
-        { "torch.ops.higher_order.while_loop", "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any", NULL,
-          while_expand, NULL },
-        { "torch.ops.higher_order.wrap_with_set_grad_enabled", "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any", NULL,
-          set_grad_expand, NULL },
-        { "torch.ops.higher_order.wrap_with_autocast",
-          "py::wrap_with_autocast(Any device_type, Any dtype, Any enabled, Any cache_enabled, Any wrapped_func, *Any[] args) -> Any", NULL, autocast_expand,
+        { "torch.ops.higher_order.cond", "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", NULL, cond_expand,
           NULL },
+        { "torch.ops.higher_order.while_loop",
+          "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any", NULL, while_expand, NULL },
+        { "torch.ops.higher_order.wrap_with_set_grad_enabled",
+          "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any", NULL, set_grad_expand, NULL },
+        { "torch.ops.higher_order.wrap_with_autocast",
+          "py::wrap_with_autocast(Any device_type, Any dtype, Any enabled, Any cache_enabled, Any wrapped_func, *Any[] args) -> Any", NULL,
+          autocast_expand, NULL },
         { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any", NULL, assert_expand, NULL },
-        { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value", "py::_assert_is_none(Any value, Any msg=None) -> Any",
-          NULL, assert_none_expand, NULL },
+        { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value",
+          "py::_assert_is_none(Any value, Any msg=None) -> Any", NULL, assert_none_expand, NULL },
         { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any", NULL, nothing_expand, NULL },
 };
 const PyTable control_rows = PY_TABLE(rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// function_rows.c: torch.* and torch.functional.* whose Python call forms differ from the operator's schema: varargs of tensors, `out=None`, texts for
-// modes, unbiased for correction.
+// function_rows.c: torch.* and torch.functional.* whose Python call forms differ from the operator's schema: varargs of tensors,
+// `out=None`, texts for modes, unbiased for correction.
 #include "core/targets/operators.h"
 
 #include <math.h>
@@ -102,10 +102,12 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        static const char *const modes[] = { "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist" };
+        static const char *const modes[] = { "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+                                             "donot_use_mm_for_euclid_dist" };
         for (int i = 0; i < 3; i++) {
                 if (strcmp(arg_text(call, 3), modes[i]) == 0)
-                        return ATEN(emitter, "aten::cdist", out, call->args[0], call->args[1], call->args[2], i == 0 ? value_none() : value_int(i));
+                        return ATEN(emitter, "aten::cdist", out, call->args[0], call->args[1], call->args[2],
+                                    i == 0 ? value_none() : value_int(i));
         }
         return fail(STATUS_VALUE, "%.60s is not a valid value for compute_mode", arg_text(call, 3));
 }
@@ -118,8 +120,8 @@ static Status tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(check_device(call->args[2]));
         if (data.kind == VALUE_TENSOR) {
                 bool copies = strcmp(call->schema->name, "tensor") == 0;
-                return EMIT(emitter, "aten::to.dtype", out, data, value_dtype(dtype == DTYPE_NONE ? data.tensor->meta.dtype : dtype), value_bool(false),
-                            value_bool(copies));
+                return EMIT(emitter, "aten::to.dtype", out, data, value_dtype(dtype == DTYPE_NONE ? data.tensor->meta.dtype : dtype),
+                            value_bool(false), value_bool(copies));
         }
         if (data.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "the data of torch.tensor is not known before the run");
@@ -139,9 +141,10 @@ static Status broadcast_shapes_expand(Emitter *emitter, const OpCall *call, Valu
                 for (int d = rank; d < n; d++)
                         size[d] = 1;
                 rank = MAX(rank, n);
-                for (int d = 0; d < n; d++) {  // from the right
+                for (int d = 0; d < n; d++) { // from the right
                         int64_t extent;
-                        TRY(value_as_int(emitter, value_is_sequence(shape) ? shape.seq->items[shape.seq->n - 1 - (uint32_t)d] : shape, "a shape", &extent));
+                        TRY(value_as_int(emitter, value_is_sequence(shape) ? shape.seq->items[shape.seq->n - 1 - (uint32_t)d] : shape,
+                                         "a shape", &extent));
                         if (extent != 1 && size[d] != 1 && extent != size[d])
                                 return fail(STATUS_SHAPE, "Shape mismatch: objects cannot be broadcast to a single shape");
                         size[d] = extent == 1 ? size[d] : extent;
@@ -157,33 +160,41 @@ static Status broadcast_shapes_expand(Emitter *emitter, const OpCall *call, Valu
 static const PyRow rows[] = {
         { "torch.functional.norm torch.norm", "py::norm(Tensor input, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
         { ".norm", "py::norm(Tensor self, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
-        { "torch.cosine_similarity F.cosine_similarity", "py::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", NULL,
-          cosine_similarity_expand, "aten::linalg_vector_norm aten::clamp_min aten::sum" },
+        { "torch.cosine_similarity F.cosine_similarity",
+          "py::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", NULL, cosine_similarity_expand,
+          "aten::linalg_vector_norm aten::clamp_min aten::sum" },
         { "torch.std .std", "py::std(Tensor input, bool unbiased=True) -> Tensor", NULL, std_expand, "aten::std.correction" },
-        { "torch.std .std", "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, std_expand, "aten::std.correction" },
+        { "torch.std .std", "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, std_expand,
+          "aten::std.correction" },
         { "torch.var .var", "py::var(Tensor input, bool unbiased=True) -> Tensor", NULL, var_expand, "aten::var.correction" },
-        { "torch.var .var", "py::var(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, var_expand, "aten::var.correction" },
-        { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor", "aten::einsum a0 a1", NULL, NULL },
-        { "torch.functional.meshgrid torch.meshgrid", "py::meshgrid(*Tensor[] tensors, *, str? indexing=None) -> Tensor[]", NULL, meshgrid_expand,
-          "aten::meshgrid" },
-        { "torch.functional.broadcast_tensors torch.broadcast_tensors", "py::broadcast_tensors(*Tensor[] tensors) -> Tensor[]", "aten::broadcast_tensors a0",
-          NULL, NULL },
-        { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor", "aten::block_diag a0", NULL, NULL },
-        { "torch.functional.cartesian_prod torch.cartesian_prod", "py::cartesian_prod(*Tensor[] tensors) -> Tensor", "aten::cartesian_prod a0", NULL, NULL },
-        { "torch.functional.chain_matmul torch.chain_matmul", "py::chain_matmul(*Tensor[] matrices, *, Any out=None) -> Tensor", "aten::chain_matmul a0", NULL,
+        { "torch.var .var", "py::var(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, var_expand,
+          "aten::var.correction" },
+        { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor", "aten::einsum a0 a1", NULL,
           NULL },
+        { "torch.functional.meshgrid torch.meshgrid", "py::meshgrid(*Tensor[] tensors, *, str? indexing=None) -> Tensor[]", NULL,
+          meshgrid_expand, "aten::meshgrid" },
+        { "torch.functional.broadcast_tensors torch.broadcast_tensors", "py::broadcast_tensors(*Tensor[] tensors) -> Tensor[]",
+          "aten::broadcast_tensors a0", NULL, NULL },
+        { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor", "aten::block_diag a0", NULL,
+          NULL },
+        { "torch.functional.cartesian_prod torch.cartesian_prod", "py::cartesian_prod(*Tensor[] tensors) -> Tensor",
+          "aten::cartesian_prod a0", NULL, NULL },
+        { "torch.functional.chain_matmul torch.chain_matmul", "py::chain_matmul(*Tensor[] matrices, *, Any out=None) -> Tensor",
+          "aten::chain_matmul a0", NULL, NULL },
         { "torch.functional.atleast_1d torch.atleast_1d", "py::atleast_1d(Tensor tensor) -> Tensor", "aten::atleast_1d a0", NULL, NULL },
         { "torch.functional.atleast_2d torch.atleast_2d", "py::atleast_2d(Tensor tensor) -> Tensor", "aten::atleast_2d a0", NULL, NULL },
         { "torch.functional.atleast_3d torch.atleast_3d", "py::atleast_3d(Tensor tensor) -> Tensor", "aten::atleast_3d a0", NULL, NULL },
-        { "torch.functional.broadcast_shapes torch.broadcast_shapes", "py::broadcast_shapes(*Any[] shapes) -> Any", NULL, broadcast_shapes_expand, NULL },
-        { "torch.functional.tensordot torch.tensordot", "py::tensordot(Tensor a, Tensor b, Any dims=2, Any out=None) -> Tensor", NULL, tensordot_expand,
-          "aten::tensordot" },
+        { "torch.functional.broadcast_shapes torch.broadcast_shapes", "py::broadcast_shapes(*Any[] shapes) -> Any", NULL,
+          broadcast_shapes_expand, NULL },
+        { "torch.functional.tensordot torch.tensordot", "py::tensordot(Tensor a, Tensor b, Any dims=2, Any out=None) -> Tensor", NULL,
+          tensordot_expand, "aten::tensordot" },
         { "torch.functional.cdist torch.cdist",
-          "py::cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", NULL, cdist_expand,
-          "aten::cdist" },
-        { "torch.tensor", "py::tensor(Any data, *, ScalarType? dtype=None, Any device=None, bool requires_grad=False, bool pin_memory=False) -> Tensor", NULL,
+          "py::cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", NULL,
+          cdist_expand, "aten::cdist" },
+        { "torch.tensor",
+          "py::tensor(Any data, *, ScalarType? dtype=None, Any device=None, bool requires_grad=False, bool pin_memory=False) -> Tensor",
+          NULL, tensor_expand, "aten::to.dtype" },
+        { "torch.as_tensor torch.asarray", "py::as_tensor(Any data, ScalarType? dtype=None, Any device=None) -> Tensor", NULL,
           tensor_expand, "aten::to.dtype" },
-        { "torch.as_tensor torch.asarray", "py::as_tensor(Any data, ScalarType? dtype=None, Any device=None) -> Tensor", NULL, tensor_expand,
-          "aten::to.dtype" },
 };
 const PyTable function_rows = PY_TABLE(rows);

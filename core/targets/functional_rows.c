@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// functional_rows.c: torch.nn.functional: activations, softmax, dropout, normalisation, losses. Signatures are Python's (argument order, `inplace`,
+// functional_rows.c: torch.nn.functional: activations, softmax, dropout, normalisation, losses. Signatures are Python's (argument order,
+// `inplace`,
 // `_stacklevel`); most rows only forward.
 #include "core/targets/operators.h"
 
@@ -101,9 +102,11 @@ static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(arg_double(call, 1, &lower));
         TRY(arg_double(call, 2, &upper));
         if (arg_bool(call, 3, false))
-                return fail(STATUS_UNSUPPORTED, "rrelu with training=True draws random slopes, which this version does not do; export the model in eval mode");
+                return fail(STATUS_UNSUPPORTED,
+                            "rrelu with training=True draws random slopes, which this version does not do; export the model in eval mode");
         const Value args[] = { call->args[0], value_float((lower + upper) / 2) };
-        return arg_bool(call, 4, false) ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out) : aten_call(emitter, "aten::leaky_relu", args, 2, out);
+        return arg_bool(call, 4, false) ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out)
+                                        : aten_call(emitter, "aten::leaky_relu", args, 2, out);
 }
 
 // ---- normalisation ----
@@ -132,8 +135,8 @@ static Status apply(Emitter *emitter, Value *inout, const char *base, uint32_t n
         return STATUS_OK;
 }
 
-// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta: an average over windows of channels, padded with zeros, of the input
-// seen as [N, 1, C, everything else].
+// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta: an average over windows of channels, padded with zeros, of
+// the input seen as [N, 1, C, everything else].
 static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value input = call->args[0];
@@ -150,7 +153,9 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         _cleanup_(value_clear) Value stride = value_none();
         _cleanup_(value_clear) Value shape = value_none();
         _cleanup_(value_clear) Value below = value_ref(input);
-        TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / MAX(meta->size[0] * meta->size[1], 1) }, 4, &flat));
+        TRY(value_ints_new(VALUE_LIST,
+                           (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / MAX(meta->size[0] * meta->size[1], 1) },
+                           4, &flat));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 0, 0, size / 2, (size - 1) / 2 }, 4, &pads));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ size, 1 }, 2, &window));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 1, 1 }, 2, &stride));
@@ -171,18 +176,19 @@ static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         enum { INPUT, WEIGHT, PADDING_IDX, MAX_NORM };
         if (!arg_is_none(call, MAX_NORM))
-                return fail(STATUS_UNSUPPORTED, "embedding with max_norm rescales its weights at every call, which this version does not do");
+                return fail(STATUS_UNSUPPORTED,
+                            "embedding with max_norm rescales its weights at every call, which this version does not do");
         Value padding = arg_is_none(call, PADDING_IDX) ? value_int(-1) : call->args[PADDING_IDX];
         return ATEN(emitter, "aten::embedding", out, call->args[WEIGHT], call->args[INPUT], padding);
 }
 
-#define INPLACE    "bool inplace=False) -> Tensor"
-#define SOFTMAX    "(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor"
-#define DROPOUT    "(Tensor input, float p=0.5, bool training=True, " INPLACE
-#define ALPHA      "(Tensor input, float p=0.5, bool training=False, " INPLACE
-#define LOSS       "Tensor input, Tensor target, "
-#define OLD_STYLE  "Any size_average=None, "
-#define REDUCTION  "Any reduce=None, str reduction=\"mean\""
+#define INPLACE   "bool inplace=False) -> Tensor"
+#define SOFTMAX   "(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor"
+#define DROPOUT   "(Tensor input, float p=0.5, bool training=True, " INPLACE
+#define ALPHA     "(Tensor input, float p=0.5, bool training=False, " INPLACE
+#define LOSS      "Tensor input, Tensor target, "
+#define OLD_STYLE "Any size_average=None, "
+#define REDUCTION "Any reduce=None, str reduction=\"mean\""
 static const PyRow rows[] = {
         { "F.relu", "py::relu(Tensor input, " INPLACE, "aten::relu a0 !a1", NULL, NULL },
         { "F.relu6", "py::relu6(Tensor input, " INPLACE, "aten::relu6 a0 !a1 | aten::hardtanh a0 0 6 !a1", NULL, NULL },
@@ -196,10 +202,12 @@ static const PyRow rows[] = {
         { "F.celu", "py::celu(Tensor input, float alpha=1.0, " INPLACE, "aten::celu a0 a1 !a2", NULL, NULL },
         { "F.elu", "py::elu(Tensor input, float alpha=1.0, " INPLACE, "aten::elu a0 a1 !a2", NULL, NULL },
         { "F.leaky_relu", "py::leaky_relu(Tensor input, float negative_slope=0.01, " INPLACE, "aten::leaky_relu a0 a1 !a2", NULL, NULL },
-        { "F.hardtanh", "py::hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, " INPLACE, "aten::hardtanh a0 a1 a2 !a3", NULL, NULL },
-        { "F.threshold F._threshold", "py::threshold(Tensor input, float threshold, float value, " INPLACE, "aten::threshold a0 a1 a2 !a3", NULL, NULL },
-        { "F.rrelu", "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool training=False, " INPLACE, NULL, rrelu_expand,
-          "aten::leaky_relu" },
+        { "F.hardtanh", "py::hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, " INPLACE, "aten::hardtanh a0 a1 a2 !a3", NULL,
+          NULL },
+        { "F.threshold F._threshold", "py::threshold(Tensor input, float threshold, float value, " INPLACE, "aten::threshold a0 a1 a2 !a3",
+          NULL, NULL },
+        { "F.rrelu", "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool training=False, " INPLACE, NULL,
+          rrelu_expand, "aten::leaky_relu" },
         { "F.glu", "py::glu(Tensor input, int dim=-1) -> Tensor", "aten::glu a0 a1", NULL, NULL },
         { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", NULL, gelu_expand, "aten::gelu" },
         { "F.logsigmoid", "py::logsigmoid(Tensor input) -> Tensor", "aten::log_sigmoid a0", NULL, NULL },
@@ -213,35 +221,43 @@ static const PyRow rows[] = {
         { "F.alpha_dropout", "py::alpha_dropout" ALPHA, NULL, alpha_dropout_expand, NULL },
         { "F.feature_alpha_dropout", "py::feature_alpha_dropout" ALPHA, NULL, feature_alpha_dropout_expand, NULL },
         { "F.batch_norm",
-          "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool training=False, "
+          "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool "
+          "training=False, "
           "float momentum=0.1, float eps=1e-05) -> Tensor",
           "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false", NULL, NULL },
         { "F.instance_norm",
           "py::instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, "
           "bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
           "aten::instance_norm a0 a3 a4 a1 a2 a5 a6 a7 false", NULL, NULL },
-        { "F.layer_norm", "py::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+        { "F.layer_norm",
+          "py::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
           "aten::layer_norm a0 a1 a2 a3 a4", NULL, NULL },
         { "F.group_norm", "py::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
           "aten::group_norm a0 a1 a2 a3 a4", NULL, NULL },
-        { "F.rms_norm", "py::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", "aten::rms_norm a0 a1 a2 a3",
-          NULL, NULL },
-        { "F.normalize", "py::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Any out=None) -> Tensor", NULL, normalize_expand,
-          "aten::linalg_vector_norm aten::clamp_min aten::div" },
-        { "F.local_response_norm", "py::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", NULL,
+        { "F.rms_norm", "py::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+          "aten::rms_norm a0 a1 a2 a3", NULL, NULL },
+        { "F.normalize", "py::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Any out=None) -> Tensor", NULL,
+          normalize_expand, "aten::linalg_vector_norm aten::clamp_min aten::div" },
+        { "F.local_response_norm",
+          "py::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", NULL,
           local_response_norm_expand, "aten::constant_pad_nd aten::avg_pool2d aten::reshape aten::mul aten::pow aten::div" },
         { "F.embedding",
-          "py::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, "
+          "py::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool "
+          "scale_grad_by_freq=False, "
           "bool sparse=False) -> Tensor",
           NULL, embedding_expand, "aten::embedding" },
-        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::mse_loss a0 a1 ra4 ~a2 ~a3 ~a5", NULL, NULL },
-        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::l1_loss a0 a1 ra4 ~a2 ~a3 ~a5", NULL, NULL },
-        { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE REDUCTION ", float beta=1.0) -> Tensor", "aten::smooth_l1_loss a0 a1 ra4 a5 ~a2 ~a3",
+        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::mse_loss a0 a1 ra4 ~a2 ~a3 ~a5",
           NULL, NULL },
+        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::l1_loss a0 a1 ra4 ~a2 ~a3 ~a5",
+          NULL, NULL },
+        { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE REDUCTION ", float beta=1.0) -> Tensor",
+          "aten::smooth_l1_loss a0 a1 ra4 a5 ~a2 ~a3", NULL, NULL },
         { "F.huber_loss", "py::huber_loss(" LOSS "str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
           "aten::huber_loss a0 a1 ra2 a3 ~a4", NULL, NULL },
-        { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor", "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3", NULL, NULL },
-        { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor", "aten::kl_div a0 a1 ra4 a5 ~a2 ~a3", NULL, NULL },
+        { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor", "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3",
+          NULL, NULL },
+        { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor", "aten::kl_div a0 a1 ra4 a5 ~a2 ~a3",
+          NULL, NULL },
         { "F.binary_cross_entropy", "py::binary_cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ") -> Tensor",
           "aten::binary_cross_entropy a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },
         { "F.binary_cross_entropy_with_logits",
@@ -250,7 +266,8 @@ static const PyRow rows[] = {
         { "F.nll_loss", "py::nll_loss(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION ") -> Tensor",
           "aten::nll_loss_nd a0 a1 a2 ra6 a4 ~a3 ~a5", NULL, NULL },
         { "F.cross_entropy",
-          "py::cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION ", float label_smoothing=0.0) -> Tensor",
+          "py::cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION
+          ", float label_smoothing=0.0) -> Tensor",
           "aten::cross_entropy_loss a0 a1 a2 ra6 a4 a7 ~a3 ~a5", NULL, NULL },
         { "F.hinge_embedding_loss", "py::hinge_embedding_loss(" LOSS "float margin=1.0, " OLD_STYLE REDUCTION ") -> Tensor",
           "aten::hinge_embedding_loss a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_rows.c: x[...] and x[...] = v. Model, as PyTorch's own indexing: the index is read left to right; ints, slices, None and Ellipsis become select,
-// slice and unsqueeze at once, tensors (and lists, made tensors) are collected by the dimension they stand at, and one aten::index or index_put_ takes them
-// all at the end. A bool number is a new dimension of size 0 or 1.
+// index_rows.c: x[...] and x[...] = v. Model, as PyTorch's own indexing: the index is read left to right; ints, slices, None and Ellipsis
+// become select, slice and unsqueeze at once, tensors (and lists, made tensors) are collected by the dimension they stand at, and one
+// aten::index or index_put_ takes them all at the end. A bool number is a new dimension of size 0 or 1.
 #include "core/targets/operators.h"
 
 #include <string.h>
@@ -9,13 +9,13 @@
 // The work in progress: `result` is the view so far, `dim` the next dimension of it.
 typedef struct Indexing {
         Emitter *emitter;
-        Value result;       // owned
+        Value result; // owned
         int dim;
-        Value tensors[MAX_RANK * 2];  // owned; one per entry of aten::index's list
+        Value tensors[MAX_RANK * 2]; // owned; one per entry of aten::index's list
         uint32_t n_tensors;
-        int n_consumed;     // dimensions the list covers so far
-        int n_specified;    // dimensions named by the whole index
-        int rank;           // of the tensor indexed
+        int n_consumed;  // dimensions the list covers so far
+        int n_specified; // dimensions named by the whole index
+        int rank;        // of the tensor indexed
 } Indexing;
 
 static void indexing_deinit(Indexing *indexing)
@@ -48,10 +48,12 @@ static Status apply_int(Indexing *indexing, int64_t index)
 {
         const TensorMeta *meta = current(indexing);
         if (indexing->dim >= meta->rank && meta->rank == 0)
-                return fail(STATUS_INDEX, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+                return fail(STATUS_INDEX, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                                          "convert a 0-dim tensor to a number");
         int64_t size = meta->size[indexing->dim];
         if (index < -size || index >= size)
-                return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)index, indexing->dim, (long)size);
+                return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)index, indexing->dim,
+                            (long)size);
         Value next = value_none();
         TRY(EMIT(indexing->emitter, "aten::select.int", &next, indexing->result, value_int(indexing->dim), value_int(index)));
         advance(indexing, next);
@@ -78,7 +80,8 @@ static Status apply_slice(Indexing *indexing, const Seq *slice)
         if (start == 0 && stop == INT64_MAX && step == 1)
                 return STATUS_OK;
         Value next = value_none();
-        TRY(EMIT(indexing->emitter, "aten::slice.Tensor", &next, indexing->result, value_int(dim), value_int(start), value_int(stop), value_int(step)));
+        TRY(EMIT(indexing->emitter, "aten::slice.Tensor", &next, indexing->result, value_int(dim), value_int(start), value_int(stop),
+                 value_int(step)));
         advance(indexing, next);
         return STATUS_OK;
 }
@@ -174,18 +177,21 @@ static Status apply_entry(Indexing *indexing, Value entry)
                 return apply_index_tensor(indexing, tensor);
         }
         default:
-                return fail(STATUS_INDEX, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+                return fail(STATUS_INDEX,
+                            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
                             value_kind_name(entry.kind));
         }
 }
 
 // ---- the whole index ----
-// x[[0, 1]] is a list of rows, but a list that holds lists, tensors, slices, None or Ellipsis means a tuple (an old PyTorch rule that 2.13 still has).
+// x[[0, 1]] is a list of rows, but a list that holds lists, tensors, slices, None or Ellipsis means a tuple (an old PyTorch rule that 2.13
+// still has).
 static bool list_means_tuple(const Seq *seq)
 {
         for (uint32_t i = 0; i < seq->n && seq->n < 32; i++) {
                 ValueKind kind = seq->items[i].kind;
-                if (value_is_sequence(seq->items[i]) || kind == VALUE_TENSOR || kind == VALUE_SLICE || kind == VALUE_NONE || kind == VALUE_ELLIPSIS)
+                if (value_is_sequence(seq->items[i]) || kind == VALUE_TENSOR || kind == VALUE_SLICE || kind == VALUE_NONE ||
+                    kind == VALUE_ELLIPSIS)
                         return true;
         }
         return false;
@@ -293,7 +299,8 @@ static Status copy_into(Emitter *emitter, Value to, Value from)
                         continue;
                 char target_text[160], source_text[160];
                 return fail(STATUS_SHAPE,
-                            "The expanded size of the tensor (%ld) must match the existing size (%ld) at non-singleton dimension %d.  Target sizes: %s.  "
+                            "The expanded size of the tensor (%ld) must match the existing size (%ld) at non-singleton dimension %d.  "
+                            "Target sizes: %s.  "
                             "Tensor sizes: %s",
                             (long)size, (long)source->size[source->rank - d], d <= target->rank ? target->rank - d : 0,
                             shape_text(target->rank, target->size, target_text, sizeof(target_text)),
@@ -323,7 +330,8 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (self.kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "'%s' object does not support item assignment in a graph", value_kind_name(self.kind));
         if (from.kind != VALUE_TENSOR && !value_is_number(from))
-                return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind), dtype_words(self.tensor->meta.dtype));
+                return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind),
+                            dtype_words(self.tensor->meta.dtype));
         _cleanup_(indexing_deinit) Indexing indexing;
         TRY(indexing_run(&indexing, emitter, self, &call->args[1]));
         if (indexing.n_tensors == 0)

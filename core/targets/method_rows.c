@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// method_rows.c: Tensor methods whose Python call forms differ from the operator's schema: to, float, split, item lists; and methods of Python containers.
+// method_rows.c: Tensor methods whose Python call forms differ from the operator's schema: to, float, split, item lists; and methods of
+// Python containers.
 #include "core/targets/py.h"
 
 #include <string.h>
@@ -63,10 +64,10 @@ static Status to_expand(Emitter *emitter, const OpCall *call, Value *out)
         return convert(emitter, self, to.dtype, to.copy, to.memory_format, out);
 }
 
-#define CONVERSION(name, code)                                                                                                                       \
-        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                                \
-        {                                                                                                                                            \
-                return convert(emitter, call->args[0], code, false, call->args[1], out);                                                             \
+#define CONVERSION(name, code)                                                                                                             \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                      \
+        {                                                                                                                                  \
+                return convert(emitter, call->args[0], code, false, call->args[1], out);                                                   \
         }
 CONVERSION(float, DTYPE_F32)
 CONVERSION(double, DTYPE_F64)
@@ -91,10 +92,14 @@ static Status type_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (dtype.kind == VALUE_NONE)
                 return fail(STATUS_UNSUPPORTED, "type() without a dtype returns a text that graphs cannot use; read dtype instead");
         if (dtype.kind == VALUE_STR) {
-                static const struct { const char *name; Dtype dtype; } legacy[] = {
-                        { "torch.FloatTensor", DTYPE_F32 },   { "torch.DoubleTensor", DTYPE_F64 },   { "torch.HalfTensor", DTYPE_F16 }, { "torch.BFloat16Tensor", DTYPE_BF16 },
-                        { "torch.LongTensor", DTYPE_I64 },    { "torch.IntTensor", DTYPE_I32 },      { "torch.ShortTensor", DTYPE_I16 }, { "torch.CharTensor", DTYPE_I8 },
-                        { "torch.ByteTensor", DTYPE_U8 },     { "torch.BoolTensor", DTYPE_BOOL },
+                static const struct {
+                        const char *name;
+                        Dtype dtype;
+                } legacy[] = {
+                        { "torch.FloatTensor", DTYPE_F32 },     { "torch.DoubleTensor", DTYPE_F64 }, { "torch.HalfTensor", DTYPE_F16 },
+                        { "torch.BFloat16Tensor", DTYPE_BF16 }, { "torch.LongTensor", DTYPE_I64 },   { "torch.IntTensor", DTYPE_I32 },
+                        { "torch.ShortTensor", DTYPE_I16 },     { "torch.CharTensor", DTYPE_I8 },    { "torch.ByteTensor", DTYPE_U8 },
+                        { "torch.BoolTensor", DTYPE_BOOL },
                 };
                 for (size_t i = 0; i < ARRAY_LENGTH(legacy); i++) {
                         if (strcmp(dtype.str->text, legacy[i].name) == 0)
@@ -130,7 +135,8 @@ static Status tolist_at(const Tensor *tensor, int dim, const uint8_t *data, Valu
                 DtypeKind kind = dtype_info[meta->dtype].kind;
                 if (kind == DTYPE_KIND_COMPLEX)
                         return fail(STATUS_UNSUPPORTED, "tolist() of a complex tensor");
-                *out = kind == DTYPE_KIND_FLOAT ? value_float(element_as_f64(meta->dtype, data)) : value_int(element_as_i64(meta->dtype, data));
+                *out = kind == DTYPE_KIND_FLOAT ? value_float(element_as_f64(meta->dtype, data))
+                                                : value_int(element_as_i64(meta->dtype, data));
                 if (kind == DTYPE_KIND_BOOL)
                         *out = value_bool(out->i != 0);
                 return STATUS_OK;
@@ -138,7 +144,8 @@ static Status tolist_at(const Tensor *tensor, int dim, const uint8_t *data, Valu
         _cleanup_(seq_unrefp) Seq *seq = NULL;
         TRY(seq_new((uint32_t)meta->size[dim], &seq));
         for (int64_t i = 0; i < meta->size[dim]; i++)
-                TRY(tolist_at(tensor, dim + 1, data + i * meta->stride[dim] * dtype_info[meta->dtype].bytes, &seq->items[i]));  // depth: MAX_RANK
+                TRY(tolist_at(tensor, dim + 1, data + i * meta->stride[dim] * dtype_info[meta->dtype].bytes,
+                              &seq->items[i])); // depth: MAX_RANK
         *out = value_seq_take(VALUE_LIST, take_ptr(seq));
         return STATUS_OK;
 }
@@ -154,7 +161,8 @@ static Status tolist_expand(Emitter *emitter, const OpCall *call, Value *out)
         const Tensor *tensor;
         TRY(arg_data(call, 0, &tensor));
         if (meta_numel(&tensor->meta) > TOLIST_MAX)
-                return fail(STATUS_TOO_LARGE, "tolist() of %ld elements is over the limit of %d", (long)meta_numel(&tensor->meta), TOLIST_MAX);
+                return fail(STATUS_TOO_LARGE, "tolist() of %ld elements is over the limit of %d", (long)meta_numel(&tensor->meta),
+                            TOLIST_MAX);
         return tolist_at(tensor, 0, tensor_data(tensor), out);
 }
 
@@ -197,7 +205,8 @@ static Status dict_part(const OpCall *call, DictPart part, Value *out)
 {
         Value self = call->args[0];
         if (self.kind != VALUE_DICT)
-                return fail(STATUS_VALUE, "'%s' object has no attribute '%s' that fxserve knows", value_kind_name(self.kind), call->schema->name);
+                return fail(STATUS_VALUE, "'%s' object has no attribute '%s' that fxserve knows", value_kind_name(self.kind),
+                            call->schema->name);
         _cleanup_(seq_unrefp) Seq *seq = NULL;
         TRY(seq_new(self.dict->n, &seq));
         for (uint32_t i = 0; i < seq->n; i++) {
@@ -233,7 +242,8 @@ static Status items_expand(Emitter *emitter, const OpCall *call, Value *out)
 #define NEEDS_TO  "aten::to.dtype"
 static const PyRow rows[] = {
         { ".to",
-          "py::to(Any self, *Any[] args, *, ScalarType? dtype=None, Device? device=None, Tensor? other=None, bool non_blocking=False, bool copy=False, "
+          "py::to(Any self, *Any[] args, *, ScalarType? dtype=None, Device? device=None, Tensor? other=None, bool non_blocking=False, bool "
+          "copy=False, "
           "MemoryFormat? memory_format=None) -> Any",
           NULL, to_expand, NEEDS_TO },
         { ".float", "py::float" CONVERTED, NULL, float_expand, NEEDS_TO },
@@ -252,9 +262,10 @@ static const PyRow rows[] = {
         { ".requires_grad_", "py::requires_grad_(Tensor self, bool requires_grad=True) -> Tensor", NULL, same_expand, NULL },
         { ".cuda", "py::cuda(Tensor self, Any device=None, bool non_blocking=False) -> Tensor", NULL, cuda_expand, NULL },
         { ".tolist", "py::tolist(Any self) -> Any", NULL, tolist_expand, NULL },
-        { ".split torch.split torch.functional.split", "py::split(Tensor tensor, Any split_size_or_sections, int dim=0) -> Tensor[]", NULL, split_expand,
+        { ".split torch.split torch.functional.split", "py::split(Tensor tensor, Any split_size_or_sections, int dim=0) -> Tensor[]", NULL,
+          split_expand, "aten::split.Tensor aten::split_with_sizes" },
+        { ".split", "py::split(Tensor self, Any split_size, int dim=0) -> Tensor[]", NULL, split_expand,
           "aten::split.Tensor aten::split_with_sizes" },
-        { ".split", "py::split(Tensor self, Any split_size, int dim=0) -> Tensor[]", NULL, split_expand, "aten::split.Tensor aten::split_with_sizes" },
         { ".get", "py::get(Any self, Any key, Any default=None) -> Any", NULL, dict_get_expand, NULL },
         { ".keys", "py::keys(Any self) -> Any", NULL, keys_expand, NULL },
         { ".items", "py::items(Any self) -> Any", NULL, items_expand, NULL },

@@ -19,13 +19,14 @@ static Status gelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
 static Status rrelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         if (call->module->training)
-                return fail(STATUS_UNSUPPORTED, "torch.nn.RReLU in training mode draws random slopes, which this version does not do; call model.eval() before exporting");
+                return fail(STATUS_UNSUPPORTED, "torch.nn.RReLU in training mode draws random slopes, which this version does not do; call "
+                                                "model.eval() before exporting");
         const Value slope = value_float((python_float(call->config[0]) + python_float(call->config[1])) / 2);
         return call->config[2].b ? aten_inplace(emitter, "aten::leaky_relu", (const Value[]){ call->args[0], slope }, 2, out)
                                  : ATEN(emitter, "aten::leaky_relu", out, call->args[0], slope);
 }
 
-#define INPUT "nn::forward(Tensor input) -> Tensor"
+#define INPUT   "nn::forward(Tensor input) -> Tensor"
 #define INPLACE "bool inplace=False) -> ()"
 static const ModuleClass rows[] = {
         { "torch.nn.ReLU", "nn::ReLU(" INPLACE, "", INPUT, .emits = "aten::relu a0 !c0" },
@@ -43,7 +44,8 @@ static const ModuleClass rows[] = {
         { "torch.nn.Mish", "nn::Mish(" INPLACE, "", INPUT, .emits = "aten::mish a0 !c0" },
         { "torch.nn.Hardswish", "nn::Hardswish(" INPLACE, "", INPUT, .emits = "aten::hardswish a0 !c0" },
         { "torch.nn.Hardsigmoid", "nn::Hardsigmoid(" INPLACE, "", INPUT, .emits = "aten::hardsigmoid a0 !c0" },
-        { "torch.nn.Hardtanh", "nn::Hardtanh(float min_val=-1.0, float max_val=1.0, " INPLACE, "", INPUT, .emits = "aten::hardtanh a0 c0 c1 !c2" },
+        { "torch.nn.Hardtanh", "nn::Hardtanh(float min_val=-1.0, float max_val=1.0, " INPLACE, "", INPUT,
+          .emits = "aten::hardtanh a0 c0 c1 !c2" },
         { "torch.nn.Hardshrink", "nn::Hardshrink(float lambd=0.5) -> ()", "", INPUT, .emits = "aten::hardshrink a0 c0" },
         { "torch.nn.Softshrink", "nn::Softshrink(float lambd=0.5) -> ()", "", INPUT, .emits = "aten::softshrink a0 c0" },
         { "torch.nn.Tanhshrink", "nn::Tanhshrink() -> ()", "", INPUT, .emits = "F.tanhshrink a0" },
@@ -52,7 +54,8 @@ static const ModuleClass rows[] = {
         { "torch.nn.Sigmoid", "nn::Sigmoid() -> ()", "", INPUT, .emits = "aten::sigmoid a0" },
         { "torch.nn.LogSigmoid", "nn::LogSigmoid() -> ()", "", INPUT, .emits = "aten::log_sigmoid a0" },
         { "torch.nn.Tanh", "nn::Tanh() -> ()", "", INPUT, .emits = "aten::tanh a0" },
-        { "torch.nn.Threshold", "nn::Threshold(float threshold, float value, " INPLACE, "", INPUT, .emits = "aten::threshold a0 c0 c1 !c2" },
+        { "torch.nn.Threshold", "nn::Threshold(float threshold, float value, " INPLACE, "", INPUT,
+          .emits = "aten::threshold a0 c0 c1 !c2" },
         { "torch.nn.GLU", "nn::GLU(int dim=-1) -> ()", "", INPUT, .emits = "aten::glu a0 c0" },
         { "torch.nn.Softmax", "nn::Softmax(int? dim=None) -> ()", "", INPUT, .emits = "F.softmax a0 c0" },
         { "torch.nn.LogSoftmax", "nn::LogSoftmax(int? dim=None) -> ()", "", INPUT, .emits = "F.log_softmax a0 c0" },

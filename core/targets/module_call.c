@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// module_call.c: the table of module classes, and module.forward(*args). Configuration and state paths are worked out once per graph (resolve.c); a call
-// looks the state up as the run sees it, binds forward's arguments and runs.
+// module_call.c: the table of module classes, and module.forward(*args). Configuration and state paths are worked out once per graph
+// (resolve.c); a call looks the state up as the run sees it, binds forward's arguments and runs.
 #include <string.h>
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
@@ -9,7 +9,7 @@ static const ModuleTable *const tables[] = { &layer_classes, &activation_classes
 
 static struct {
         Arena arena;
-        StringMap by_type;  // "torch.nn.Linear" -> ModuleEntry
+        StringMap by_type; // "torch.nn.Linear" -> ModuleEntry
 } classes;
 
 // "bias?affine,bias" -> a name and the configuration flags it depends on.
@@ -103,7 +103,8 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
 {
         const ResolvedModule *resolved = module->resolved;
         if (resolved == NULL)
-                return fail(STATUS_UNSUPPORTED, "the module \"%s\" is a %s, which this version lacks", module->path, module->type == NULL ? "torch.nn.Module" : module->type);
+                return fail(STATUS_UNSUPPORTED, "the module \"%s\" is a %s, which this version lacks", module->path,
+                            module->type == NULL ? "torch.nn.Module" : module->type);
         const ModuleEntry *entry = resolved->entry;
         Value state[MODULE_MAX_STATE], args[SCHEMA_MAX_ARGS];
         uint64_t given;

@@ -48,13 +48,14 @@ static Status convolve(Emitter *emitter, const ModuleCall *call, int n_spatial, 
         snprintf(base, sizeof(base), "aten::conv%dd", n_spatial);
         const char *mode = config[CONV_MODE].str->text;
         if (strcmp(mode, "zeros") == 0)
-                return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[CONV_STRIDE], config[CONV_PADDING], config[CONV_DILATION],
-                            config[CONV_GROUPS]);
+                return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[CONV_STRIDE], config[CONV_PADDING],
+                            config[CONV_DILATION], config[CONV_GROUPS]);
         _cleanup_(value_clear) Value pads = value_none();
         _cleanup_(value_clear) Value padded = value_none();
         TRY(mode_padding(config, n_spatial, &pads));
         TRY(pad_call(emitter, call->args[0], pads, mode, value_none(), &padded));
-        return ATEN(emitter, base, out, padded, call->state[0], call->state[1], config[CONV_STRIDE], value_int(0), config[CONV_DILATION], config[CONV_GROUPS]);
+        return ATEN(emitter, base, out, padded, call->state[0], call->state[1], config[CONV_STRIDE], value_int(0), config[CONV_DILATION],
+                    config[CONV_GROUPS]);
 }
 
 static Status conv1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -87,15 +88,16 @@ static Status output_padding(const ModuleCall *call, int n_spatial, Value *out)
         int64_t extra[3];
         int skip = (int)wanted.seq->n - n_spatial;
         if (skip != 0 && skip != meta->rank - n_spatial)
-                return fail(STATUS_VALUE, "ConvTranspose%dd: for %dD input, output_size must have %d or %d elements (got %u)", n_spatial, meta->rank, n_spatial,
-                            meta->rank, wanted.seq->n);
+                return fail(STATUS_VALUE, "ConvTranspose%dd: for %dD input, output_size must have %d or %d elements (got %u)", n_spatial,
+                            meta->rank, n_spatial, meta->rank, wanted.seq->n);
         for (int d = 0; d < n_spatial; d++) {
-                int64_t in = meta->size[meta->rank - n_spatial + d], size = item_or_self(wanted, skip + d), stride = item_or_self(call->config[UP_STRIDE], d);
+                int64_t in = meta->size[meta->rank - n_spatial + d], size = item_or_self(wanted, skip + d),
+                        stride = item_or_self(call->config[UP_STRIDE], d);
                 int64_t least = (in - 1) * stride - 2 * item_or_self(call->config[UP_PADDING], d) +
                                 item_or_self(call->config[UP_DILATION], d) * (item_or_self(call->config[UP_KERNEL], d) - 1) + 1;
                 if (size < least || size > least + stride - 1)
-                        return fail(STATUS_VALUE, "requested an output size of %ld at dimension %d, but valid sizes range from %ld to %ld", (long)size, d, (long)least,
-                                    (long)(least + stride - 1));
+                        return fail(STATUS_VALUE, "requested an output size of %ld at dimension %d, but valid sizes range from %ld to %ld",
+                                    (long)size, d, (long)least, (long)(least + stride - 1));
                 extra[d] = size - least;
         }
         return value_ints_new(VALUE_LIST, extra, (uint32_t)n_spatial, out);
@@ -110,8 +112,8 @@ static Status convolve_transposed(Emitter *emitter, const ModuleCall *call, int 
         TRY(output_padding(call, n_spatial, &extra));
         char base[32];
         snprintf(base, sizeof(base), "aten::conv_transpose%dd", n_spatial);
-        return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[UP_STRIDE], config[UP_PADDING], extra, config[UP_GROUPS],
-                    config[UP_DILATION]);
+        return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[UP_STRIDE], config[UP_PADDING], extra,
+                    config[UP_GROUPS], config[UP_DILATION]);
 }
 
 static Status conv_transpose1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -167,8 +169,8 @@ static Status batch_norm_run(Emitter *emitter, const ModuleCall *call, int low, 
         Value momentum = call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
         if (training && config_bool(call->config[NORM_TRACK]))
                 TRY(count_batch(emitter, call, &momentum));
-        return ATEN(emitter, "aten::batch_norm", out, call->args[0], state[0], state[1], state[2], state[3], value_bool(training || !tracks), momentum,
-                    call->config[NORM_EPS], value_bool(false));
+        return ATEN(emitter, "aten::batch_norm", out, call->args[0], state[0], state[1], state[2], state[3],
+                    value_bool(training || !tracks), momentum, call->config[NORM_EPS], value_bool(false));
 }
 
 static Status batch_norm1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -197,11 +199,11 @@ static Status instance_norm_run(Emitter *emitter, const ModuleCall *call, int n_
         _cleanup_(value_clear) Value one = value_none();
         _cleanup_(value_clear) Value normed = value_none();
         if (batched)
-                return ATEN(emitter, "aten::instance_norm", out, input, state[0], state[1], state[2], state[3], value_bool(use_stats), momentum,
-                            call->config[NORM_EPS], value_bool(false));
+                return ATEN(emitter, "aten::instance_norm", out, input, state[0], state[1], state[2], state[3], value_bool(use_stats),
+                            momentum, call->config[NORM_EPS], value_bool(false));
         TRY(EMIT(emitter, "aten::unsqueeze", &one, input, value_int(0)));
-        TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[0], state[1], state[2], state[3], value_bool(use_stats), momentum, call->config[NORM_EPS],
-                 value_bool(false)));
+        TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[0], state[1], state[2], state[3], value_bool(use_stats), momentum,
+                 call->config[NORM_EPS], value_bool(false)));
         return EMIT(emitter, "aten::squeeze.dim", out, normed, value_int(0));
 }
 
@@ -258,7 +260,8 @@ static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
         (void)emitter;
         Value p = call->config[0];
         if (call->module->training && value_is_number(p) && python_float(p) != 0)
-                return fail(STATUS_UNSUPPORTED, "%s in training mode draws random numbers, which this version does not do; call model.eval() before exporting",
+                return fail(STATUS_UNSUPPORTED,
+                            "%s in training mode draws random numbers, which this version does not do; call model.eval() before exporting",
                             call->module->type);
         *out = value_ref(call->args[0]);
         return STATUS_OK;
@@ -267,30 +270,35 @@ static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
 static Status embedding_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         if (call->config[3].kind != VALUE_NONE)
-                return fail(STATUS_UNSUPPORTED, "Embedding with max_norm rescales its weights at every call, which this version does not do");
+                return fail(STATUS_UNSUPPORTED,
+                            "Embedding with max_norm rescales its weights at every call, which this version does not do");
         Value padding = call->config[2].kind == VALUE_NONE ? value_int(-1) : call->config[2];
         return ATEN(emitter, "aten::embedding", out, call->state[0], call->args[0], padding);
 }
 
 #define INPUT "nn::forward(Tensor input) -> Tensor"
-#define CONV(n)                                                                                                                                      \
-        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, Any padding=0, int[" n                                     \
+#define CONV(n)                                                                                                                            \
+        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, Any padding=0, int[" n                           \
         "] dilation=1, int groups=1, bool bias=True, str padding_mode='zeros') -> ()"
-#define CONV_TRANSPOSE(n)                                                                                                                            \
-        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, int[" n "] padding=0, int[" n                              \
+#define CONV_TRANSPOSE(n)                                                                                                                  \
+        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, int[" n "] padding=0, int[" n                    \
         "] output_padding=0, int groups=1, bool bias=True, int[" n "] dilation=1, str padding_mode='zeros') -> ()"
-#define UPSIZED          "nn::forward(Tensor input, int[]? output_size=None) -> Tensor"
-#define BATCH_NORM       "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=True, bool track_running_stats=True, bool bias=True) -> ()"
-#define BATCH_NORM_STATE                                                                                                                             \
-        "weight?affine bias?affine,bias running_mean?track_running_stats running_var?track_running_stats num_batches_tracked?track_running_stats?"
-#define INSTANCE_NORM    "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=False, bool track_running_stats=False, bool bias=True) -> ()"
-#define PER_FEATURE      "num_features num_features num_features num_features"
-#define DROPOUT          "(float p=0.5, bool inplace=False) -> ()"
+#define UPSIZED "nn::forward(Tensor input, int[]? output_size=None) -> Tensor"
+#define BATCH_NORM                                                                                                                         \
+        "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=True, bool track_running_stats=True, bool bias=True) -> ()"
+#define BATCH_NORM_STATE                                                                                                                   \
+        "weight?affine bias?affine,bias running_mean?track_running_stats running_var?track_running_stats "                                 \
+        "num_batches_tracked?track_running_stats?"
+#define INSTANCE_NORM                                                                                                                      \
+        "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=False, bool track_running_stats=False, bool bias=True) -> "  \
+        "()"
+#define PER_FEATURE "num_features num_features num_features num_features"
+#define DROPOUT     "(float p=0.5, bool inplace=False) -> ()"
 static const ModuleClass rows[] = {
-        { "torch.nn.Linear", "nn::Linear(int in_features, int out_features, bool bias=True) -> ()", "weight bias?bias", INPUT, .emits = "aten::linear a0 s0 s1",
-          .shapes = "out_features,in_features out_features" },
-        { "torch.nn.Bilinear", "nn::Bilinear(int in1_features, int in2_features, int out_features, bool bias=True) -> ()", "weight bias?bias",
-          "nn::forward(Tensor input1, Tensor input2) -> Tensor", .emits = "aten::bilinear a0 a1 s0 s1" },
+        { "torch.nn.Linear", "nn::Linear(int in_features, int out_features, bool bias=True) -> ()", "weight bias?bias", INPUT,
+          .emits = "aten::linear a0 s0 s1", .shapes = "out_features,in_features out_features" },
+        { "torch.nn.Bilinear", "nn::Bilinear(int in1_features, int in2_features, int out_features, bool bias=True) -> ()",
+          "weight bias?bias", "nn::forward(Tensor input1, Tensor input2) -> Tensor", .emits = "aten::bilinear a0 a1 s0 s1" },
         { "torch.nn.Identity", "nn::Identity() -> ()", "", "nn::forward(Any input) -> Any", .run = identity_run },
         { "torch.nn.Conv1d", "nn::Conv1d" CONV("1"), "weight bias?bias", INPUT, .run = conv1d_run, .needs = "aten::conv1d",
           .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
@@ -299,36 +307,33 @@ static const ModuleClass rows[] = {
         { "torch.nn.Conv3d", "nn::Conv3d" CONV("3"), "weight bias?bias", INPUT, .run = conv3d_run, .needs = "aten::conv3d",
           .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
         { "torch.nn.ConvTranspose1d", "nn::ConvTranspose1d" CONV_TRANSPOSE("1"), "weight bias?bias", UPSIZED, .run = conv_transpose1d_run,
-          .needs = "aten::conv_transpose1d",
-          .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
+          .needs = "aten::conv_transpose1d", .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
         { "torch.nn.ConvTranspose2d", "nn::ConvTranspose2d" CONV_TRANSPOSE("2"), "weight bias?bias", UPSIZED, .run = conv_transpose2d_run,
-          .needs = "aten::conv_transpose2d",
-          .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
+          .needs = "aten::conv_transpose2d", .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
         { "torch.nn.ConvTranspose3d", "nn::ConvTranspose3d" CONV_TRANSPOSE("3"), "weight bias?bias", UPSIZED, .run = conv_transpose3d_run,
-          .needs = "aten::conv_transpose3d",
-          .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
-        { "torch.nn.BatchNorm1d", "nn::BatchNorm1d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm1d_run, .needs = "aten::batch_norm aten::add",
-          .shapes = PER_FEATURE },
-        { "torch.nn.BatchNorm2d", "nn::BatchNorm2d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm2d_run, .needs = "aten::batch_norm aten::add",
-          .shapes = PER_FEATURE },
-        { "torch.nn.BatchNorm3d", "nn::BatchNorm3d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm3d_run, .needs = "aten::batch_norm aten::add",
-          .shapes = PER_FEATURE },
-        { "torch.nn.InstanceNorm1d", "nn::InstanceNorm1d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm1d_run, .needs = "aten::instance_norm",
-          .shapes = PER_FEATURE },
-        { "torch.nn.InstanceNorm2d", "nn::InstanceNorm2d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm2d_run, .needs = "aten::instance_norm",
-          .shapes = PER_FEATURE },
-        { "torch.nn.InstanceNorm3d", "nn::InstanceNorm3d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm3d_run, .needs = "aten::instance_norm",
-          .shapes = PER_FEATURE },
-        { "torch.nn.LayerNorm", "nn::LayerNorm(Any normalized_shape, float eps=1e-05, bool elementwise_affine=True, bool bias=True) -> ()", 
+          .needs = "aten::conv_transpose3d", .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
+        { "torch.nn.BatchNorm1d", "nn::BatchNorm1d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm1d_run,
+          .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
+        { "torch.nn.BatchNorm2d", "nn::BatchNorm2d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm2d_run,
+          .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
+        { "torch.nn.BatchNorm3d", "nn::BatchNorm3d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm3d_run,
+          .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
+        { "torch.nn.InstanceNorm1d", "nn::InstanceNorm1d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm1d_run,
+          .needs = "aten::instance_norm", .shapes = PER_FEATURE },
+        { "torch.nn.InstanceNorm2d", "nn::InstanceNorm2d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm2d_run,
+          .needs = "aten::instance_norm", .shapes = PER_FEATURE },
+        { "torch.nn.InstanceNorm3d", "nn::InstanceNorm3d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm3d_run,
+          .needs = "aten::instance_norm", .shapes = PER_FEATURE },
+        { "torch.nn.LayerNorm", "nn::LayerNorm(Any normalized_shape, float eps=1e-05, bool elementwise_affine=True, bool bias=True) -> ()",
           "weight?elementwise_affine bias?elementwise_affine,bias", INPUT, .run = layer_norm_run, .needs = "aten::layer_norm",
           .shapes = "normalized_shape normalized_shape" },
-        { "torch.nn.RMSNorm", "nn::RMSNorm(Any normalized_shape, float? eps=None, bool elementwise_affine=True) -> ()", "weight?elementwise_affine",
-          "nn::forward(Tensor x) -> Tensor", .run = rms_norm_run, .needs = "aten::rms_norm", .shapes = "normalized_shape" },
+        { "torch.nn.RMSNorm", "nn::RMSNorm(Any normalized_shape, float? eps=None, bool elementwise_affine=True) -> ()",
+          "weight?elementwise_affine", "nn::forward(Tensor x) -> Tensor", .run = rms_norm_run, .needs = "aten::rms_norm",
+          .shapes = "normalized_shape" },
         { "torch.nn.GroupNorm", "nn::GroupNorm(int num_groups, int num_channels, float eps=1e-05, bool affine=True, bool bias=True) -> ()",
-          "weight?affine bias?affine,bias", INPUT, .emits = "aten::group_norm a0 c0 s0 s1 c2",
-          .shapes = "num_channels num_channels" },
-        { "torch.nn.LocalResponseNorm", "nn::LocalResponseNorm(int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> ()", "", INPUT,
-          .emits = "F.local_response_norm a0 c0 c1 c2 c3" },
+          "weight?affine bias?affine,bias", INPUT, .emits = "aten::group_norm a0 c0 s0 s1 c2", .shapes = "num_channels num_channels" },
+        { "torch.nn.LocalResponseNorm", "nn::LocalResponseNorm(int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> ()", "",
+          INPUT, .emits = "F.local_response_norm a0 c0 c1 c2 c3" },
         { "torch.nn.Embedding",
           "nn::Embedding(int num_embeddings, int embedding_dim, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool "
           "scale_grad_by_freq=False, bool sparse=False) -> ()",

@@ -38,10 +38,10 @@ static Status adaptive_run(Emitter *emitter, const ModuleCall *call, const char 
         return adaptive_pool(emitter, base, indices, call->args[0], call->config[0], out);
 }
 
-#define ADAPTIVE(kind, n)                                                                                                                            \
-        static Status adaptive_##kind##_pool##n##d_run(Emitter *emitter, const ModuleCall *call, Value *out)                                          \
-        {                                                                                                                                            \
-                return adaptive_run(emitter, call, #kind, n, out);                                                                                   \
+#define ADAPTIVE(kind, n)                                                                                                                  \
+        static Status adaptive_##kind##_pool##n##d_run(Emitter *emitter, const ModuleCall *call, Value *out)                               \
+        {                                                                                                                                  \
+                return adaptive_run(emitter, call, #kind, n, out);                                                                         \
         }
 ADAPTIVE(avg, 1)
 ADAPTIVE(avg, 2)
@@ -52,10 +52,11 @@ ADAPTIVE(max, 3)
 #undef ADAPTIVE
 
 #define INPUT "nn::forward(Tensor input) -> Any"
-#define MAX_POOL(n)                                                                                                                                  \
-        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, int[" n "] dilation=1, bool return_indices=False, bool "            \
+#define MAX_POOL(n)                                                                                                                        \
+        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, int[" n "] dilation=1, bool return_indices=False, bool "  \
         "ceil_mode=False) -> ()"
-#define AVG_POOL(n) "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
+#define AVG_POOL(n)                                                                                                                        \
+        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
 #define ADAPTIVE_AVG "(Any output_size) -> ()"
 #define ADAPTIVE_MAX "(Any output_size, bool return_indices=False) -> ()"
 static const ModuleClass rows[] = {
@@ -67,11 +68,17 @@ static const ModuleClass rows[] = {
           .emits = "aten::avg_pool2d a0 c0 ec1 c2 c3 c4 c5" },
         { "torch.nn.AvgPool3d", "nn::AvgPool3d" AVG_POOL("3") ", int? divisor_override=None) -> ()", "", INPUT,
           .emits = "aten::avg_pool3d a0 c0 ec1 c2 c3 c4 c5" },
-        { "torch.nn.AdaptiveAvgPool1d", "nn::AdaptiveAvgPool1d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool1d_run, .needs = "aten::adaptive_avg_pool1d" },
-        { "torch.nn.AdaptiveAvgPool2d", "nn::AdaptiveAvgPool2d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool2d_run, .needs = "aten::adaptive_avg_pool2d" },
-        { "torch.nn.AdaptiveAvgPool3d", "nn::AdaptiveAvgPool3d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool3d_run, .needs = "aten::adaptive_avg_pool3d" },
-        { "torch.nn.AdaptiveMaxPool1d", "nn::AdaptiveMaxPool1d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool1d_run, .needs = "aten::adaptive_max_pool1d" },
-        { "torch.nn.AdaptiveMaxPool2d", "nn::AdaptiveMaxPool2d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool2d_run, .needs = "aten::adaptive_max_pool2d" },
-        { "torch.nn.AdaptiveMaxPool3d", "nn::AdaptiveMaxPool3d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool3d_run, .needs = "aten::adaptive_max_pool3d" },
+        { "torch.nn.AdaptiveAvgPool1d", "nn::AdaptiveAvgPool1d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool1d_run,
+          .needs = "aten::adaptive_avg_pool1d" },
+        { "torch.nn.AdaptiveAvgPool2d", "nn::AdaptiveAvgPool2d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool2d_run,
+          .needs = "aten::adaptive_avg_pool2d" },
+        { "torch.nn.AdaptiveAvgPool3d", "nn::AdaptiveAvgPool3d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool3d_run,
+          .needs = "aten::adaptive_avg_pool3d" },
+        { "torch.nn.AdaptiveMaxPool1d", "nn::AdaptiveMaxPool1d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool1d_run,
+          .needs = "aten::adaptive_max_pool1d" },
+        { "torch.nn.AdaptiveMaxPool2d", "nn::AdaptiveMaxPool2d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool2d_run,
+          .needs = "aten::adaptive_max_pool2d" },
+        { "torch.nn.AdaptiveMaxPool3d", "nn::AdaptiveMaxPool3d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool3d_run,
+          .needs = "aten::adaptive_max_pool3d" },
 };
 const ModuleTable pooling_classes = MODULE_TABLE(rows);

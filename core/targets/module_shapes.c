@@ -24,7 +24,7 @@ static Status pad_run(Emitter *emitter, const ModuleCall *call, const char *mode
 {
         const char *type = call->module->type;
         _cleanup_(value_clear) Value pads = value_none();
-        TRY(padding_list(call->config[0], type[strlen(type) - 2] - '0', &pads));  // "...Pad2d"
+        TRY(padding_list(call->config[0], type[strlen(type) - 2] - '0', &pads)); // "...Pad2d"
         return pad_call(emitter, call->args[0], pads, mode, fill, out);
 }
 
@@ -89,24 +89,31 @@ static const ModuleClass rows[] = {
         { "torch.nn.Flatten", "nn::Flatten(int start_dim=1, int end_dim=-1) -> ()", "", INPUT, .emits = "aten::flatten a0 c0 c1" },
         { "torch.nn.Unflatten", "nn::Unflatten(int dim, int[] unflattened_size) -> ()", "", INPUT, .emits = "aten::unflatten a0 c0 c1" },
         { "torch.nn.Upsample",
-          "nn::Upsample(Any size=None, Any scale_factor=None, str mode='nearest', bool? align_corners=None, bool? recompute_scale_factor=None) -> ()", "", INPUT,
-          .run = upsample_run, .needs = RESIZES },
-        { "torch.nn.UpsamplingNearest2d", "nn::UpsamplingNearest2d(Any size=None, Any scale_factor=None) -> ()", "", INPUT, .run = upsampling_nearest_run,
-          .needs = "aten::upsample_nearest2d.vec" },
-        { "torch.nn.UpsamplingBilinear2d", "nn::UpsamplingBilinear2d(Any size=None, Any scale_factor=None) -> ()", "", INPUT, .run = upsampling_bilinear_run,
-          .needs = "aten::upsample_bilinear2d.vec" },
+          "nn::Upsample(Any size=None, Any scale_factor=None, str mode='nearest', bool? align_corners=None, bool? "
+          "recompute_scale_factor=None) -> ()",
+          "", INPUT, .run = upsample_run, .needs = RESIZES },
+        { "torch.nn.UpsamplingNearest2d", "nn::UpsamplingNearest2d(Any size=None, Any scale_factor=None) -> ()", "", INPUT,
+          .run = upsampling_nearest_run, .needs = "aten::upsample_nearest2d.vec" },
+        { "torch.nn.UpsamplingBilinear2d", "nn::UpsamplingBilinear2d(Any size=None, Any scale_factor=None) -> ()", "", INPUT,
+          .run = upsampling_bilinear_run, .needs = "aten::upsample_bilinear2d.vec" },
         { "torch.nn.ZeroPad1d", "nn::ZeroPad1d" PADDING, "", INPUT, .run = zero_pad_run, .needs = PADS },
         { "torch.nn.ZeroPad2d", "nn::ZeroPad2d" PADDING, "", INPUT, .run = zero_pad_run, .needs = PADS },
         { "torch.nn.ZeroPad3d", "nn::ZeroPad3d" PADDING, "", INPUT, .run = zero_pad_run, .needs = PADS },
         { "torch.nn.ConstantPad1d", "nn::ConstantPad1d" FILLED, "", INPUT, .run = constant_pad_run, .needs = PADS },
         { "torch.nn.ConstantPad2d", "nn::ConstantPad2d" FILLED, "", INPUT, .run = constant_pad_run, .needs = PADS },
         { "torch.nn.ConstantPad3d", "nn::ConstantPad3d" FILLED, "", INPUT, .run = constant_pad_run, .needs = PADS },
-        { "torch.nn.ReflectionPad1d", "nn::ReflectionPad1d" PADDING, "", INPUT, .run = reflection_pad_run, .needs = "aten::reflection_pad1d|aten::pad" },
-        { "torch.nn.ReflectionPad2d", "nn::ReflectionPad2d" PADDING, "", INPUT, .run = reflection_pad_run, .needs = "aten::reflection_pad2d|aten::pad" },
-        { "torch.nn.ReflectionPad3d", "nn::ReflectionPad3d" PADDING, "", INPUT, .run = reflection_pad_run, .needs = "aten::reflection_pad3d|aten::pad" },
-        { "torch.nn.ReplicationPad1d", "nn::ReplicationPad1d" PADDING, "", INPUT, .run = replication_pad_run, .needs = "aten::replication_pad1d|aten::pad" },
-        { "torch.nn.ReplicationPad2d", "nn::ReplicationPad2d" PADDING, "", INPUT, .run = replication_pad_run, .needs = "aten::replication_pad2d|aten::pad" },
-        { "torch.nn.ReplicationPad3d", "nn::ReplicationPad3d" PADDING, "", INPUT, .run = replication_pad_run, .needs = "aten::replication_pad3d|aten::pad" },
+        { "torch.nn.ReflectionPad1d", "nn::ReflectionPad1d" PADDING, "", INPUT, .run = reflection_pad_run,
+          .needs = "aten::reflection_pad1d|aten::pad" },
+        { "torch.nn.ReflectionPad2d", "nn::ReflectionPad2d" PADDING, "", INPUT, .run = reflection_pad_run,
+          .needs = "aten::reflection_pad2d|aten::pad" },
+        { "torch.nn.ReflectionPad3d", "nn::ReflectionPad3d" PADDING, "", INPUT, .run = reflection_pad_run,
+          .needs = "aten::reflection_pad3d|aten::pad" },
+        { "torch.nn.ReplicationPad1d", "nn::ReplicationPad1d" PADDING, "", INPUT, .run = replication_pad_run,
+          .needs = "aten::replication_pad1d|aten::pad" },
+        { "torch.nn.ReplicationPad2d", "nn::ReplicationPad2d" PADDING, "", INPUT, .run = replication_pad_run,
+          .needs = "aten::replication_pad2d|aten::pad" },
+        { "torch.nn.ReplicationPad3d", "nn::ReplicationPad3d" PADDING, "", INPUT, .run = replication_pad_run,
+          .needs = "aten::replication_pad3d|aten::pad" },
         { "torch.nn.CircularPad1d", "nn::CircularPad1d" PADDING, "", INPUT, .run = circular_pad_run, .needs = "aten::pad" },
         { "torch.nn.CircularPad2d", "nn::CircularPad2d" PADDING, "", INPUT, .run = circular_pad_run, .needs = "aten::pad" },
         { "torch.nn.CircularPad3d", "nn::CircularPad3d" PADDING, "", INPUT, .run = circular_pad_run, .needs = "aten::pad" },
@@ -114,10 +121,10 @@ static const ModuleClass rows[] = {
         { "torch.nn.PixelUnshuffle", "nn::PixelUnshuffle(int downscale_factor) -> ()", "", INPUT, .emits = "aten::pixel_unshuffle a0 c0" },
         { "torch.nn.ChannelShuffle", "nn::ChannelShuffle(int groups) -> ()", "", INPUT, .emits = "aten::channel_shuffle a0 c0" },
         { "torch.nn.Unfold", "nn::Unfold" WINDOWS, "", INPUT, .emits = "aten::im2col a0 c0 c1 c2 c3" },
-        { "torch.nn.Fold", "nn::Fold(int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> ()", "", INPUT,
-          .emits = "aten::col2im a0 c0 c1 c2 c3 c4" },
-        { "torch.nn.CosineSimilarity", "nn::CosineSimilarity(int dim=1, float eps=1e-08) -> ()", "", "nn::forward(Tensor x1, Tensor x2) -> Tensor",
-          .emits = "F.cosine_similarity a0 a1 c0 c1" },
+        { "torch.nn.Fold", "nn::Fold(int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> ()",
+          "", INPUT, .emits = "aten::col2im a0 c0 c1 c2 c3 c4" },
+        { "torch.nn.CosineSimilarity", "nn::CosineSimilarity(int dim=1, float eps=1e-08) -> ()", "",
+          "nn::forward(Tensor x1, Tensor x2) -> Tensor", .emits = "F.cosine_similarity a0 a1 c0 c1" },
         { "torch.nn.PairwiseDistance", "nn::PairwiseDistance(float p=2.0, float eps=1e-06, bool keepdim=False) -> ()", "",
           "nn::forward(Tensor x1, Tensor x2) -> Tensor", .emits = "aten::pairwise_distance a0 a1 c0 c1 c2" },
 };

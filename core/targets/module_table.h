@@ -11,7 +11,7 @@ typedef struct ModuleEntry {
         Schema config, forward;
         struct ModuleState {
                 const char *name;
-                uint64_t flags;  // bit i: configuration argument i must be true for it to be there
+                uint64_t flags; // bit i: configuration argument i must be true for it to be there
                 bool optional;
         } state[MODULE_MAX_STATE];
         uint32_t n_state;
@@ -21,17 +21,20 @@ typedef struct ModuleEntry {
 // module->resolved: lives in the graph's arena.
 typedef struct ResolvedModule {
         const ModuleEntry *entry;
-        const Value *config;               // one per config argument, defaults filled in; borrowed from module->config and the schema
-        const char *const *state_paths;    // "fc.weight"; NULL: absent
+        const Value *config;            // one per config argument, defaults filled in; borrowed from module->config and the schema
+        const char *const *state_paths; // "fc.weight"; NULL: absent
 } ResolvedModule;
 
 typedef struct ModuleTable {
         const ModuleClass *rows;
         uint32_t n;
 } ModuleTable;
-#define MODULE_TABLE(array) { array, (uint32_t)ARRAY_LENGTH(array) }
+#define MODULE_TABLE(array)                                                                                                                \
+        {                                                                                                                                  \
+                array, (uint32_t)ARRAY_LENGTH(array)                                                                                       \
+        }
 extern const ModuleTable layer_classes, activation_classes, pooling_classes, shape_classes, loss_classes;
 
 Status module_classes_init(void);
-const ModuleEntry *module_entry(const char *type);  // NULL if unknown or an operator it needs is missing
-const char *module_type_at(uint32_t index);         // NULL at the end
+const ModuleEntry *module_entry(const char *type); // NULL if unknown or an operator it needs is missing
+const char *module_type_at(uint32_t index);        // NULL at the end

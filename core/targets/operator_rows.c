@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// operator_rows.c: Python's operators (`_operator.*`). Model: as Python dispatches them. Without a tensor they are Python arithmetic; with a tensor on the
-// left the Tensor method; with one on the right only, the reflected method, which PyTorch does not always define as the same expression
-// (2 / x is reciprocal(x) * 2).
+// operator_rows.c: Python's operators (`_operator.*`). Model: as Python dispatches them. Without a tensor they are Python arithmetic; with
+// a tensor on the left the Tensor method; with one on the right only, the reflected method, which PyTorch does not always define as the
+// same expression (2 / x is reciprocal(x) * 2).
 #include "core/targets/operators.h"
 
 #include <string.h>
 
 static const struct {
-        const char *forward, *alternative;  // operator on (a, b)
-        PyBinary mirrored;                  // comparisons: what `b op a` says
+        const char *forward, *alternative; // operator on (a, b)
+        PyBinary mirrored;                 // comparisons: what `b op a` says
 } binary_ops[PY_BINARY_COUNT] = {
         [PY_ADD] = { "aten::add", NULL, PY_ADD },
         [PY_SUB] = { "aten::sub", NULL, PY_SUB },
@@ -105,15 +105,15 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
 }
 
 // ---- rows ----
-#define BINARY(name, code)                                                                                                                           \
-        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                                \
-        {                                                                                                                                            \
-                return operator_binary(emitter, code, call->args[0], call->args[1], out);                                                            \
+#define BINARY(name, code)                                                                                                                 \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                      \
+        {                                                                                                                                  \
+                return operator_binary(emitter, code, call->args[0], call->args[1], out);                                                  \
         }
-#define INPLACE(name, code)                                                                                                                          \
-        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                                \
-        {                                                                                                                                            \
-                return operator_inplace(emitter, code, call->args[0], call->args[1], out);                                                           \
+#define INPLACE(name, code)                                                                                                                \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                      \
+        {                                                                                                                                  \
+                return operator_inplace(emitter, code, call->args[0], call->args[1], out);                                                 \
         }
 #include "core/targets/operators.def"
 #undef BINARY

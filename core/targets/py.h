@@ -11,20 +11,20 @@
 //   r<..> "none", "mean", "sum" as 0, 1, 2 · !<..> in place when true (the operator's twin) · ~<..> must be None or False
 // "[0]" behind the operator: the first of its several results.
 // "aten::relu6 a0 | aten::hardtanh a0 0 6": the first whose operator the table has.
-// The operator is a name ("aten::max_pool2d": overload chosen by the arguments), an overload ("aten::to.dtype") or, for module classes, a function of
-// torch.nn.functional ("F.softmax").
+// The operator is a name ("aten::max_pool2d": overload chosen by the arguments), an overload ("aten::to.dtype") or, for module classes, a
+// function of torch.nn.functional ("F.softmax").
 enum { TEMPLATE_MAX_ARGS = 16 };
 typedef struct TemplateArg {
-        char kind;    // 'a' 'c' 's' 'k' (constant)
-        char filter;  // 0 'e' 'z' 'i' 'r' '!' '~'
+        char kind;   // 'a' 'c' 's' 'k' (constant)
+        char filter; // 0 'e' 'z' 'i' 'r' '!' '~'
         uint8_t index;
         Value constant;
 } TemplateArg;
 typedef struct Template {
-        const char *op;  // for messages
+        const char *op; // for messages
         const Overload *const *overloads, *const *twins;
         uint32_t n_overloads, n_twins;
-        uint32_t n_args;  // filters '!' and '~' included
+        uint32_t n_args; // filters '!' and '~' included
         bool first_only;
         TemplateArg args[TEMPLATE_MAX_ARGS];
 } Template;
@@ -37,30 +37,39 @@ Status template_run(Emitter *emitter, const Template *template, const TemplateSo
 
 // ---- rows ----
 typedef struct PyRow {
-        // Space-separated: "torch.relu", "F.relu" (torch.nn.functional.relu), ".relu" (Tensor method). A name may stand in several rows: overloads in order.
+        // Space-separated: "torch.relu", "F.relu" (torch.nn.functional.relu), ".relu" (Tensor method). A name may stand in several rows:
+        // overloads in order.
         const char *names;
-        const char *schema;  // "py::relu(Tensor input, bool inplace=False) -> Tensor"
-        const char *emits;   // a template; NULL: expand
+        const char *schema; // "py::relu(Tensor input, bool inplace=False) -> Tensor"
+        const char *emits;  // a template; NULL: expand
         Status (*expand)(Emitter *emitter, const OpCall *call, Value *out);
-        const char *needs;   // operators that expand calls, space-separated, alternatives with '|'; the row is left out when one is missing. May be NULL
+        const char *needs; // operators that expand calls, space-separated, alternatives with '|'; the row is left out when one is missing.
+                           // May be NULL
 } PyRow;
 typedef struct PyTable {
         const PyRow *rows;
         uint32_t n;
 } PyTable;
-#define PY_TABLE(array) { array, (uint32_t)ARRAY_LENGTH(array) }
-extern const PyTable operator_rows, builtin_rows, attribute_rows, method_rows, index_rows, function_rows, functional_rows, shape_rows, control_rows;
+#define PY_TABLE(array)                                                                                                                    \
+        {                                                                                                                                  \
+                array, (uint32_t)ARRAY_LENGTH(array)                                                                                       \
+        }
+extern const PyTable operator_rows, builtin_rows, attribute_rows, method_rows, index_rows, function_rows, functional_rows, shape_rows,
+        control_rows;
 
 // Whether every operator of a `needs` list is there.
 bool ops_present(const char *needs);
 
 // ---- calls ----
-// Chooses among overloads as Python's arg parser does (strict first, then numbers in Tensor slots), binds and emits. `name` is for messages.
-Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out);
+// Chooses among overloads as Python's arg parser does (strict first, then numbers in Tensor slots), binds and emits. `name` is for
+// messages.
+Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call,
+                      Value *out);
 // An operator by name ("aten::add") with positional arguments.
 Status aten_call(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out);
-#define ATEN(emitter, base, out, ...)                                                                                                                \
-        aten_call((emitter), (base), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (out))
+#define ATEN(emitter, base, out, ...)                                                                                                      \
+        aten_call((emitter), (base), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)),   \
+                  (out))
 // The first of two spellings that the table has.
 const char *aten_first(const char *base, const char *alternative);
 

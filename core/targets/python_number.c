@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// python_number.c: Python's arithmetic on values that are no tensors. Model: ints are int64 with every overflow refused (Python would grow them); floats
-// are IEEE doubles with Python's own floor division and modulo; int with float compares exactly, not through rounding.
+// python_number.c: Python's arithmetic on values that are no tensors. Model: ints are int64 with every overflow refused (Python would grow
+// them); floats are IEEE doubles with Python's own floor division and modulo; int with float compares exactly, not through rounding.
 #include "core/targets/python_number.h"
 
 #include <math.h>
@@ -8,14 +8,16 @@
 #include <string.h>
 
 const char *const py_binary_signs[PY_BINARY_COUNT] = {
-        [PY_ADD] = "+",  [PY_SUB] = "-", [PY_MUL] = "*",    [PY_TRUEDIV] = "/", [PY_FLOORDIV] = "//", [PY_MOD] = "%", [PY_POW] = "**", [PY_MATMUL] = "@", [PY_AND] = "&", [PY_OR] = "|",
-        [PY_XOR] = "^",  [PY_LSHIFT] = "<<", [PY_RSHIFT] = ">>", [PY_EQ] = "==",   [PY_NE] = "!=",      [PY_LT] = "<",  [PY_LE] = "<=",  [PY_GT] = ">",     [PY_GE] = ">=",
+        [PY_ADD] = "+",    [PY_SUB] = "-", [PY_MUL] = "*", [PY_TRUEDIV] = "/", [PY_FLOORDIV] = "//", [PY_MOD] = "%",     [PY_POW] = "**",
+        [PY_MATMUL] = "@", [PY_AND] = "&", [PY_OR] = "|",  [PY_XOR] = "^",     [PY_LSHIFT] = "<<",   [PY_RSHIFT] = ">>", [PY_EQ] = "==",
+        [PY_NE] = "!=",    [PY_LT] = "<",  [PY_LE] = "<=", [PY_GT] = ">",      [PY_GE] = ">=",
 };
 
 static Status fail_operands(PyBinary op, Value a, Value b)
 {
         bool order = op >= PY_LT;
-        return fail(STATUS_VALUE, order ? "'%s' not supported between instances of '%s' and '%s'" : "unsupported operand type(s) for %s: '%s' and '%s'",
+        return fail(STATUS_VALUE,
+                    order ? "'%s' not supported between instances of '%s' and '%s'" : "unsupported operand type(s) for %s: '%s' and '%s'",
                     py_binary_signs[op], value_kind_name(a.kind), value_kind_name(b.kind));
 }
 
@@ -50,7 +52,7 @@ static double int_quotient(int64_t a, int64_t b)
                 return 0;
         int shift = 62 + __builtin_clzll(size_a);
         unsigned __int128 wide = (unsigned __int128)size_a << shift, quotient = wide / size_b;
-        quotient |= (unsigned __int128)(wide % size_b != 0);  // sticky: keeps the one rounding below honest
+        quotient |= (unsigned __int128)(wide % size_b != 0); // sticky: keeps the one rounding below honest
         double result = ldexp((double)quotient, -shift);
         return (a < 0) != (b < 0) ? -result : result;
 }
@@ -73,7 +75,10 @@ static Status int_shift(PyBinary op, int64_t a, int64_t b, Value *out)
 static Status int_divide(PyBinary op, int64_t a, int64_t b, Value *out)
 {
         if (b == 0)
-                return fail(STATUS_VALUE, "%s", op == PY_TRUEDIV ? "division by zero" : op == PY_MOD ? "integer modulo by zero" : "integer division or modulo by zero");
+                return fail(STATUS_VALUE, "%s",
+                            op == PY_TRUEDIV ? "division by zero"
+                            : op == PY_MOD   ? "integer modulo by zero"
+                                             : "integer division or modulo by zero");
         if (op == PY_TRUEDIV) {
                 *out = value_float(int_quotient(a, b));
                 return STATUS_OK;
@@ -161,7 +166,8 @@ static Status float_power(double a, double b, Value *out)
         if (a == 0 && b < 0)
                 return fail(STATUS_VALUE, "0.0 cannot be raised to a negative power");
         if (a < 0 && isfinite(a) && isfinite(b) && floor(b) != b)
-                return fail(STATUS_VALUE, "a negative number to a fractional power is complex, which numbers here cannot be; use a complex tensor");
+                return fail(STATUS_VALUE,
+                            "a negative number to a fractional power is complex, which numbers here cannot be; use a complex tensor");
         double result = pow(a, b);
         if (isinf(result) && isfinite(a) && isfinite(b))
                 return fail(STATUS_VALUE, "the result of ** is too large for a float");
@@ -172,7 +178,10 @@ static Status float_power(double a, double b, Value *out)
 static Status float_binary(PyBinary op, double a, double b, Value *out)
 {
         if ((op == PY_TRUEDIV || op == PY_FLOORDIV || op == PY_MOD) && b == 0)
-                return fail(STATUS_VALUE, "%s", op == PY_TRUEDIV ? "float division by zero" : op == PY_MOD ? "float modulo" : "float floor division by zero");
+                return fail(STATUS_VALUE, "%s",
+                            op == PY_TRUEDIV ? "float division by zero"
+                            : op == PY_MOD   ? "float modulo"
+                                             : "float floor division by zero");
         double result;
         switch (op) {
         case PY_ADD:
@@ -243,7 +252,7 @@ static bool sequences_equal(Value a, Value b)
         if ((a.kind == VALUE_LIST) != (b.kind == VALUE_LIST) || a.seq->n != b.seq->n)
                 return false;
         for (uint32_t i = 0; i < a.seq->n; i++) {
-                if (!python_equal(a.seq->items[i], b.seq->items[i]))  // depth: limits.max_nested_values
+                if (!python_equal(a.seq->items[i], b.seq->items[i])) // depth: limits.max_nested_values
                         return false;
         }
         return true;
@@ -322,7 +331,7 @@ static Status compare(PyBinary op, Value a, Value b, Value *out)
         uint32_t n = MIN(a.seq->n, b.seq->n);
         for (uint32_t i = 0; i < n; i++) {
                 if (!python_equal(a.seq->items[i], b.seq->items[i]))
-                        return compare(op, a.seq->items[i], b.seq->items[i], out);  // depth: limits.max_nested_values
+                        return compare(op, a.seq->items[i], b.seq->items[i], out); // depth: limits.max_nested_values
         }
         return order_result(op, a.seq->n < b.seq->n ? -1 : a.seq->n > b.seq->n, out);
 }
@@ -336,7 +345,8 @@ static Status sequence_concat(Value a, Value b, Value *out)
         ValueKind kind = a.kind == VALUE_LIST ? VALUE_LIST : a.kind == VALUE_SIZE || b.kind == VALUE_SIZE ? VALUE_SIZE : VALUE_TUPLE;
         uint64_t n = (uint64_t)a.seq->n + b.seq->n;
         if (n > SEQUENCE_MAX)
-                return fail(STATUS_TOO_LARGE, "a %s of %llu items is over the limit of %d", value_kind_name(kind), (unsigned long long)n, SEQUENCE_MAX);
+                return fail(STATUS_TOO_LARGE, "a %s of %llu items is over the limit of %d", value_kind_name(kind), (unsigned long long)n,
+                            SEQUENCE_MAX);
         Seq *seq;
         TRY(seq_new((uint32_t)n, &seq));
         for (uint32_t i = 0; i < n; i++)
@@ -481,7 +491,7 @@ Status python_round(Value number, Value digits, Value *out)
         *out = number;
         if (!isfinite(number.f) || n > 322)
                 return STATUS_OK;
-        char text[700];  // 309 digits before the point, at most 322 behind it
+        char text[700]; // 309 digits before the point, at most 322 behind it
         snprintf(text, sizeof(text), "%.*f", (int)n, number.f);
         *out = value_float(strtod(text, NULL));
         return STATUS_OK;

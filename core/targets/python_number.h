@@ -27,12 +27,12 @@ typedef enum PyBinary {
         PY_BINARY_COUNT,
 } PyBinary;
 
-extern const char *const py_binary_signs[PY_BINARY_COUNT];  // "+", "//", "=="
+extern const char *const py_binary_signs[PY_BINARY_COUNT]; // "+", "//", "=="
 
 // STATUS_VALUE in Python's words: "unsupported operand type(s) for +: 'int' and 'str'", "division by zero".
 Status python_binary(PyBinary op, Value a, Value b, Value *out);
 Status python_negate(Value a, Value *out);
-Status python_invert(Value a, Value *out);   // ~
+Status python_invert(Value a, Value *out); // ~
 Status python_abs(Value a, Value *out);
 // bool(value) of anything but a tensor.
 bool python_truth(Value value);
@@ -51,7 +51,7 @@ static inline bool python_is_integral(Value value)
 {
         return value.kind == VALUE_INT || value.kind == VALUE_BOOL;
 }
-static inline int64_t python_int(Value number)  // of VALUE_BOOL or VALUE_INT
+static inline int64_t python_int(Value number) // of VALUE_BOOL or VALUE_INT
 {
         return number.kind == VALUE_BOOL ? (int64_t)number.b : number.i;
 }

@@ -92,7 +92,7 @@ static uint32_t count_nodes(const Graph *graph, int depth)
         uint32_t n = graph->n_nodes;
         for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        n += count_nodes(graph->modules[i]->graph, depth + 1);  // depth: limits.max_child_graphs
+                        n += count_nodes(graph->modules[i]->graph, depth + 1); // depth: limits.max_child_graphs
         }
         return n;
 }
@@ -135,7 +135,8 @@ static Status tell_unsupported(const CheckReport *report, const Graph *graph)
                 tell_row(&text, &sorted[i]);
         }
         TRY(text_status(&text));
-        return fail(STATUS_UNSUPPORTED, "%u of %u nodes use operators fxserve " FXSERVE_SERIES " lacks: %s", report->n_nodes, count_nodes(graph, 0), text.data);
+        return fail(STATUS_UNSUPPORTED, "%u of %u nodes use operators fxserve " FXSERVE_SERIES " lacks: %s", report->n_nodes,
+                    count_nodes(graph, 0), text.data);
 }
 
 static Status tell_list(Status status, const char *before, const char *const *texts, uint32_t n, const char *between, const char *after)
@@ -152,9 +153,12 @@ Status check_report_status(const CheckReport *report, const Graph *graph)
         if (report->n_rows > 0)
                 return tell_unsupported(report, graph);
         if (report->n_unknown_config > 0)
-                return tell_list(STATUS_UNKNOWN_CONFIG, "module configuration that does not fit: ", report->unknown_config, report->n_unknown_config, "; ", "");
+                return tell_list(STATUS_UNKNOWN_CONFIG, "module configuration that does not fit: ", report->unknown_config,
+                                 report->n_unknown_config, "; ", "");
         if (report->n_missing_state > 0)
-                return tell_list(STATUS_MISSING_STATE, "the graph needs state that did not come along: ", report->missing_state, report->n_missing_state, ", ",
-                                 "; put it under \"state\", or send a safetensors file beside the graph (curl -F graph=@g.json -F weights=@w.safetensors)");
+                return tell_list(STATUS_MISSING_STATE, "the graph needs state that did not come along: ", report->missing_state,
+                                 report->n_missing_state, ", ",
+                                 "; put it under \"state\", or send a safetensors file beside the graph (curl -F graph=@g.json -F "
+                                 "weights=@w.safetensors)");
         return STATUS_OK;
 }

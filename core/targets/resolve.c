@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve.c: the check at upload. Every call's name is looked up, its arguments are tried against the overloads (values of other nodes fit anything), and
-// where the exporter recorded dtypes they are tried too. A node adds to at most one row: its first problem.
+// resolve.c: the check at upload. Every call's name is looked up, its arguments are tried against the overloads (values of other nodes fit
+// anything), and where the exporter recorded dtypes they are tried too. A node adds to at most one row: its first problem.
 #include "core/targets/resolve.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static bool dtype_allowed(const OpDef *op, Dtype dtype, bool first)
 {
         if (op->dtypes == 0 || (op->dtypes >> dtype & 1) != 0)
                 return true;
-        return !first && (dtype == DTYPE_BOOL || dtype_is_int(dtype));  // index, mask and condition tensors: infer's business
+        return !first && (dtype == DTYPE_BOOL || dtype_is_int(dtype)); // index, mask and condition tensors: infer's business
 }
 
 static Dtype recorded_dtype(Value value)
@@ -60,7 +60,8 @@ static Dtype refused_dtype(const Overload *overload, const Value *args)
         for (uint32_t i = 0; i < overload->schema.n_args; i++) {
                 if (overload->schema.args[i].type != ARG_TENSOR)
                         continue;
-                ValueSpan items = value_is_sequence(args[i]) ? (ValueSpan){ args[i].seq->items, args[i].seq->n } : (ValueSpan){ &args[i], 1 };
+                ValueSpan items =
+                        value_is_sequence(args[i]) ? (ValueSpan){ args[i].seq->items, args[i].seq->n } : (ValueSpan){ &args[i], 1 };
                 for (uint32_t k = 0; k < items.n; k++) {
                         Dtype dtype = recorded_dtype(items.items[k]);
                         if (dtype != DTYPE_NONE && !dtype_allowed(overload->op, dtype, first))
@@ -84,7 +85,8 @@ static Status check_recorded_dtypes(CheckReport *report, const Node *node, const
         if (dtype == DTYPE_NONE)
                 return STATUS_OK;
         char what[200];
-        snprintf(what, sizeof(what), "%.120s: %s tensors", overload->target + (strncmp(overload->target, "torch.ops.", 10) == 0 ? 10 : 0), dtype_info[dtype].name);
+        snprintf(what, sizeof(what), "%.120s: %s tensors", overload->target + (strncmp(overload->target, "torch.ops.", 10) == 0 ? 10 : 0),
+                 dtype_info[dtype].name);
         _cleanup_(text_deinit) Text takes = { 0 };
         text_add(&takes, "it takes");
         for (Dtype d = 0; d < DTYPE_COUNT; d++) {
@@ -129,7 +131,9 @@ static Status resolve_module_call(Graph *graph, Node *node, CheckReport *report)
 {
         Module *module = graph_module(graph, node->target);
         if (module == NULL)
-                return failure_at_node(fail(STATUS_LINT, "Node %s target %s references a module that does not exist", node->name, node->target), node->name);
+                return failure_at_node(
+                        fail(STATUS_LINT, "Node %s target %s references a module that does not exist", node->name, node->target),
+                        node->name);
         if (module->graph != NULL)
                 return STATUS_OK;
         TRY(failure_at_node(resolve_module(graph, module, node, report), node->name));
@@ -190,7 +194,7 @@ static Status resolve_graph(Graph *graph, CheckReport *report, int depth)
                 return fail(STATUS_TOO_LARGE, "graphs nest deeper than %d", (int)limits.max_child_graphs);
         for (uint32_t i = 0; i < graph->n_modules; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        TRY(resolve_graph(graph->modules[i]->graph, report, depth + 1));  // depth: limits.max_child_graphs
+                        TRY(resolve_graph(graph->modules[i]->graph, report, depth + 1)); // depth: limits.max_child_graphs
         }
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 TRY(resolve_node(graph, graph->nodes[i], report, depth));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve_module.c: one called module of a graph: its class, its configuration laid out as the class's constructor has it, the paths of its state, and
-// whether the state's shapes are those the configuration asks for.
+// resolve_module.c: one called module of a graph: its class, its configuration laid out as the class's constructor has it, the paths of its
+// state, and whether the state's shapes are those the configuration asks for.
 #include "core/targets/resolve.h"
 
 #include <stdio.h>
@@ -165,7 +165,8 @@ static bool wanted_shape(const ModuleEntry *entry, const Value *config, const ch
         return true;
 }
 
-static Status check_shapes(const Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config, const char *const *paths)
+static Status check_shapes(const Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config,
+                           const char *const *paths)
 {
         const char *at = entry->class->shapes;
         for (uint32_t i = 0; at != NULL && *at != '\0' && i < entry->n_state; i++) {
@@ -174,12 +175,15 @@ static Status check_shapes(const Graph *graph, const Module *module, const Modul
                 const State *state = paths[i] == NULL ? NULL : graph_state(graph, paths[i]);
                 if (state != NULL && at[0] != '-' && wanted_shape(entry, config, at, n, &wanted)) {
                         const TensorMeta *meta = &state->tensor->meta;
-                        bool same = meta->rank == wanted.rank && memcmp(meta->size, wanted.size, (size_t)wanted.rank * sizeof(int64_t)) == 0;
+                        bool same =
+                                meta->rank == wanted.rank && memcmp(meta->size, wanted.size, (size_t)wanted.rank * sizeof(int64_t)) == 0;
                         char found_text[160], wanted_text[160];
                         if (!same)
-                                return fail(STATUS_SHAPE, "size mismatch for %s: the state has shape %s, but the configuration of \"%s\" (%s) makes it %s", paths[i],
-                                            shape_text(meta->rank, meta->size, found_text, sizeof(found_text)), module->path, entry->class->type,
-                                            shape_text(wanted.rank, wanted.size, wanted_text, sizeof(wanted_text)));
+                                return fail(
+                                        STATUS_SHAPE,
+                                        "size mismatch for %s: the state has shape %s, but the configuration of \"%s\" (%s) makes it %s",
+                                        paths[i], shape_text(meta->rank, meta->size, found_text, sizeof(found_text)), module->path,
+                                        entry->class->type, shape_text(wanted.rank, wanted.size, wanted_text, sizeof(wanted_text)));
                 }
                 at += n + (at[n] == ' ');
         }

@@ -7,5 +7,6 @@
 Status adaptive_pool(Emitter *emitter, const char *base, bool with_indices, Value input, Value output_size, Value *out);
 // F.pad(input, pad, mode, value): value VALUE_NONE = 0.
 Status pad_call(Emitter *emitter, Value input, Value pad, const char *mode, Value value, Value *out);
-// F.interpolate with its seven arguments: input (a tensor), size, scale_factor, mode (a text), align_corners, recompute_scale_factor, antialias.
+// F.interpolate with its seven arguments: input (a tensor), size, scale_factor, mode (a text), align_corners, recompute_scale_factor,
+// antialias.
 Status interpolate(Emitter *emitter, const Value *args, Value *out);

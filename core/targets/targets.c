@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// targets.c: the map from names to overloads. Built once from the operator table and the Python rows, read-only afterwards. A name found in the rows comes
-// first, then whatever derives: torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only those whose first argument is
-// `self`). torch.nn.functional.* never derives: its functions have signatures of their own.
+// targets.c: the map from names to overloads. Built once from the operator table and the Python rows, read-only afterwards. A name found in
+// the rows comes first, then whatever derives: torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only
+// those whose first argument is `self`). torch.nn.functional.* never derives: its functions have signatures of their own.
 #include "core/targets/py.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
 
-static const PyTable *const tables[] = { &operator_rows, &builtin_rows, &attribute_rows, &method_rows, &index_rows,
-                                         &function_rows, &functional_rows, &shape_rows,  &control_rows };
+static const PyTable *const tables[] = { &operator_rows, &builtin_rows,    &attribute_rows, &method_rows, &index_rows,
+                                         &function_rows, &functional_rows, &shape_rows,     &control_rows };
 
 typedef struct TargetEntry {
         Target target;
@@ -21,10 +21,10 @@ typedef struct TargetEntry {
 static struct {
         bool ready;
         Arena arena;
-        StringMap functions;  // "torch.nn.functional.relu", "torch.ops.aten.relu" -> TargetEntry
-        StringMap methods;    // "relu"
-        StringMap derived;    // "relu": overloads of aten::relu
-        StringMap overloads;  // "torch.ops.aten.relu.default"
+        StringMap functions; // "torch.nn.functional.relu", "torch.ops.aten.relu" -> TargetEntry
+        StringMap methods;   // "relu"
+        StringMap derived;   // "relu": overloads of aten::relu
+        StringMap overloads; // "torch.ops.aten.relu.default"
 } names;
 
 // ---- building ----
@@ -213,7 +213,8 @@ static const Target *find_in(const StringMap *map, const char *name)
 
 const Target *target_function(const char *name)
 {
-        static const char *const derived_prefixes[] = { "torch._C._nn.", "torch._C._linalg.", "torch._C._special.", "torch._C._fft.", "torch._VF.", "torch.ops.aten.",
+        static const char *const derived_prefixes[] = { "torch._C._nn.",  "torch._C._linalg.", "torch._C._special.",
+                                                        "torch._C._fft.", "torch._VF.",        "torch.ops.aten.",
                                                         "torch." };
         const Target *target = find_in(&names.functions, name);
         if (target == NULL && strncmp(name, "torch.ops.", 10) == 0)
@@ -261,8 +262,8 @@ static Status fail_no_overload(const char *name, const Overload *const *overload
         for (uint32_t i = 0; i < call->n_args + call->n_kwargs && used < sizeof(got) - 96; i++) {
                 bool keyword = i >= call->n_args;
                 const struct DictItem *item = keyword ? &call->kwargs[i - call->n_args] : NULL;
-                used += (size_t)snprintf(got + used, sizeof(got) - used, "%s%.40s%s%s", i == 0 ? "" : ", ", keyword ? item->key->text : "", keyword ? "=" : "",
-                                         value_kind_name(keyword ? item->value.kind : call->args[i].kind));
+                used += (size_t)snprintf(got + used, sizeof(got) - used, "%s%.40s%s%s", i == 0 ? "" : ", ", keyword ? item->key->text : "",
+                                         keyword ? "=" : "", value_kind_name(keyword ? item->value.kind : call->args[i].kind));
         }
         used = 0;
         for (uint32_t i = 0; i < n_overloads && used < sizeof(known) - 300; i++)
@@ -297,14 +298,16 @@ static const Overload *choose(const Overload *const *overloads, uint32_t n_overl
 static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs *call, const Overload **out_overload, Value *out)
 {
         BindMode mode = BIND_NUMBERS;
-        const Overload *overload = target->n_overloads == 1 ? target->overloads[0] : choose(target->overloads, target->n_overloads, call, &mode);
+        const Overload *overload =
+                target->n_overloads == 1 ? target->overloads[0] : choose(target->overloads, target->n_overloads, call, &mode);
         if (overload == NULL)
                 return fail_no_overload(target->name, target->overloads, target->n_overloads, call);
         *out_overload = overload;
         return bind_and_emit(emitter, overload, call, mode, out);
 }
 
-Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out)
+Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call,
+                      Value *out)
 {
         const Target target = { .name = name, .overloads = overloads, .n_overloads = n_overloads };
         const Overload *overload = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// template.c: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false": most Python functions and module classes only reorder their arguments, and say so in a line
-// of text that is parsed once at start. A row whose operator is missing is left out then, so that it shows up as unsupported at upload.
+// template.c: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false": most Python functions and module classes only reorder their arguments, and
+// say so in a line of text that is parsed once at start. A row whose operator is missing is left out then, so that it shows up as
+// unsupported at upload.
 #include "core/targets/py.h"
 
 #include <ctype.h>
@@ -133,7 +134,8 @@ static Status reduction_code(Value value, Value *out)
                         return STATUS_OK;
                 }
         }
-        return fail(STATUS_VALUE, "%s is not a valid value for reduction", value.kind == VALUE_STR ? value.str->text : value_kind_name(value.kind));
+        return fail(STATUS_VALUE, "%s is not a valid value for reduction",
+                    value.kind == VALUE_STR ? value.str->text : value_kind_name(value.kind));
 }
 
 static Status apply_filter(const Template *template, const TemplateArg *arg, Value value, const Value *empty, Value *out)
@@ -203,7 +205,7 @@ static Status call_template(Emitter *emitter, const Template *template, const Ca
 
 Status template_run(Emitter *emitter, const Template *template, const TemplateSources *sources, Value *out)
 {
-        static Seq no_items = { .ref = { 1 } };  // its one reference is never dropped
+        static Seq no_items = { .ref = { 1 } }; // its one reference is never dropped
         Value args[TEMPLATE_MAX_ARGS];
         Value empty = value_seq_take(VALUE_LIST, &no_items);
         uint32_t n = 0;

@@ -21,7 +21,8 @@ Status value_as_number(Emitter *emitter, Value value, Value *out)
 Status value_is_true(Emitter *emitter, Value value, bool *out)
 {
         if (value.kind == VALUE_TENSOR && meta_numel(&value.tensor->meta) != 1)
-                return fail(STATUS_VALUE, "Boolean value of Tensor with %s is ambiguous", meta_numel(&value.tensor->meta) == 0 ? "no values" : "more than one value");
+                return fail(STATUS_VALUE, "Boolean value of Tensor with %s is ambiguous",
+                            meta_numel(&value.tensor->meta) == 0 ? "no values" : "more than one value");
         _cleanup_(value_clear) Value number = value_none();
         TRY(value_as_number(emitter, value, &number));
         *out = python_truth(number);
@@ -58,28 +59,34 @@ Status check_device(Value device)
                 return fail(STATUS_VALUE, "a device must be torch.device or str, not %s", value_kind_name(device.kind));
         if (strcmp(device.str->text, "cpu") == 0 || strcmp(device.str->text, "cpu:0") == 0)
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "device \"%.40s\" is not here: fxserve runs on the CPU; export the graph for \"cpu\"", device.str->text);
+        return fail(STATUS_UNSUPPORTED, "device \"%.40s\" is not here: fxserve runs on the CPU; export the graph for \"cpu\"",
+                    device.str->text);
 }
 
 // ---- nested lists ----
 typedef struct ListShape {
         int rank;
         int64_t size[MAX_RANK];
-        Dtype dtype;  // bool < int64 < float32 < complex64
+        Dtype dtype; // bool < int64 < float32 < complex64
 } ListShape;
 
 static Dtype dtype_of_number(Value value)
 {
-        return value.kind == VALUE_BOOL ? DTYPE_BOOL : value.kind == VALUE_INT ? DTYPE_I64 : value.kind == VALUE_FLOAT ? DTYPE_F32 : DTYPE_C64;
+        return value.kind == VALUE_BOOL    ? DTYPE_BOOL
+               : value.kind == VALUE_INT   ? DTYPE_I64
+               : value.kind == VALUE_FLOAT ? DTYPE_F32
+                                           : DTYPE_C64;
 }
 
 static Status measure(Value value, int depth, ListShape *shape)
 {
         if (!value_is_sequence(value)) {
                 if (!value_is_number(value))
-                        return fail(STATUS_VALUE, "a tensor is made from nested lists of numbers, not from %s", value_kind_name(value.kind));
+                        return fail(STATUS_VALUE, "a tensor is made from nested lists of numbers, not from %s",
+                                    value_kind_name(value.kind));
                 if (shape->rank >= 0 && shape->rank != depth)
-                        return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %s)", (long)shape->size[depth], depth, value_kind_name(value.kind));
+                        return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %s)", (long)shape->size[depth], depth,
+                                    value_kind_name(value.kind));
                 shape->rank = depth;
                 Dtype dtype = dtype_of_number(value);
                 shape->dtype = shape->dtype == DTYPE_NONE || dtype > shape->dtype ? dtype : shape->dtype;
@@ -88,14 +95,15 @@ static Status measure(Value value, int depth, ListShape *shape)
         if (depth == MAX_RANK)
                 return fail(STATUS_VALUE, "lists nest deeper than %d, the largest number of dimensions", MAX_RANK);
         if (shape->size[depth] >= 0 && shape->size[depth] != (int64_t)value.seq->n)
-                return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %u)", (long)shape->size[depth], depth, value.seq->n);
+                return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %u)", (long)shape->size[depth], depth,
+                            value.seq->n);
         shape->size[depth] = value.seq->n;
         if (value.seq->n == 0 && (shape->rank < 0 || shape->rank == depth + 1)) {
                 shape->rank = depth + 1;
                 return STATUS_OK;
         }
         for (uint32_t i = 0; i < value.seq->n; i++)
-                TRY(measure(value.seq->items[i], depth + 1, shape));  // depth: MAX_RANK
+                TRY(measure(value.seq->items[i], depth + 1, shape)); // depth: MAX_RANK
         return STATUS_OK;
 }
 
@@ -103,7 +111,7 @@ static void fill(Value value, Dtype dtype, uint8_t **cursor)
 {
         if (value_is_sequence(value)) {
                 for (uint32_t i = 0; i < value.seq->n; i++)
-                        fill(value.seq->items[i], dtype, cursor);  // depth: MAX_RANK
+                        fill(value.seq->items[i], dtype, cursor); // depth: MAX_RANK
                 return;
         }
         if (value.kind == VALUE_FLOAT)

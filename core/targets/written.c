@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// written.c: which graphs may write to their state. One pass in node order carries two bits per node: "may share bytes with state" and "may be a container
-// of such". Operators that always return fresh tensors clear them (a list of names below), all others pass them on; a write to a value that shares marks
-// the whole state of the graph, so that runs see it through copy-on-write shells. Too many marks cost a little time; one too few would let a run change
-// the model, so unknown means yes.
+// written.c: which graphs may write to their state. One pass in node order carries two bits per node: "may share bytes with state" and "may
+// be a container of such". Operators that always return fresh tensors clear them (a list of names below), all others pass them on; a write
+// to a value that shares marks the whole state of the graph, so that runs see it through copy-on-write shells. Too many marks cost a little
+// time; one too few would let a run change the model, so unknown means yes.
 #include "core/targets/resolve.h"
 
 #include <string.h>
@@ -11,18 +11,48 @@
 enum { SHARES = 1, CONTAINER = 2 };
 
 typedef struct Writes {
-        uint8_t *flags;      // per node of the graph
-        bool found;          // a node writes to a value that shares
+        uint8_t *flags; // per node of the graph
+        bool found;     // a node writes to a value that shares
 } Writes;
 
 // Operators and functions whose results never share bytes with their arguments.
 static bool returns_fresh(const char *name)
 {
-        static const char *const fresh[] = { "linear",  "conv1d",     "conv2d",  "conv3d",      "convolution",       "conv_transpose1d", "conv_transpose2d",  "batch_norm",
-                                             "matmul",  "mm",         "bmm",     "addmm",       "baddbmm",           "layer_norm",       "group_norm",        "instance_norm",
-                                             "softmax", "log_softmax", "embedding", "cat",      "stack",             "max_pool1d",       "max_pool2d",        "max_pool3d",
-                                             "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "interpolate",  "clone",
-                                             "sum",     "mean",       "_assert" };
+        static const char *const fresh[] = { "linear",
+                                             "conv1d",
+                                             "conv2d",
+                                             "conv3d",
+                                             "convolution",
+                                             "conv_transpose1d",
+                                             "conv_transpose2d",
+                                             "batch_norm",
+                                             "matmul",
+                                             "mm",
+                                             "bmm",
+                                             "addmm",
+                                             "baddbmm",
+                                             "layer_norm",
+                                             "group_norm",
+                                             "instance_norm",
+                                             "softmax",
+                                             "log_softmax",
+                                             "embedding",
+                                             "cat",
+                                             "stack",
+                                             "max_pool1d",
+                                             "max_pool2d",
+                                             "max_pool3d",
+                                             "avg_pool1d",
+                                             "avg_pool2d",
+                                             "avg_pool3d",
+                                             "adaptive_avg_pool1d",
+                                             "adaptive_avg_pool2d",
+                                             "adaptive_max_pool2d",
+                                             "interpolate",
+                                             "clone",
+                                             "sum",
+                                             "mean",
+                                             "_assert" };
         for (size_t i = 0; i < ARRAY_LENGTH(fresh); i++) {
                 if (strcmp(fresh[i], name) == 0)
                         return true;
@@ -41,8 +71,9 @@ static bool is_elementwise(const Target *target)
 // Python's operators give fresh tensors too; of lists, + and * give lists of the same tensors.
 static bool is_python_operator(const Target *target, uint8_t reads)
 {
-        static const char *const operators[] = { "sub", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift", "eq",
-                                                 "ne",  "lt",      "le",       "gt",  "ge",  "neg",    "abs",  "invert", "not_", "truth" };
+        static const char *const operators[] = { "sub", "truediv", "floordiv", "mod",    "pow",  "matmul", "and_", "or_",
+                                                 "xor", "lshift",  "rshift",   "eq",     "ne",   "lt",     "le",   "gt",
+                                                 "ge",  "neg",     "abs",      "invert", "not_", "truth" };
         const Schema *schema = &target->overloads[0]->schema;
         if (target->n_overloads != 1 || strcmp(schema->ns, "py") != 0)
                 return false;
@@ -106,11 +137,13 @@ static bool asks(const Node *node, const Schema *schema, const char *name, bool 
 
 static bool target_writes(const Node *node, const Target *target)
 {
-        static const char *const writers[] = { "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift" };
+        static const char *const writers[] = { "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
+                                               "ipow",    "iand", "ior",  "ixor", "ilshift",  "irshift" };
         for (uint32_t i = 0; i < target->n_overloads; i++) {
                 const Overload *overload = target->overloads[i];
                 const char *name = overload->schema.name;
-                if (overload->inplace || (overload->schema.n_args > 0 && overload->schema.args[0].is_written) || asks(node, &overload->schema, "inplace", false))
+                if (overload->inplace || (overload->schema.n_args > 0 && overload->schema.args[0].is_written) ||
+                    asks(node, &overload->schema, "inplace", false))
                         return true;
                 for (uint32_t k = 1; k < overload->schema.n_args; k++) {
                         if (overload->schema.args[k].is_written)
@@ -144,7 +177,7 @@ static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Wr
         const Module *module = graph_module(graph, node->target);
         const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
         bool has_state = resolved != NULL && resolved->entry->n_state > 0;
-        bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2;  // running statistics
+        bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2; // running statistics
         writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
         // A layer with weights computes; one without may hand its input on.
         writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
@@ -169,7 +202,7 @@ static Status visit_node(const Graph *graph, const Node *node, Writes *writes)
         TRY(read_flags(node, writes->flags, &reads));
         switch (node->op) {
         case OP_PLACEHOLDER:
-                writes->flags[node->index] = SHARES | CONTAINER;  // of a child graph: its operands may be state of the graph around it
+                writes->flags[node->index] = SHARES | CONTAINER; // of a child graph: its operands may be state of the graph around it
                 break;
         case OP_GET_ATTR:
                 writes->flags[node->index] = SHARES;
@@ -215,7 +248,7 @@ static Status graph_writes(const Graph *graph, int depth, bool *out_found)
         *out_found = writes.found;
         for (uint32_t i = 0; i < graph->n_modules && status == STATUS_OK && !*out_found && depth < limits.max_child_graphs; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        status = graph_writes(graph->modules[i]->graph, depth + 1, out_found);  // depth: limits.max_child_graphs
+                        status = graph_writes(graph->modules[i]->graph, depth + 1, out_found); // depth: limits.max_child_graphs
         }
         return status;
 }
@@ -226,7 +259,7 @@ static void mark_all(Graph *graph, int depth)
                 graph->state[i].written = true;
         for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        mark_all(graph->modules[i]->graph, depth + 1);  // depth: limits.max_child_graphs
+                        mark_all(graph->modules[i]->graph, depth + 1); // depth: limits.max_child_graphs
         }
 }
 

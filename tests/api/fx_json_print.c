@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printing corpus of tests/print, made by PyTorch (see its README): every form of every graph, byte for byte; and the same once more after a
-// round trip through our own FX JSON.
+// The printing corpus of tests/print, made by PyTorch (see its README): every form of every graph, byte for byte; and the same once more
+// after a round trip through our own FX JSON.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "api/fx_json.h"
 #include "core/graph/print.h"
 
-static const char folder[] = "tests/print";
+static const char folder[] = TESTS_FOLDER "/print";
 
 // The whole file, NUL-terminated; NULL when it is not there.
 static char *read_file(const char *name, const char *ending, size_t *out_n)
@@ -60,7 +60,8 @@ static void check_round_trip(const char *name, const Graph *graph)
         Text first = { 0 }, second = { 0 };
         cr_assert_eq(fx_json_write(graph, true, &first), STATUS_OK);
         Graph *again = read_graph(name, first.data, first.n);
-        cr_assert_eq(memcmp(graph->fingerprint, again->fingerprint, sizeof(graph->fingerprint)), 0, "%s has another fingerprint after a round trip", name);
+        cr_assert_eq(memcmp(graph->fingerprint, again->fingerprint, sizeof(graph->fingerprint)), 0,
+                     "%s has another fingerprint after a round trip", name);
         check_forms(name, again);
         cr_assert_eq(fx_json_write(again, true, &second), STATUS_OK);
         cr_assert_str_eq(first.data, second.data);
@@ -72,15 +73,16 @@ static void check_round_trip(const char *name, const Graph *graph)
 Test(fx_json_print, every_graph_of_the_corpus_prints_as_pytorch_prints_it, .timeout = 60)
 {
         DIR *directory = opendir(folder);
-        cr_assert_not_null(directory, "run from the top of the source tree");
+        cr_assert_not_null(directory);
         int n_graphs = 0, n_forms = 0;
         for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
                 char name[256];
-                size_t n, length = strlen(entry->d_name);
+                size_t n = 0, length = strlen(entry->d_name);
                 if (length < 8 || length > sizeof(name) || strcmp(entry->d_name + length - 8, ".fx.json") != 0)
                         continue;
                 snprintf(name, sizeof(name), "%.*s", (int)(length - 8), entry->d_name);
                 char *text = read_file(name, ".fx.json", &n);
+                cr_assert_not_null(text);
                 Graph *graph = read_graph(name, text, n);
                 int n_checked = check_forms(name, graph);
                 cr_assert_geq(n_checked, 2, "%s has no printed forms", name);

@@ -11,7 +11,7 @@ static Status read_as(const char *text, Dtype expected, Budget *budget, Tensor *
         Arena arena;
         arena_init(&arena, 0);
         size_t n = strlen(text);
-        char *copy = malloc(n == 0 ? 1 : n);  // no byte more, so that reading past the end shows
+        char *copy = malloc(n == 0 ? 1 : n); // no byte more, so that reading past the end shows
         memcpy(copy, text, n);
         JsonReader *reader = NULL;
         Status status = json_open(copy, n, 32, 0, &arena, &reader);
@@ -32,7 +32,8 @@ static void reads(const char *text, Dtype expected, const char *want)
         char shape[256];
         cr_assert_eq(read_as(text, expected, NULL, &tensor), STATUS_OK, "%s: %s", text, failure_current()->message);
         Text got = { 0 };
-        text_addf(&got, "%s %s ", dtype_info[tensor->meta.dtype].name, shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)));
+        text_addf(&got, "%s %s ", dtype_info[tensor->meta.dtype].name,
+                  shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)));
         cr_assert_eq(tensor_json_write(tensor, TENSOR_JSON_FLAT, &got), STATUS_OK);
         cr_assert_str_eq(got.data, want, "%s", text);
         text_deinit(&got);
@@ -107,7 +108,12 @@ Test(tensor_json, base64_is_the_bytes_in_little_endian_order)
         reads("{\"b64\": \"AAEB\", \"shape\": [3], \"dtype\": \"bool\"}", DTYPE_NONE, "bool [3] [false, true, true]");
 }
 
-typedef struct Bad { const char *text; Dtype expected; Status status; const char *words; } Bad;
+typedef struct Bad {
+        const char *text;
+        Dtype expected;
+        Status status;
+        const char *words;
+} Bad;
 
 static const Bad bad[] = {
         { "[[1, 2], [3]]", DTYPE_NONE, STATUS_VALUE, "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
@@ -165,7 +171,8 @@ static const Bad bad[] = {
         { "{\"b64\": \"AAAA\", \"shape\": [1]}", DTYPE_NONE, STATUS_VALUE, "needs \"dtype\"" },
         { "{\"b64\": 3, \"shape\": [1]}", DTYPE_F32, STATUS_VALUE, "\"b64\" must be a text" },
         { "{\"b64\": \"AAA?\", \"shape\": [3], \"dtype\": \"uint8\"}", DTYPE_NONE, STATUS_MALFORMED, "alphabet" },
-        { "{\"b64\": \"AAAA\", \"shape\": [4], \"dtype\": \"uint8\"}", DTYPE_NONE, STATUS_SHAPE, "holds 3 bytes, but shape [4] of uint8 needs 4" },
+        { "{\"b64\": \"AAAA\", \"shape\": [4], \"dtype\": \"uint8\"}", DTYPE_NONE, STATUS_SHAPE,
+          "holds 3 bytes, but shape [4] of uint8 needs 4" },
         { "{\"b64\": \"AgAA\", \"shape\": [3], \"dtype\": \"bool\"}", DTYPE_NONE, STATUS_VALUE, "byte 0x02 at 0" },
 };
 
@@ -177,9 +184,9 @@ Test(tensor_json, what_is_wrong_is_refused_with_its_place)
                 budget_init(&budget, 1 << 20);
                 Status status = read_as(bad[i].text, bad[i].expected, &budget, &tensor);
                 cr_expect_eq(status, bad[i].status, "%s: %s: %s", bad[i].text, status_code(status), failure_current()->message);
-                cr_expect(strstr(failure_current()->message, bad[i].words) != NULL, "%s: \"%s\" does not hold \"%s\"", bad[i].text, failure_current()->message,
-                          bad[i].words);
-                tensor_unref(tensor);  // "[1, 2] 3" gives one
+                cr_expect(strstr(failure_current()->message, bad[i].words) != NULL, "%s: \"%s\" does not hold \"%s\"", bad[i].text,
+                          failure_current()->message, bad[i].words);
+                tensor_unref(tensor); // "[1, 2] 3" gives one
                 cr_expect_eq(budget.used, 0, "%s keeps %zu bytes", bad[i].text, budget.used);
         }
 }
@@ -204,7 +211,8 @@ Test(tensor_json, rows_longer_than_the_first_buffer_lose_nothing)
                 const uint8_t *data = tensor_data(tensor);
                 Dtype dtype = tensor->meta.dtype;
                 for (int i = 0; i < ROWS * COLUMNS; i++)
-                        cr_assert_eq(element_as_f64(dtype, data + (size_t)i * dtype_info[dtype].bytes), dtype == DTYPE_BOOL ? i % 2 : i % 2048);
+                        cr_assert_eq(element_as_f64(dtype, data + (size_t)i * dtype_info[dtype].bytes),
+                                     dtype == DTYPE_BOOL ? i % 2 : i % 2048);
                 tensor_unref(tensor);
         }
         text_deinit(&text);
@@ -242,7 +250,7 @@ Test(tensor_json, the_budget_is_charged_before_memory_is_taken)
         cr_assert_leq(budget.peak, 4096);
         text_deinit(&text);
         cr_assert_eq(read_as("[1, 2]", DTYPE_F32, &budget, &tensor), STATUS_OK);
-        cr_assert_eq(budget.used, 8);  // the tensor alone
+        cr_assert_eq(budget.used, 8); // the tensor alone
         tensor_unref(tensor);
         cr_assert_eq(budget.used, 0);
 }
@@ -324,7 +332,7 @@ Test(tensor_json, float32_bits_survive_text)
         for (int i = 0; i < N; i++) {
                 do
                         state = state * 1664525u + 1013904223u;
-                while ((state & 0x7f800000u) == 0x7f800000u && (state & 0x7fffffu) != 0);  // any bits but NaN's
+                while ((state & 0x7f800000u) == 0x7f800000u && (state & 0x7fffffu) != 0); // any bits but NaN's
                 bits[i] = state;
         }
         Text out = { 0 };

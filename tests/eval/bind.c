@@ -138,7 +138,8 @@ Test(bind, literals_are_filled_in_or_must_be_equal)
         cr_assert_float_eq(out[0].f, 0.5, 0);
         cr_assert_eq(out[1].str, word.str);
         expect_ok(VALUES(value_float(0.5), sample_text(&sample, "mean")));
-        expect_failure(STATUS_INPUT, "input \"scale\" was fixed to 0.5 when the graph was exported, but got 2", VALUES(value_int(2), absent));
+        expect_failure(STATUS_INPUT, "input \"scale\" was fixed to 0.5 when the graph was exported, but got 2",
+                       VALUES(value_int(2), absent));
         expect_failure(STATUS_INPUT, "input \"mode\" was fixed to \"mean\" when the graph was exported, but got \"sum\"",
                        VALUES(absent, sample_text(&sample, "sum")));
 }
@@ -165,7 +166,8 @@ Test(bind, a_symbol_has_one_value_in_all_inputs)
         input("x", SIZES(-1, 3), EXPRS("s31", ""));
         input("y", SIZES(-1), EXPRS("s31"));
         expect_ok(VALUES(tensor(SIZES(2, 3)), tensor(SIZES(2))));
-        expect_failure(STATUS_SHAPE, "input \"y\" has shape [4], expected [s31] with s31 = 2 as in input \"x\"", VALUES(tensor(SIZES(2, 3)), tensor(SIZES(4))));
+        expect_failure(STATUS_SHAPE, "input \"y\" has shape [4], expected [s31] with s31 = 2 as in input \"x\"",
+                       VALUES(tensor(SIZES(2, 3)), tensor(SIZES(4))));
 }
 
 Test(bind, a_compound_size_is_computed_or_solved)
@@ -174,7 +176,8 @@ Test(bind, a_compound_size_is_computed_or_solved)
         input("y", SIZES(-1), EXPRS("s39 + 1"));
         expect_ok(VALUES(tensor(SIZES(6)), tensor(SIZES(4))));
         expect_failure(STATUS_SHAPE, "input \"x\" has shape [7], expected [2*s39]", VALUES(tensor(SIZES(7)), tensor(SIZES(4))));
-        expect_failure(STATUS_SHAPE, "input \"y\" has shape [5], expected [s39 + 1], where s39 + 1 is 4", VALUES(tensor(SIZES(6)), tensor(SIZES(5))));
+        expect_failure(STATUS_SHAPE, "input \"y\" has shape [5], expected [s39 + 1], where s39 + 1 is 4",
+                       VALUES(tensor(SIZES(6)), tensor(SIZES(5))));
 }
 
 Test(bind, plain_symbols_decide_before_compound_ones)
@@ -182,7 +185,8 @@ Test(bind, plain_symbols_decide_before_compound_ones)
         input("x", SIZES(-1), EXPRS("2*s39"));
         input("y", SIZES(-1), EXPRS("s39"));
         expect_ok(VALUES(tensor(SIZES(6)), tensor(SIZES(3))));
-        expect_failure(STATUS_SHAPE, "input \"x\" has shape [8], expected [2*s39], where 2*s39 is 6", VALUES(tensor(SIZES(8)), tensor(SIZES(3))));
+        expect_failure(STATUS_SHAPE, "input \"x\" has shape [8], expected [2*s39], where 2*s39 is 6",
+                       VALUES(tensor(SIZES(8)), tensor(SIZES(3))));
 }
 
 Test(bind, ranges_hold_above_and_below_but_two_is_no_lower_bound)
@@ -191,10 +195,12 @@ Test(bind, ranges_hold_above_and_below_but_two_is_no_lower_bound)
         add_range("s31", 2, 64);
         expect_ok(VALUES(tensor(SIZES(1, 3))));
         expect_ok(VALUES(tensor(SIZES(64, 3))));
-        expect_failure(STATUS_GUARD, "input \"x\" has size 65 in dimension 0 (s31); the graph was exported for s31 <= 64", VALUES(tensor(SIZES(65, 3))));
+        expect_failure(STATUS_GUARD, "input \"x\" has size 65 in dimension 0 (s31); the graph was exported for s31 <= 64",
+                       VALUES(tensor(SIZES(65, 3))));
         cr_assert_str_eq(failure_current()->detail, "x.size()[0] <= 64");
         ranges[0].min = 4;
-        expect_failure(STATUS_GUARD, "input \"x\" has size 3 in dimension 0 (s31); the graph was exported for s31 >= 4", VALUES(tensor(SIZES(3, 3))));
+        expect_failure(STATUS_GUARD, "input \"x\" has size 3 in dimension 0 (s31); the graph was exported for s31 >= 4",
+                       VALUES(tensor(SIZES(3, 3))));
         cr_assert_str_eq(failure_current()->detail, "x.size()[0] >= 4");
 }
 
@@ -226,9 +232,11 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
                                   { .kind = TREE_LEAF, .first_leaf = 3, .n_leaves = 1 } };
         static const char *dict_keys[] = { "a", "b" }, *kwarg_keys[] = { "n" }, *names[] = { "d", "pair", "n" };
         static Tree *in_dict[] = { &leaves[0], &leaves[1] }, *in_pair[] = { &leaves[2] };
-        static Tree dict = { .kind = TREE_DICT, .n = 2, .keys = dict_keys, .children = in_dict }, pair = { .kind = TREE_TUPLE, .n = 1, .children = in_pair, .first_leaf = 2 };
+        static Tree dict = { .kind = TREE_DICT, .n = 2, .keys = dict_keys, .children = in_dict },
+                    pair = { .kind = TREE_TUPLE, .n = 1, .children = in_pair, .first_leaf = 2 };
         static Tree *positional[] = { &dict, &pair }, *keyword[] = { &leaves[3] };
-        static Tree args = { .kind = TREE_TUPLE, .n = 2, .children = positional }, kwargs = { .kind = TREE_DICT, .n = 1, .keys = kwarg_keys, .children = keyword };
+        static Tree args = { .kind = TREE_TUPLE, .n = 2, .children = positional },
+                    kwargs = { .kind = TREE_DICT, .n = 1, .keys = kwarg_keys, .children = keyword };
         static Tree *both[] = { &args, &kwargs };
         static Tree whole = { .kind = TREE_TUPLE, .n = 2, .children = both };
         input("d_a", SIZES(-1), EXPRS("s0"));
@@ -244,7 +252,8 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
         add_guard("L['n'] >= 0 and L['n'] <= L['d']['a'].size()[0]");
         Value two = tensor(SIZES(2)), three = tensor(SIZES(3));
         expect_ok(VALUES(two, three, three, value_int(2)));
-        expect_failure(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs d['b'].size()[0] == pair[0].size()[0]",
+        expect_failure(STATUS_GUARD,
+                       "these inputs do not fit what the graph was exported for: it needs d['b'].size()[0] == pair[0].size()[0]",
                        VALUES(two, two, three, value_int(2)));
         expect_failure(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs n >= 0 and n <= d['a'].size()[0]",
                        VALUES(two, three, three, value_int(3)));

@@ -55,7 +55,8 @@ Test(emit, a_write_to_the_base_is_seen_by_every_view)
 Test(emit, a_chain_of_views_reaches_the_same_bytes)
 {
         Value base = F32(&sample, SIZES(2, 3, 4), NULL);
-        Value turned = sample_call(&sample, "aten::permute", VALUES(base, sample_list(&sample, VALUE_LIST, VALUES(value_int(2), value_int(0), value_int(1)))));
+        Value turned = sample_call(&sample, "aten::permute",
+                                   VALUES(base, sample_list(&sample, VALUE_LIST, VALUES(value_int(2), value_int(0), value_int(1)))));
         Value part = sample_call(&sample, "aten::slice.Tensor", VALUES(turned, value_int(0), value_int(1), value_int(4), value_int(2)));
         Value chosen = sample_call(&sample, "aten::select.int", VALUES(part, value_int(0), value_int(-1)));
         sample_call(&sample, "aten::zero_", VALUES(chosen));
@@ -83,7 +84,8 @@ Test(emit, reshape_is_a_view_exactly_where_strides_allow_it)
         cr_assert_neq(copy.tensor->storage, base.tensor->storage);
         EXPECT(copy, 0, 3, 1, 4, 2, 5);
         expect_failure(STATUS_SHAPE,
-                       "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use "
+                       "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+                       "contiguous subspaces). Use "
                        ".reshape(...) instead.",
                        "aten::view", VALUES(turned, six));
 }
@@ -94,7 +96,9 @@ Test(emit, contiguous_and_to_give_the_tensor_itself_when_nothing_changes)
         cr_assert_eq(sample_call(&sample, "aten::contiguous", VALUES(base)).tensor, base.tensor);
         cr_assert_eq(call2("aten::to.dtype", base, value_dtype(DTYPE_F32)).tensor, base.tensor);
         cr_assert_neq(call2("aten::to.dtype", base, value_dtype(DTYPE_F64)).tensor, base.tensor);
-        cr_assert_neq(sample_call(&sample, "aten::to.dtype", VALUES(base, value_dtype(DTYPE_F32), value_bool(false), value_bool(true))).tensor, base.tensor);
+        cr_assert_neq(
+                sample_call(&sample, "aten::to.dtype", VALUES(base, value_dtype(DTYPE_F32), value_bool(false), value_bool(true))).tensor,
+                base.tensor);
 }
 
 // ---- twins ----
@@ -128,10 +132,13 @@ Test(emit, a_twin_keeps_dtype_strides_and_storage_of_self)
 Test(emit, a_twin_refuses_a_result_of_a_higher_kind)
 {
         Value whole = sample_tensor(&sample, DTYPE_I64, SIZES(2), NULL);
-        expect_failure(STATUS_DTYPE, "result type Float can't be cast to the desired output type Long", "aten::add_.Tensor", VALUES(whole, value_float(1.5)));
-        expect_failure(STATUS_DTYPE, "result type Float can't be cast to the desired output type Long", "aten::div_.Tensor", VALUES(whole, value_int(2)));
+        expect_failure(STATUS_DTYPE, "result type Float can't be cast to the desired output type Long", "aten::add_.Tensor",
+                       VALUES(whole, value_float(1.5)));
+        expect_failure(STATUS_DTYPE, "result type Float can't be cast to the desired output type Long", "aten::div_.Tensor",
+                       VALUES(whole, value_int(2)));
         Value yes = sample_tensor(&sample, DTYPE_BOOL, SIZES(2), NULL);
-        expect_failure(STATUS_DTYPE, "result type Long can't be cast to the desired output type Bool", "aten::mul_.Tensor", VALUES(yes, value_int(2)));
+        expect_failure(STATUS_DTYPE, "result type Long can't be cast to the desired output type Bool", "aten::mul_.Tensor",
+                       VALUES(yes, value_int(2)));
         EXPECT(whole, 0, 1);
 }
 
@@ -149,17 +156,20 @@ Test(emit, a_twin_casts_within_and_below_its_kind)
 Test(emit, a_twin_refuses_to_grow)
 {
         Value small = range(2), large = F32(&sample, SIZES(2, 2), NULL);
-        expect_failure(STATUS_SHAPE, "output with shape [2] doesn't match the broadcast shape [2, 2]", "aten::add_.Tensor", VALUES(small, large));
+        expect_failure(STATUS_SHAPE, "output with shape [2] doesn't match the broadcast shape [2, 2]", "aten::add_.Tensor",
+                       VALUES(small, large));
         expect_failure(STATUS_SHAPE, "output with shape [2] doesn't match the broadcast shape [2, 2]", "aten::copy_", VALUES(small, large));
         call2("aten::add_.Tensor", large, small);
         EXPECT(large, 0, 2, 2, 4);
 }
 
-#define SELF_OVERLAP                                                                                                                                 \
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before " \
+#define SELF_OVERLAP                                                                                                                       \
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the "    \
+        "tensor before "                                                                                                                   \
         "performing the operation."
-#define PARTIAL_OVERLAP                                                                                                                              \
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the "   \
+#define PARTIAL_OVERLAP                                                                                                                    \
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please "    \
+        "clone() the "                                                                                                                     \
         "tensor before performing the operation."
 
 Test(emit, an_expanded_tensor_cannot_be_written)
@@ -189,8 +199,8 @@ Test(emit, crossing_strided_ranges_go_through_a_temporary)
 {
         Value base = F32(&sample, SIZES(2, 2), DOUBLES(1, 2, 3, 4));
         Value turned = sample_call(&sample, "aten::t", VALUES(base));
-        Value column = sample_call(&sample, "aten::select.int", VALUES(turned, value_int(0), value_int(1)));  // 2, 4
-        Value row = sample_call(&sample, "aten::select.int", VALUES(base, value_int(0), value_int(0)));       // 1, 2
+        Value column = sample_call(&sample, "aten::select.int", VALUES(turned, value_int(0), value_int(1))); // 2, 4
+        Value row = sample_call(&sample, "aten::select.int", VALUES(base, value_int(0), value_int(0)));      // 1, 2
         call2("aten::add_.Tensor", row, column);
         EXPECT(base, 3, 6, 3, 4);
 }
@@ -247,7 +257,8 @@ Test(emit, operators_that_take_no_numbers_say_so)
 {
         expect_failure(STATUS_VALUE, "relu(): argument 'input' (position 1) must be Tensor, not int", "aten::relu", VALUES(value_int(1)));
         expect_failure(STATUS_VALUE, "relu_(): argument 'input' (position 1) must be Tensor, not int", "aten::relu_", VALUES(value_int(1)));
-        expect_failure(STATUS_VALUE, "add_(): argument 'input' (position 1) must be Tensor, not float", "aten::add_.Tensor", VALUES(value_float(1), range(2)));
+        expect_failure(STATUS_VALUE, "add_(): argument 'input' (position 1) must be Tensor, not float", "aten::add_.Tensor",
+                       VALUES(value_float(1), range(2)));
 }
 
 Test(emit, a_dtype_outside_the_row_is_refused_by_name)
@@ -298,7 +309,8 @@ Test(emit, a_run_over_its_budget_is_refused_before_memory_is_taken)
 Test(emit, as_strided_stays_within_its_storage)
 {
         Value base = range(6), out;
-        Value three = sample_list(&sample, VALUE_LIST, VALUES(value_int(3), value_int(3))), steps = sample_list(&sample, VALUE_LIST, VALUES(value_int(3), value_int(1)));
+        Value three = sample_list(&sample, VALUE_LIST, VALUES(value_int(3), value_int(3))),
+              steps = sample_list(&sample, VALUE_LIST, VALUES(value_int(3), value_int(1)));
         cr_assert_eq(sample_try(&sample, "aten::as_strided", VALUES(base, three, steps), &out), STATUS_VALUE);
         Value huge = sample_list(&sample, VALUE_LIST, VALUES(value_int(INT64_MAX), value_int(1)));
         cr_assert_eq(sample_try(&sample, "aten::as_strided", VALUES(base, three, huge), &out), STATUS_VALUE);

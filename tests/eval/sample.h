@@ -12,7 +12,7 @@ typedef struct Sample {
         EagerEmitter *eager;
         RunContext ctx;
         Budget budget;
-        Value kept[256];  // dropped at the end
+        Value kept[256]; // dropped at the end
         uint32_t n_kept;
 } Sample;
 
@@ -67,7 +67,11 @@ static inline Value sample_tensor(Sample *sample, Dtype dtype, int rank, const i
         return keep(sample, value_tensor_take(tensor));
 }
 #define DOUBLES(...) ((const double[]){ __VA_ARGS__ })
-#define SIZES(...) (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (const int64_t[]){ __VA_ARGS__ }
+#define SIZES(...)                                                                                                                         \
+        (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (const int64_t[])                                               \
+        {                                                                                                                                  \
+                __VA_ARGS__                                                                                                                \
+        }
 #define F32(sample, sizes, values) sample_tensor((sample), DTYPE_F32, sizes, values)
 
 static inline Value sample_list(Sample *sample, ValueKind kind, uint32_t n, const Value *items)
@@ -78,7 +82,11 @@ static inline Value sample_list(Sample *sample, ValueKind kind, uint32_t n, cons
                 seq->items[i] = value_ref(items[i]);
         return keep(sample, value_seq_take(kind, seq));
 }
-#define VALUES(...) (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (const Value[]){ __VA_ARGS__ }
+#define VALUES(...)                                                                                                                        \
+        (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (const Value[])                                                \
+        {                                                                                                                                  \
+                __VA_ARGS__                                                                                                                \
+        }
 
 static inline Value sample_text(Sample *sample, const char *text)
 {
@@ -122,7 +130,8 @@ static inline void expect_elements(Value value, int n, const double *want)
         for (int i = 0; i < n; i++)
                 cr_assert_float_eq(at(value, i), want[i], 1e-6, "element %d is %g, expected %g", i, at(value, i), want[i]);
 }
-#define EXPECT(value, ...) expect_elements((value), (int)(sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ })
+#define EXPECT(value, ...)                                                                                                                 \
+        expect_elements((value), (int)(sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ })
 
 // ---- graphs ----
 static inline Value node_value(const Node *node)

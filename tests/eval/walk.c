@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk_graph: the six opcodes with torch.fx.Interpreter's meaning, failures with the line PyTorch prints, state that no run leaks into another.
+// walk_graph: the six opcodes with torch.fx.Interpreter's meaning, failures with the line PyTorch prints, state that no run leaks into
+// another.
 #include "tests/eval/sample.h"
 
 static Sample sample;
@@ -133,7 +134,7 @@ Test(walk, values_are_dropped_by_their_last_reader)
         Node *last = add_input(&sample, "x");
         for (int i = 0; i < N; i++)
                 last = function("torch.neg", VALUES(node_value(last)));
-        function("torch.neg", VALUES(node_value(last)));  // never read: drops itself
+        function("torch.neg", VALUES(node_value(last))); // never read: drops itself
         add_output(&sample, node_value(last));
         finish(&sample);
         run(VALUES(F32(&sample, SIZES(ELEMENTS), NULL)));
@@ -224,7 +225,7 @@ static Tensor *add_state(const char *path, bool written, Storage *tied)
                 must(tensor_new(&meta, NULL, &tensor));
                 ((float *)tensor_data(tensor))[0] = 1;
                 ((float *)tensor_data(tensor))[1] = 2;
-                tensor->storage->readonly = true;  // as weights are: mapped, shared by all threads
+                tensor->storage->readonly = true; // as weights are: mapped, shared by all threads
         } else {
                 must(tensor_new_view(tied, &meta, 0, &tensor));
         }
@@ -319,7 +320,8 @@ Test(walk, a_child_graph_takes_positions_keywords_and_defaults)
         must(dict_new(1, &dict));
         must(str_new("b", 1, &dict->items[0].key));
         dict->items[0].value = value_int(2);
-        must(graph_add_node(sample.graph, OP_CALL_MODULE, NULL, "inner", value_seq_take(VALUE_TUPLE, seq), (Value){ .kind = VALUE_DICT, .dict = dict }, &keyword));
+        must(graph_add_node(sample.graph, OP_CALL_MODULE, NULL, "inner", value_seq_take(VALUE_TUPLE, seq),
+                            (Value){ .kind = VALUE_DICT, .dict = dict }, &keyword));
         add_output(&sample, sample_list(&sample, VALUE_TUPLE, VALUES(node_value(plain), node_value(both), node_value(keyword))));
         finish(&sample);
         Value out = run(VALUES(F32(&sample, SIZES(1), DOUBLES(5))));
@@ -370,13 +372,15 @@ Test(walk, a_loop_carries_values_until_its_condition_fails_and_polls)
         Emitter *emitter = sample_emitter(&sample);
         const Graph *less = graph_module(sample.graph, "less")->graph, *step = graph_module(sample.graph, "step")->graph;
         Value carried = F32(&sample, SIZES(1), DOUBLES(1)), additional = value_int(10), out;
-        must(emitter->vtbl->loop(emitter, less, step, (ValueSpan){ .items = &carried, .n = 1 }, (ValueSpan){ .items = &additional, .n = 1 }, &out));
+        must(emitter->vtbl->loop(emitter, less, step, (ValueSpan){ .items = &carried, .n = 1 }, (ValueSpan){ .items = &additional, .n = 1 },
+                                 &out));
         keep(&sample, out);
         cr_assert_eq(out.seq->n, 1);
         EXPECT(out.seq->items[0], 11);
         sample.ctx.deadline_ns = clock_ns() + 20 * 1000 * 1000;
         Value nothing = value_int(0), always = F32(&sample, SIZES(1), DOUBLES(-1));
-        Status status = emitter->vtbl->loop(emitter, less, step, (ValueSpan){ .items = &always, .n = 1 }, (ValueSpan){ .items = &nothing, .n = 1 }, &out);
+        Status status = emitter->vtbl->loop(emitter, less, step, (ValueSpan){ .items = &always, .n = 1 },
+                                            (ValueSpan){ .items = &nothing, .n = 1 }, &out);
         cr_assert_eq(status, STATUS_DEADLINE);
 }
 
@@ -388,6 +392,7 @@ Test(walk, child_graphs_nest_no_deeper_than_the_limit)
         Emitter *emitter = sample_emitter(&sample);
         Value in = F32(&sample, SIZES(1), NULL), out;
         emitter->depth = 16;
-        cr_assert_eq(emitter->vtbl->call(emitter, graph_module(sample.graph, "inner")->graph, (ValueSpan){ .items = &in, .n = 1 }, &out), STATUS_RUN);
+        cr_assert_eq(emitter->vtbl->call(emitter, graph_module(sample.graph, "inner")->graph, (ValueSpan){ .items = &in, .n = 1 }, &out),
+                     STATUS_RUN);
         emitter->depth = 0;
 }

@@ -86,7 +86,8 @@ Test(build, arguments_are_taken_even_when_the_node_is_refused)
         Node *node;
         // The sanitizer build sees a leak if they are not.
         Value args = sequence(VALUE_TUPLE, 2, text_value("a"), sequence(VALUE_LIST, 1, text_value("b")));
-        fails_with(graph_add_node(graph, OP_CALL_METHOD, "x", "view", args, dict_of_one("k", text_value("v")), &node), STATUS_LINT, "redefined", "x");
+        fails_with(graph_add_node(graph, OP_CALL_METHOD, "x", "view", args, dict_of_one("k", text_value("v")), &node), STATUS_LINT,
+                   "redefined", "x");
         graph_unref(graph);
 }
 
@@ -94,7 +95,8 @@ Test(finish, users_are_counted_once_per_reading_node)
 {
         Graph *graph = new_graph();
         Node *x = placeholder(graph, "x");
-        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add", sequence(VALUE_TUPLE, 2, node_value(x), node_value(x)), dict_of_one("k", node_value(x)));
+        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add", sequence(VALUE_TUPLE, 2, node_value(x), node_value(x)),
+                        dict_of_one("k", node_value(x)));
         Node *dead = call_one(graph, OP_CALL_METHOD, "neg", x);
         output(graph, node_value(sum));
         finish(graph);
@@ -110,7 +112,9 @@ Test(finish, values_are_freed_by_their_last_reader_in_order_of_appearance)
         Graph *graph = new_graph();
         Node *a = placeholder(graph, "a"), *b = placeholder(graph, "b"), *unused = placeholder(graph, "c");
         Node *both = add(graph, OP_CALL_FUNCTION, NULL, "torch.cat",
-                         sequence(VALUE_TUPLE, 1, sequence(VALUE_LIST, 3, node_value(b), sequence(VALUE_SLICE, 3, node_value(a), value_none(), value_none()), node_value(b))),
+                         sequence(VALUE_TUPLE, 1,
+                                  sequence(VALUE_LIST, 3, node_value(b),
+                                           sequence(VALUE_SLICE, 3, node_value(a), value_none(), value_none()), node_value(b))),
                          value_none());
         Node *dead = call_one(graph, OP_CALL_METHOD, "relu_", both);
         Node *last = call_one(graph, OP_CALL_METHOD, "neg", both);
@@ -120,7 +124,7 @@ Test(finish, values_are_freed_by_their_last_reader_in_order_of_appearance)
         cr_assert_eq(both->frees[0], b);
         cr_assert_eq(both->frees[1], a);
         cr_assert_eq(dead->n_frees, 1);
-        cr_assert_eq(dead->frees[0], dead);  // nobody reads it
+        cr_assert_eq(dead->frees[0], dead); // nobody reads it
         cr_assert_eq(last->n_frees, 1);
         cr_assert_eq(last->frees[0], both);
         cr_assert_eq(unused->n_frees, 0);
@@ -186,7 +190,8 @@ static Graph *variant(int i)
         Module *module;
         Node *x = placeholder(graph, i == 1 ? "y" : "x");
         Value number = i == 2 ? value_float(1) : i == 3 ? value_bool(true) : value_int(1);
-        Value args = i == 4 ? sequence(VALUE_TUPLE, 1, sequence(VALUE_LIST, 2, node_value(x), number)) : sequence(VALUE_TUPLE, 2, node_value(x), number);
+        Value args = i == 4 ? sequence(VALUE_TUPLE, 1, sequence(VALUE_LIST, 2, node_value(x), number))
+                            : sequence(VALUE_TUPLE, 2, node_value(x), number);
         Value kwargs = i == 5 ? dict_of_one("alpha", value_int(2)) : i == 6 ? dict_of_one("alphb", value_int(2)) : value_none();
         Node *sum = add(graph, OP_CALL_FUNCTION, NULL, i == 7 ? "torch.sub" : "torch.add", args, kwargs);
         if (i >= 8 && i <= 10) {
@@ -197,7 +202,7 @@ static Graph *variant(int i)
         if (i >= 11 && i <= 13)
                 state(graph, i == 13 ? "v" : "w", small_tensor(i == 12 ? DTYPE_F64 : DTYPE_F32, 4));
         if (i == 14)
-                x->spec = arena_alloc(&graph->arena, sizeof(TensorSpec));  // rank 0, bool: declared inputs bind differently
+                x->spec = arena_alloc(&graph->arena, sizeof(TensorSpec)); // rank 0, bool: declared inputs bind differently
         output(graph, i == 15 ? node_value(x) : node_value(sum));
         finish(graph);
         return graph;
@@ -263,7 +268,8 @@ Test(print, one_node_prints_as_pytorch_quotes_it_in_failures)
 {
         Graph *graph = new_graph();
         Node *x = placeholder(graph, "x");
-        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add", sequence(VALUE_TUPLE, 2, node_value(x), text_value("it's")), value_none());
+        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add", sequence(VALUE_TUPLE, 2, node_value(x), text_value("it's")),
+                        value_none());
         output(graph, node_value(sum));
         finish(graph);
         Text text = { 0 };
@@ -292,7 +298,8 @@ Test(print, values_print_as_python_reprs)
                 { value_dtype(DTYPE_BF16), "torch.bfloat16" },
                 { { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CHANNELS_LAST_3D }, "torch.channels_last_3d" },
                 { text_value("it's"), "\"it's\"" },
-                { text_value("it's \"so\"\n\x01\xc3\xa9\xe2\x80\x8b\xf0\x9f\x98\x80"), "'it\\'s \"so\"\\n\\x01\xc3\xa9\\u200b\xf0\x9f\x98\x80'" },
+                { text_value("it's \"so\"\n\x01\xc3\xa9\xe2\x80\x8b\xf0\x9f\x98\x80"),
+                  "'it\\'s \"so\"\\n\\x01\xc3\xa9\\u200b\xf0\x9f\x98\x80'" },
                 { sequence(VALUE_TUPLE, 1, value_int(1)), "(1,)" },
                 { sequence(VALUE_SIZE, 2, value_int(1), value_int(2)), "torch.Size([1, 2])" },
                 { sequence(VALUE_SLICE, 3, value_none(), value_int(2), value_none()), "slice(None, 2, None)" },
@@ -322,7 +329,8 @@ Test(print, pytree_code_flattens_the_users_arguments)
         finish(graph);
         static const char *names[] = { "a", "b" }, *const keys[] = { "b" };
         Tree leaf = { .kind = TREE_LEAF }, *leaves[] = { &leaf };
-        Tree args = { .kind = TREE_TUPLE, .n = 1, .children = leaves }, kwargs = { .kind = TREE_DICT, .n = 1, .keys = keys, .children = leaves };
+        Tree args = { .kind = TREE_TUPLE, .n = 1, .children = leaves },
+             kwargs = { .kind = TREE_DICT, .n = 1, .keys = keys, .children = leaves };
         Tree *pair[] = { &args, &kwargs }, in = { .kind = TREE_TUPLE, .n = 2, .children = pair };
         graph->pytree = true;
         graph->signature.in_tree = &in;

@@ -4,7 +4,10 @@
 #include <string.h>
 #include "core/graph/expr.h"
 
-typedef struct Symbols { const char *name[6]; int64_t value[6]; } Symbols;
+typedef struct Symbols {
+        const char *name[6];
+        int64_t value[6];
+} Symbols;
 
 static bool look_up(void *context, const char *symbol, ExprNumber *out)
 {
@@ -96,7 +99,8 @@ Test(expr, srepr_infix_and_guards_evaluate_alike, .init = setup, .fini = teardow
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 ExprNumber number = evaluate(rows[i].text, &symbols);
-                cr_assert(!number.is_float && number.i == rows[i].want, "%s = %lld, want %lld", rows[i].text, (long long)number.i, (long long)rows[i].want);
+                cr_assert(!number.is_float && number.i == rows[i].want, "%s = %lld, want %lld", rows[i].text, (long long)number.i,
+                          (long long)rows[i].want);
         }
 }
 
@@ -124,8 +128,10 @@ Test(expr, an_unknown_symbol_or_function_makes_the_result_unknown, .init = setup
 Test(expr, overflow_and_division_by_zero_are_failures_not_numbers, .init = setup, .fini = teardown)
 {
         Symbols symbols = { { "s0", "z" }, { INT64_MAX, 0 } };
-        static const char *const texts[] = { "s0 + 1", "s0*2", "-s0 - 2", "s0**2", "2**63", "1 << 63", "s0 // z", "s0 % z", "s0 / z", "Mod(1, z)", "z**-1", "abs(-s0 - 1)",
-                                             "int(1e30)", "ModularIndexing(s0, z, 2)" };
+        static const char *const texts[] = {
+                "s0 + 1", "s0*2",   "-s0 - 2",   "s0**2", "2**63",        "1 << 63",   "s0 // z",
+                "s0 % z", "s0 / z", "Mod(1, z)", "z**-1", "abs(-s0 - 1)", "int(1e30)", "ModularIndexing(s0, z, 2)"
+        };
         for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
                 ExprNumber number;
                 bool known;
@@ -204,7 +210,7 @@ Test(expr, linear_expressions_are_solved_for_their_symbol, .init = setup, .fini 
 {
         static const struct {
                 const char *text;
-                int64_t value, want;  // want -1: no solution
+                int64_t value, want; // want -1: no solution
         } rows[] = {
                 { "s39", 5, 5 },
                 { "2*s39", 8, 4 },

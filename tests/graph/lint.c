@@ -39,7 +39,9 @@ Test(lint, a_value_used_before_its_definition_is_named)
         neg->args.seq->items[0] = node_value(x);
         output(graph, node_value(neg));
         fails_with(graph_finish(graph), STATUS_LINT,
-                   "Argument 'x' of Node 'neg' was used before it has been defined! Please check that Nodes in the graph are topologically ordered", "neg");
+                   "Argument 'x' of Node 'neg' was used before it has been defined! Please check that Nodes in the graph are topologically "
+                   "ordered",
+                   "neg");
         graph_unref(graph);
 }
 

@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
-typedef struct Sequence { const char *wishes[12], *names[12]; } Sequence;
+typedef struct Sequence {
+        const char *wishes[12], *names[12];
+} Sequence;
 
 static const Sequence sequences[] = {
         { { "add", "add", "add_1", "add", "add_3", "add" }, { "add", "add_1", "add_2", "add_3", "add_4", "add_5" } },
@@ -15,7 +17,8 @@ static const Sequence sequences[] = {
           { "torch_1", "torch_2", "device_1", "inf_1", "nan_1", "NoneType_1", "pytree_1", "fx_pytree_1" } },
         { { "a.b", "a..b", "a b", "0", "0", "", "", "é", "aéb", "_", "__" },
           { "a_b", "a_b_1", "a_b_2", "_0", "_0_1", "_unnamed", "_unnamed_1", "_", "a_b_3", "__1", "__" } },
-        { { "class", "None", "True", "print", "input", "input_1", "input" }, { "class_1", "None", "True_1", "print_1", "input_1", "input_2", "input_3" } },
+        { { "class", "None", "True", "print", "input", "input_1", "input" },
+          { "class_1", "None", "True_1", "print_1", "input_1", "input_2", "input_3" } },
         { { "add_007", "add", "add_7", "add" }, { "add_007", "add", "add_7", "add_8" } },
         { { "x_3", "x", "x_2", "x", "x" }, { "x_3", "x", "x_2", "x_4", "x_5" } },
         { { "a_1_2", "a_1", "a_1_2", "a_1" }, { "a_1_2", "a_1", "a_1_3", "a_2" } },
@@ -79,8 +82,10 @@ Test(names, a_name_that_is_taken_is_refused_in_pytorchs_words)
         Graph *graph = new_graph();
         placeholder(graph, "x");
         Node *node;
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "x", "y", value_none(), value_none(), &node), STATUS_LINT, "Node redefined name x!", "x");
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "a.b", "y", value_none(), value_none(), &node), STATUS_LINT, "\"a.b\" is not a Python identifier", "a.b");
+        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "x", "y", value_none(), value_none(), &node), STATUS_LINT,
+                   "Node redefined name x!", "x");
+        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "a.b", "y", value_none(), value_none(), &node), STATUS_LINT,
+                   "\"a.b\" is not a Python identifier", "a.b");
         fails_with(graph_add_node(graph, OP_PLACEHOLDER, "1x", "y", value_none(), value_none(), &node), STATUS_LINT, "\"1x\"", "1x");
         graph_unref(graph);
 }

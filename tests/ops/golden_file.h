@@ -10,32 +10,32 @@ typedef enum WantKind { WANT_TENSOR, WANT_ARG, WANT_VALUE, WANT_LIST } WantKind;
 typedef struct Want Want;
 struct Want {
         WantKind kind;
-        Tensor *tensor;    // WANT_TENSOR: values and geometry
+        Tensor *tensor; // WANT_TENSOR: values and geometry
         int64_t offset;
-        int alias;         // argument whose storage is shared; -1: none
-        int arg;           // WANT_ARG
-        Value value;       // WANT_VALUE
-        Want *items;       // WANT_LIST
+        int alias;   // argument whose storage is shared; -1: none
+        int arg;     // WANT_ARG
+        Value value; // WANT_VALUE
+        Want *items; // WANT_LIST
         uint32_t n;
-        const char *name;  // of a mutated argument
+        const char *name; // of a mutated argument
 };
 
 typedef struct GoldenCase {
         int line;
         const char *op, *opinfo;
-        Value args, kwargs;  // tuple, dict
-        Want outs, mutated;  // lists
+        Value args, kwargs; // tuple, dict
+        Want outs, mutated; // lists
         double rtol, atol;
 } GoldenCase;
 
 typedef struct GoldenFile {
         Arena arena;
-        char *text;          // the .jsonl
+        char *text; // the .jsonl
         size_t n_text;
-        uint8_t *bytes;      // the .safetensors
+        uint8_t *bytes; // the .safetensors
         size_t n_bytes;
-        StringMap tensors;   // key -> GoldenTensor
-        const char *next;    // next line
+        StringMap tensors; // key -> GoldenTensor
+        const char *next;  // next line
         int line;
 } GoldenFile;
 

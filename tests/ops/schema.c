@@ -7,7 +7,7 @@
 
 static Arena arena;
 static Tensor *matrix, *scalar;
-static Value kept[64];  // made by the builders below, dropped at the end
+static Value kept[64]; // made by the builders below, dropped at the end
 static uint32_t n_kept;
 
 static void open_all(void)
@@ -75,7 +75,10 @@ typedef struct Case {
         const char *keyword;
         Value keyword_value;
 } Case;
-#define CALL(...) { .args = { __VA_ARGS__ }, .n_args = (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value)) }
+#define CALL(...)                                                                                                                          \
+        {                                                                                                                                  \
+                .args = { __VA_ARGS__ }, .n_args = (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value))                            \
+        }
 
 static Value bound[SCHEMA_MAX_ARGS];
 static uint64_t given;
@@ -110,8 +113,8 @@ static void expect_message(const char *schema_text, Case call, BindMode mode, co
 }
 
 #define FLATTEN "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"
-#define CONV2D                                                                                                                                       \
-        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, "               \
+#define CONV2D                                                                                                                             \
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, "     \
         "SymInt groups=1) -> Tensor"
 
 // ---- parsing ----
@@ -142,7 +145,8 @@ Test(schema, alias_marks_say_what_is_written)
 
 Test(schema, lists_and_optionals_nest_as_written)
 {
-        Schema schema = parsed("x::y(Tensor?[] indices, Tensor[]? more, int[1]? dim, float[]? scales, SymInt[2] stride=1, bool[3] mask, Scalar? min=None) -> ()");
+        Schema schema = parsed("x::y(Tensor?[] indices, Tensor[]? more, int[1]? dim, float[]? scales, SymInt[2] stride=1, bool[3] mask, "
+                               "Scalar? min=None) -> ()");
         cr_assert(schema.args[0].is_list && schema.args[0].item_optional && !schema.args[0].optional);
         cr_assert(schema.args[1].is_list && !schema.args[1].item_optional && schema.args[1].optional);
         cr_assert(schema.args[2].is_list && schema.args[2].optional);
@@ -157,8 +161,9 @@ Test(schema, lists_and_optionals_nest_as_written)
 
 Test(schema, defaults_are_values_of_every_kind)
 {
-        Schema schema = parsed("x::y(str a='none', str b=\"constant\", float c=1e-05, int d=-1, int[] e=[], int[2] f=[0,1], bool g=True, int h=Mean, "
-                               "MemoryFormat i=contiguous_format, ScalarType j=long, Tensor? k=None, float l=-inf, Scalar m=0.5) -> Tensor");
+        Schema schema = parsed(
+                "x::y(str a='none', str b=\"constant\", float c=1e-05, int d=-1, int[] e=[], int[2] f=[0,1], bool g=True, int h=Mean, "
+                "MemoryFormat i=contiguous_format, ScalarType j=long, Tensor? k=None, float l=-inf, Scalar m=0.5) -> Tensor");
         cr_assert_str_eq(schema.args[0].default_value.str->text, "none");
         cr_assert_str_eq(schema.args[1].default_value.str->text, "constant");
         cr_assert_float_eq(schema.args[2].default_value.f, 1e-05, 0);
@@ -185,9 +190,18 @@ Test(schema, named_returns_become_fields)
 
 Test(schema, a_schema_that_does_not_parse_is_our_fault_and_says_where)
 {
-        static const char *const broken[] = { "aten", "aten::x", "aten::x(", "aten::x(Tensor)", "aten::x(Foo a) -> Tensor", "aten::x(int a=) -> Tensor",
-                                              "aten::x(int a int b) -> Tensor", "aten::x(int[2 a) -> Tensor", "aten::x(str a='b) -> Tensor",
-                                              "aten::x(int a)", "aten::x(int a) -> Tensor, Tensor", "aten::x(int a) -> (Tensor" };
+        static const char *const broken[] = { "aten",
+                                              "aten::x",
+                                              "aten::x(",
+                                              "aten::x(Tensor)",
+                                              "aten::x(Foo a) -> Tensor",
+                                              "aten::x(int a=) -> Tensor",
+                                              "aten::x(int a int b) -> Tensor",
+                                              "aten::x(int[2 a) -> Tensor",
+                                              "aten::x(str a='b) -> Tensor",
+                                              "aten::x(int a)",
+                                              "aten::x(int a) -> Tensor, Tensor",
+                                              "aten::x(int a) -> (Tensor" };
         for (size_t i = 0; i < ARRAY_LENGTH(broken); i++) {
                 Schema schema;
                 cr_assert_eq(schema_parse(broken[i], &arena, &schema), STATUS_INTERNAL, "%s", broken[i]);
@@ -316,14 +330,35 @@ Test(schema, kinds_fit_as_in_python)
                 Value value;
                 bool fits;
         } rows[] = {
-                { "int", value_int(1), true },         { "int", value_float(1), false },   { "int", value_bool(true), false },  { "int", text("a"), false },
-                { "float", value_int(1), true },       { "float", value_float(1), true },  { "float", text("a"), false },       { "bool", value_bool(true), true },
-                { "bool", value_int(1), false },       { "Scalar", value_bool(true), true }, { "Scalar", value_float(2), true }, { "Scalar", tensor(), false },
-                { "str", text("a"), true },            { "str", value_int(1), false },     { "ScalarType", value_dtype(DTYPE_F32), true },
-                { "ScalarType", value_int(6), false }, { "Device", device, true },         { "Device", text("cpu"), true },     { "Device", value_int(0), false },
-                { "Any", tensor(), true },             { "Graph", tensor(), false },       { "Tensor", tensor(), true },        { "Tensor", text("a"), false },
-                { "int[]", LIST(value_int(1)), true }, { "int[]", LIST(value_float(1)), false }, { "float[]", LIST(value_int(1), value_float(2)), true },
-                { "Tensor", (Value){ .kind = VALUE_NODE }, true }, { "int[]", (Value){ .kind = VALUE_NODE }, true }, { "int", (Value){ .kind = VALUE_DYNAMIC }, true },
+                { "int", value_int(1), true },
+                { "int", value_float(1), false },
+                { "int", value_bool(true), false },
+                { "int", text("a"), false },
+                { "float", value_int(1), true },
+                { "float", value_float(1), true },
+                { "float", text("a"), false },
+                { "bool", value_bool(true), true },
+                { "bool", value_int(1), false },
+                { "Scalar", value_bool(true), true },
+                { "Scalar", value_float(2), true },
+                { "Scalar", tensor(), false },
+                { "str", text("a"), true },
+                { "str", value_int(1), false },
+                { "ScalarType", value_dtype(DTYPE_F32), true },
+                { "ScalarType", value_int(6), false },
+                { "Device", device, true },
+                { "Device", text("cpu"), true },
+                { "Device", value_int(0), false },
+                { "Any", tensor(), true },
+                { "Graph", tensor(), false },
+                { "Tensor", tensor(), true },
+                { "Tensor", text("a"), false },
+                { "int[]", LIST(value_int(1)), true },
+                { "int[]", LIST(value_float(1)), false },
+                { "float[]", LIST(value_int(1), value_float(2)), true },
+                { "Tensor", (Value){ .kind = VALUE_NODE }, true },
+                { "int[]", (Value){ .kind = VALUE_NODE }, true },
+                { "int", (Value){ .kind = VALUE_DYNAMIC }, true },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 Schema schema = parsed(arena_format(&arena, "x::y(int first, %s a) -> ()", rows[i].type));
@@ -344,7 +379,8 @@ Test(schema, failures_read_as_in_pytorch)
         keyword.keyword = "input";
         keyword.keyword_value = tensor();
         expect_message(relu, keyword, BIND_STRICT, "relu() got multiple values for argument 'input'");
-        expect_message(FLATTEN, (Case)CALL(tensor(), text("a")), BIND_STRICT, "flatten(): argument 'start_dim' (position 2) must be int, not str");
+        expect_message(FLATTEN, (Case)CALL(tensor(), text("a")), BIND_STRICT,
+                       "flatten(): argument 'start_dim' (position 2) must be int, not str");
         keyword.keyword = "start_dim";
         keyword.keyword_value = text("a");
         expect_message(FLATTEN, keyword, BIND_STRICT, "flatten(): argument 'start_dim' must be int, not str");
@@ -363,7 +399,8 @@ Test(schema, rows_are_found_by_every_spelling)
         cr_assert_eq(ops_init(), STATUS_OK, "%s", failure_current()->message);
         const Overload *clone = op_find("aten::clone");
         cr_assert_not_null(clone);
-        static const char *const spellings[] = { "aten::clone.default", "aten.clone", "aten.clone.default", "torch.ops.aten.clone", "torch.ops.aten.clone.default" };
+        static const char *const spellings[] = { "aten::clone.default", "aten.clone", "aten.clone.default", "torch.ops.aten.clone",
+                                                 "torch.ops.aten.clone.default" };
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++)
                 cr_assert_eq(op_find(spellings[i]), clone, "%s", spellings[i]);
         cr_assert_str_eq(clone->target, "torch.ops.aten.clone.default");

@@ -69,7 +69,9 @@ static Value dict_value(const json_t *json)
 
 static MemoryFormat memory_format(const char *name)
 {
-        return strcmp(name, "channels_last") == 0 ? MEMORY_FORMAT_CHANNELS_LAST : strcmp(name, "preserve_format") == 0 ? MEMORY_FORMAT_PRESERVE : MEMORY_FORMAT_CONTIGUOUS;
+        return strcmp(name, "channels_last") == 0     ? MEMORY_FORMAT_CHANNELS_LAST
+               : strcmp(name, "preserve_format") == 0 ? MEMORY_FORMAT_PRESERVE
+                                                      : MEMORY_FORMAT_CONTIGUOUS;
 }
 
 Value case_value(const json_t *json)
@@ -137,9 +139,11 @@ static bool tensors_equal(const Tensor *got, const Tensor *want, Text *why)
         bool equal = true;
         Dtype dtype = got->meta.dtype;
         for (int64_t i = 0; i < meta_numel(&want->meta) && equal; i++) {
-                const uint8_t *x = (const uint8_t *)tensor_data(dense) + i * dtype_info[dtype].bytes, *y = (const uint8_t *)tensor_data(want) + i * dtype_info[dtype].bytes;
+                const uint8_t *x = (const uint8_t *)tensor_data(dense) + i * dtype_info[dtype].bytes,
+                              *y = (const uint8_t *)tensor_data(want) + i * dtype_info[dtype].bytes;
                 bool real = dtype_is_float(dtype);
-                equal = real ? close_to(element_as_f64(dtype, x), element_as_f64(dtype, y), dtype) : element_as_i64(dtype, x) == element_as_i64(dtype, y);
+                equal = real ? close_to(element_as_f64(dtype, x), element_as_f64(dtype, y), dtype)
+                             : element_as_i64(dtype, x) == element_as_i64(dtype, y);
                 if (!equal)
                         text_addf(why, "element %ld is %.9g, not %.9g", (long)i, element_as_f64(dtype, x), element_as_f64(dtype, y));
         }

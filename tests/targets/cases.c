@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cases.c: calls by the names people use, against what PyTorch gave (cases.json, made by tools/make_target_cases.py), through the eager emitter.
+// cases.c: calls by the names people use, against what PyTorch gave (cases.json, made by tools/make_target_cases.py), through the eager
+// emitter.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 typedef struct Outcome {
         Status status;
         Value result;
-        Value args;   // after the call
+        Value args; // after the call
 } Outcome;
 
 static void call_args(Value args, Value kwargs, CallArgs *out)
@@ -42,7 +43,8 @@ static Graph *empty_graph(void)
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         Seq *seq;
         cr_assert_eq(seq_new(1, &seq), STATUS_OK);
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &node), STATUS_OK);
+        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+                     STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         return graph;
 }
@@ -54,7 +56,8 @@ static void run_target(const json_t *json, Outcome *out)
         const Target *target = method ? target_method(name) : target_function(name);
         out->args = array_value(json_object_get(json, "args"));
         if (target == NULL) {
-                out->status = fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'", value_kind_name(out->args.seq->items[0].kind), name);
+                out->status =
+                        fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'", value_kind_name(out->args.seq->items[0].kind), name);
                 return;
         }
         Graph *graph = empty_graph();
@@ -102,7 +105,8 @@ static Graph *module_graph(const json_t *json)
                 Seq *none;
                 cr_assert_eq(seq_new(0, &none), STATUS_OK);
                 snprintf(name, sizeof(name), "x%u", i);
-                args->items[i] = (Value){ .kind = VALUE_NODE, .node = add_node(graph, OP_PLACEHOLDER, name, name, value_seq_take(VALUE_TUPLE, none)) };
+                args->items[i] = (Value){ .kind = VALUE_NODE,
+                                          .node = add_node(graph, OP_PLACEHOLDER, name, name, value_seq_take(VALUE_TUPLE, none)) };
         }
         cr_assert_eq(graph_add_module(graph, "layer", json_string_value(json_object_get(json, "type")), &module), STATUS_OK);
         module->training = json_is_true(json_object_get(json, "training"));
@@ -116,7 +120,8 @@ static Graph *module_graph(const json_t *json)
                 Value tensor = case_value(item);
                 cr_assert_eq(graph_add_state(graph, path, tensor.tensor, &state), STATUS_OK);
         }
-        result->items[0] = (Value){ .kind = VALUE_NODE, .node = add_node(graph, OP_CALL_MODULE, "layer", "layer", value_seq_take(VALUE_TUPLE, args)) };
+        result->items[0] =
+                (Value){ .kind = VALUE_NODE, .node = add_node(graph, OP_CALL_MODULE, "layer", "layer", value_seq_take(VALUE_TUPLE, args)) };
         add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, result));
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         return graph;
@@ -176,7 +181,8 @@ static bool check(const json_t *json, const Outcome *outcome, Text *why)
                         return true;
                 if (outcome->status == STATUS_UNSUPPORTED)
                         return true;
-                text_addf(why, "%s, but PyTorch fails with \"%s\"", outcome->status == STATUS_OK ? "no failure" : failure_current()->message, words);
+                text_addf(why, "%s, but PyTorch fails with \"%s\"",
+                          outcome->status == STATUS_OK ? "no failure" : failure_current()->message, words);
                 return false;
         }
         if (outcome->status != STATUS_OK) {
@@ -200,11 +206,14 @@ static bool run_case(const json_t *json, size_t *n_lacking)
         else
                 run_target(json, &outcome);
         bool right = check(json, &outcome, &why);
-        bool lacking = outcome.status == STATUS_UNSUPPORTED && right && strcmp(json_string_value(json_object_get(json, "target")), "no_such_method") != 0;
+        bool lacking = outcome.status == STATUS_UNSUPPORTED && right &&
+                       strcmp(json_string_value(json_object_get(json, "target")), "no_such_method") != 0;
         *n_lacking += lacking;
         if (!right || (lacking && getenv("SHOW_LACKING") != NULL)) {
-                char *args = json_dumps(json_object_get(json, "args"), JSON_COMPACT), *config = json_dumps(json_object_get(json, "config"), JSON_COMPACT);
-                fprintf(stderr, "%s(%.160s) %s: %s\n", json_string_value(json_object_get(json, "target")), args, config == NULL ? "" : config, why.data);
+                char *args = json_dumps(json_object_get(json, "args"), JSON_COMPACT),
+                     *config = json_dumps(json_object_get(json, "config"), JSON_COMPACT);
+                fprintf(stderr, "%s(%.160s) %s: %s\n", json_string_value(json_object_get(json, "target")), args,
+                        config == NULL ? "" : config, why.data);
                 free(args);
                 free(config);
         }
@@ -231,7 +240,8 @@ static void run_group(const char *group, size_t max_lacking)
         }
         json_decref(cases);
         cr_expect_gt(n, n_lacking);
-        cr_expect_leq(n_lacking, max_lacking, "%zu cases of \"%s\" need operators that are not there, not %zu", n_lacking, group, max_lacking);
+        cr_expect_leq(n_lacking, max_lacking, "%zu cases of \"%s\" need operators that are not there, not %zu", n_lacking, group,
+                      max_lacking);
         cr_expect_eq(n_wrong, 0, "%zu of %zu cases of \"%s\" differ from PyTorch", n_wrong, n, group);
 }
 

@@ -22,7 +22,8 @@ static void expect_int(PyBinary op, int64_t a, int64_t b, int64_t want)
 static void expect_refused(PyBinary op, int64_t a, int64_t b)
 {
         Value out = value_none();
-        cr_expect_eq(python_binary(op, value_int(a), value_int(b), &out), STATUS_VALUE, "%ld %s %ld", (long)a, py_binary_signs[op], (long)b);
+        cr_expect_eq(python_binary(op, value_int(a), value_int(b), &out), STATUS_VALUE, "%ld %s %ld", (long)a, py_binary_signs[op],
+                     (long)b);
         cr_expect_eq(out.kind, VALUE_NONE);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve.c: what an upload is told: unknown names, arguments that fit nothing, configuration, state; and which graphs may write to their state.
+// resolve.c: what an upload is told: unknown names, arguments that fit nothing, configuration, state; and which graphs may write to their
+// state.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,8 +45,8 @@ static Node *add(Build *build, Opcode op, const char *name, const char *target, 
         for (uint32_t i = 0; i < seq->n; i++)
                 seq->items[i] = node_or_value(build->graph, json_array_get(json, i));
         json_decref(json);
-        cr_assert_eq(graph_add_node(build->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &build->last), STATUS_OK, "%s",
-                     failure_current()->message);
+        cr_assert_eq(graph_add_node(build->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &build->last),
+                     STATUS_OK, "%s", failure_current()->message);
         return build->last;
 }
 
@@ -120,7 +121,8 @@ Test(resolve, unknown_names_are_listed_with_their_nodes_most_frequent_first)
         add(&build, OP_CALL_FUNCTION, "foo", "torch.ops.aten.foo.default", "[\"%bar\"]");
         add(&build, OP_CALL_FUNCTION, "foo_1", "torch.ops.aten.foo.default", "[\"%foo\"]");
         add(&build, OP_CALL_METHOD, "quux", "quux", "[\"%foo_1\"]");
-        expect_refused(&build, STATUS_UNSUPPORTED, "4 of 6 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), Tensor.quux (quux), torch.bar (bar)");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "4 of 6 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), Tensor.quux (quux), torch.bar (bar)");
 }
 
 Test(resolve, an_unknown_overload_of_a_known_operator_is_unknown)
@@ -138,8 +140,9 @@ Test(resolve, arguments_that_fit_no_overload_are_refused_with_the_reason)
         start(&build);
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_FUNCTION, "relu", "torch.relu", "[\"%x\", 3]");
-        expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.relu (relu): relu() takes 1 positional argument but 2 were given");
+        expect_refused(
+                &build, STATUS_UNSUPPORTED,
+                "1 of 3 nodes use operators fxserve 0.1 lacks: torch.relu (relu): relu() takes 1 positional argument but 2 were given");
 }
 
 Test(resolve, values_of_other_nodes_fit_any_argument)
@@ -188,7 +191,8 @@ Test(resolve, required_configuration_that_is_missing_is_named)
         Build build;
         linear_graph(&build, "{\"in_features\": 3}");
         expect_refused(&build, STATUS_UNKNOWN_CONFIG,
-                       "module configuration that does not fit: fc: out_features is missing (torch.nn.Linear knows in_features, out_features, bias)");
+                       "module configuration that does not fit: fc: out_features is missing (torch.nn.Linear knows in_features, "
+                       "out_features, bias)");
 }
 
 Test(resolve, configuration_of_a_wrong_type_is_named)
@@ -196,7 +200,8 @@ Test(resolve, configuration_of_a_wrong_type_is_named)
         Build build;
         linear_graph(&build, "{\"in_features\": \"3\", \"out_features\": 2}");
         expect_refused(&build, STATUS_UNKNOWN_CONFIG,
-                       "module configuration that does not fit: fc: Linear(): argument 'in_features' (position 1) must be int, not str (torch.nn.Linear knows "
+                       "module configuration that does not fit: fc: Linear(): argument 'in_features' (position 1) must be int, not str "
+                       "(torch.nn.Linear knows "
                        "in_features, out_features, bias)");
 }
 
@@ -205,7 +210,8 @@ Test(resolve, missing_state_is_listed_in_full)
         Build build;
         linear_graph(&build, "{\"in_features\": 3, \"out_features\": 2}");
         expect_refused(&build, STATUS_MISSING_STATE,
-                       "the graph needs state that did not come along: fc.weight, fc.bias; put it under \"state\", or send a safetensors file beside the graph "
+                       "the graph needs state that did not come along: fc.weight, fc.bias; put it under \"state\", or send a safetensors "
+                       "file beside the graph "
                        "(curl -F graph=@g.json -F weights=@w.safetensors)");
 }
 
@@ -224,7 +230,8 @@ Test(resolve, state_whose_shape_contradicts_the_configuration_is_refused)
         add_state(&build, "fc.weight", 2, (const int64_t[]){ 3, 2 });
         add_state(&build, "fc.bias", 1, (const int64_t[]){ 2 });
         expect_refused(&build, STATUS_SHAPE,
-                       "size mismatch for fc.weight: the state has shape [3, 2], but the configuration of \"fc\" (torch.nn.Linear) makes it [2, 3]");
+                       "size mismatch for fc.weight: the state has shape [3, 2], but the configuration of \"fc\" (torch.nn.Linear) makes "
+                       "it [2, 3]");
 }
 
 Test(resolve, shapes_with_groups_and_kernel_sizes_are_worked_out)
@@ -237,7 +244,8 @@ Test(resolve, shapes_with_groups_and_kernel_sizes_are_worked_out)
         add(&build, OP_CALL_MODULE, "conv", "conv", "[\"%x\"]");
         add_state(&build, "conv.weight", 4, (const int64_t[]){ 6, 4, 3, 1 });
         expect_refused(&build, STATUS_SHAPE,
-                       "size mismatch for conv.weight: the state has shape [6, 4, 3, 1], but the configuration of \"conv\" (torch.nn.Conv2d) makes it [6, 2, 3, 1]");
+                       "size mismatch for conv.weight: the state has shape [6, 4, 3, 1], but the configuration of \"conv\" "
+                       "(torch.nn.Conv2d) makes it [6, 2, 3, 1]");
 }
 
 Test(resolve, unknown_module_classes_are_listed)
@@ -268,7 +276,8 @@ Test(resolve, forward_takes_its_own_arguments_only)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "relu_1", "relu", "[\"%x\", 2]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.nn.ReLU (relu_1): forward() takes 1 positional argument but 2 were given");
+                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.nn.ReLU (relu_1): forward() takes 1 positional argument but 2 "
+                       "were given");
 }
 
 // ---- recorded dtypes ----
@@ -282,7 +291,8 @@ Test(resolve, dtypes_that_the_exporter_recorded_are_checked)
         add(&build, OP_CALL_FUNCTION, "softmax", "torch.ops.aten._softmax.default", "[\"%x\", 0, false]");
         finish(&build);
         cr_expect_eq(resolve(&build), STATUS_UNSUPPORTED);
-        cr_expect_not_null(strstr(failure_current()->message, "aten._softmax.default: int64 tensors (softmax): it takes float"), "%s", failure_current()->message);
+        cr_expect_not_null(strstr(failure_current()->message, "aten._softmax.default: int64 tensors (softmax): it takes float"), "%s",
+                           failure_current()->message);
         graph_unref(build.graph);
 }
 
@@ -419,7 +429,8 @@ Test(listings, functions_methods_and_modules_can_be_listed)
 Test(names, every_spelling_of_relu_is_found)
 {
         cr_assert_eq(targets_init(), STATUS_OK);
-        static const char *const spellings[] = { "torch.relu", "torch.nn.functional.relu", "torch.ops.aten.relu.default", "torch.ops.aten.relu", "torch.Tensor.relu", "torch.relu_" };
+        static const char *const spellings[] = { "torch.relu",          "torch.nn.functional.relu", "torch.ops.aten.relu.default",
+                                                 "torch.ops.aten.relu", "torch.Tensor.relu",        "torch.relu_" };
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++)
                 cr_expect_not_null(target_function(spellings[i]), "%s", spellings[i]);
         cr_expect_null(target_function("torch.nn.functional.no_such_thing"));

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// index.c: index_select, embedding, gather, take and take_along_dim. Negative indices do not wrap, except in take. Results are contiguous.
+#include "core/kernels/index.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+static bool is_index_dtype(Dtype dtype)
+{
+        return dtype == DTYPE_I64 || dtype == DTYPE_I32;
+}
+
+static Status fresh(OpCall *call, Dtype dtype, int rank, const int64_t *size)
+{
+        int64_t numel;
+        TRY(shape_numel(rank, size, &numel));
+        TensorMeta meta;
+        meta_init(&meta, dtype, rank, size);
+        return out_fresh(call, 0, &meta);
+}
+
+// ---- index_select, embedding: whole blocks ----
+static Status select_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2);
+        int dim;
+        TRY(arg_dim(call, 1, self->rank, &dim));
+        if (index->rank > 1)
+                return fail(STATUS_INDEX, "index_select(): Index is supposed to be a vector");
+        if (!is_index_dtype(index->dtype))
+                return fail(STATUS_DTYPE, "index_select(): Expected dtype int32 or int64 for index");
+        int64_t n = meta_numel(index), size[MAX_RANK];
+        if (self->rank == 0 && n != 1)
+                return fail(STATUS_INDEX, "index_select(): Index to scalar can have only 1 value, got %ld value(s)", (long)n);
+        memcpy(size, self->size, sizeof(size));
+        if (self->rank > 0)
+                size[dim] = n;
+        return fresh(call, self->dtype, self->rank, size);
+}
+
+static Status embedding_infer(OpCall *call)
+{
+        const TensorMeta *weight = arg_meta(call, 0), *indices = arg_meta(call, 1);
+        if (weight->rank != 2)
+                return fail(STATUS_SHAPE, "'weight' must be 2-D");
+        if (!is_index_dtype(indices->dtype))
+                return fail(STATUS_DTYPE, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.%sTensor instead "
+                                          "(while checking arguments for embedding)",
+                            dtype_words(indices->dtype));
+        if (indices->rank == MAX_RANK)
+                return fail(STATUS_SHAPE, "embedding: indices of %d dimensions are not supported; at most %d are", indices->rank, MAX_RANK - 1);
+        int64_t size[MAX_RANK];
+        memcpy(size, indices->size, sizeof(size));
+        size[indices->rank] = weight->size[1];
+        return fresh(call, weight->dtype, indices->rank + 1, size);
+}
+
+// Rows of dimension `dim` of argument 0, by tensor argument 1.
+static Status select_rows(const OpRun *run, int dim)
+{
+        const TensorMeta *self = run->in_meta[0];
+        _cleanup_(dense_deinit) Dense from = { 0 }, index = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(dense_init(&index, run->ctx, run->in[1], run->in_meta[1], DTYPE_I64));
+        TRY(dense_init(&from, run->ctx, run->in[0], self, self->dtype));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
+        IndexRows rows = { .outer = 1, .n_from = self->rank == 0 ? 1 : self->size[dim], .n_indices = meta_numel(run->in_meta[1]), .indices = index.data };
+        rows.block_bytes = dtype_info[self->dtype].bytes;
+        for (int d = 0; d < self->rank; d++) {
+                if (d < dim)
+                        rows.outer *= self->size[d];
+                else if (d > dim)
+                        rows.block_bytes *= (size_t)self->size[d];
+        }
+        TRY(index_rows(run->ctx, &rows, from.data, out.data));
+        dense_out_store(&out);
+        return STATUS_OK;
+}
+
+static Status select_run(const OpRun *run)
+{
+        int dim;
+        TRY(arg_dim(run->call, 1, run->in_meta[0]->rank, &dim));
+        return select_rows(run, dim);
+}
+
+static Status embedding_run(const OpRun *run)
+{
+        return select_rows(run, 0);
+}
+
+// ---- gather, take_along_dim ----
+static Status gather_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2);
+        int dim;
+        TRY(arg_dim(call, 1, self->rank, &dim));
+        if (!is_index_dtype(index->dtype))
+                return fail(STATUS_DTYPE, "gather(): Expected dtype int32/int64 for index");
+        if (meta_numel(index) != 0 && MAX(index->rank, 1) != MAX(self->rank, 1))
+                return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as input tensor");
+        char a[128], b[128];
+        for (int d = 0; d < MIN(index->rank, self->rank) && meta_numel(index) != 0; d++) {
+                if (d != dim && index->size[d] > self->size[d])
+                        return fail(STATUS_SHAPE, "Size does not match at dimension %d expected index %s to be no larger than self %s apart from dimension %d", d,
+                                    shape_text(index->rank, index->size, a, sizeof(a)), shape_text(self->rank, self->size, b, sizeof(b)), dim);
+        }
+        return fresh(call, self->dtype, index->rank, index->size);
+}
+
+// out (shape of the positions) = self along `dim` by the int64 index.
+static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self, const TensorMeta *index_meta)
+{
+        const TensorMeta *out = run->out_meta[0];
+        if (meta_numel(out) == 0)
+                return STATUS_OK;
+        _cleanup_(dense_deinit) Dense index = { 0 };
+        TRY(dense_init(&index, run->ctx, run->in[1], index_meta, DTYPE_I64));
+        IndexWalk walk = { .rank = out->rank, .dim = out->rank == 0 ? -1 : dim, .index = index.data, .dtype = self->dtype };
+        memcpy(walk.size, out->size, sizeof(walk.size));
+        memcpy(walk.indexed_stride, self->stride, sizeof(walk.indexed_stride));
+        memcpy(walk.plain_stride, out->stride, sizeof(walk.plain_stride));
+        walk.n_indexed = self->rank == 0 ? 1 : self->size[dim];
+        return index_gather(run->ctx, &walk, run->in[0], run->out[0]);
+}
+
+static Status gather_run(const OpRun *run)
+{
+        int dim;
+        TRY(arg_dim(run->call, 1, run->in_meta[0]->rank, &dim));
+        return gather_positions(run, dim, run->in_meta[0], run->in_meta[1]);
+}
+
+// Broadcasts all dimensions but `dim`.
+static Status along_shape(const TensorMeta *self, const TensorMeta *index, int dim, int64_t *out_size)
+{
+        TensorMeta a = *self, b = *index;
+        a.size[dim] = b.size[dim] = 1;
+        int rank;
+        TRY(shape_broadcast(&a, &b, &rank, out_size));
+        out_size[dim] = index->size[dim];
+        return STATUS_OK;
+}
+
+static Status along_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 1);
+        if (index->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "torch.take_along_dim(): dtype of indices should be Long but got %s", dtype_words(index->dtype));
+        if (arg_is_none(call, 2))
+                return fresh(call, self->dtype, 1, (int64_t[]){ meta_numel(index) });
+        int dim;
+        TRY(arg_dim(call, 2, self->rank, &dim));
+        if (self->rank != index->rank)
+                return fail(STATUS_SHAPE, "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions for input, and %d "
+                                          "dimensions for indices",
+                            self->rank, index->rank);
+        if (self->rank == 0)
+                return fresh(call, self->dtype, 0, NULL);
+        int64_t size[MAX_RANK];
+        TRY(along_shape(self, index, dim, size));
+        return fresh(call, self->dtype, self->rank, size);
+}
+
+static void broadcast_to(TensorMeta *meta, const int64_t *size)
+{
+        for (int d = 0; d < meta->rank; d++) {
+                if (meta->size[d] == 1 && size[d] != 1)
+                        meta->stride[d] = 0;
+                meta->size[d] = size[d];
+        }
+}
+
+static Status take_run(const OpRun *run);
+
+static Status along_run(const OpRun *run)
+{
+        if (arg_is_none(run->call, 2))
+                return take_run(run);
+        TensorMeta self = *run->in_meta[0], index = *run->in_meta[1];
+        int dim = 0;
+        TRY(arg_dim(run->call, 2, self.rank, &dim));
+        if (self.rank > 0) {
+                int64_t n = self.size[dim], size[MAX_RANK];
+                memcpy(size, run->out_meta[0]->size, sizeof(size));
+                broadcast_to(&index, size);
+                size[dim] = n;
+                broadcast_to(&self, size);
+        }
+        return gather_positions(run, dim, &self, &index);
+}
+
+// ---- take: flat positions ----
+static Status take_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 1);
+        if (index->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "take(): Expected a long tensor for index, but got %s", dtype_words(index->dtype));
+        if (meta_numel(self) == 0 && meta_numel(index) != 0)
+                return fail(STATUS_INDEX, "take(): tried to take from an empty tensor");
+        return fresh(call, self->dtype, index->rank, index->size);
+}
+
+static Status take_run(const OpRun *run)
+{
+        const TensorMeta *self = run->in_meta[0];
+        int64_t n = meta_numel(self), n_out = meta_numel(run->out_meta[0]);
+        if (n_out == 0)
+                return STATUS_OK;
+        bool wraps = run->call->schema->n_args == 2;
+        _cleanup_(dense_deinit) Dense from = { 0 }, given = { 0 };
+        _cleanup_(scratch_deinit) Scratch wrapped = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(dense_init(&given, run->ctx, run->in[1], run->in_meta[1], DTYPE_I64));
+        TRY(dense_init(&from, run->ctx, run->in[0], self, self->dtype));
+        TRY(scratch_init(&wrapped, run->ctx, n_out, sizeof(int64_t)));
+        int64_t *indices = wrapped.data;
+        for (int64_t i = 0; i < n_out; i++) {
+                int64_t at = ((const int64_t *)given.data)[i];
+                if (at < -n || at >= n || (at < 0 && !wraps))
+                        return fail(STATUS_INDEX, "out of range: tried to access index %ld on a tensor of %ld elements.", (long)at, (long)n);
+                indices[i] = at < 0 ? at + n : at;
+        }
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
+        IndexRows rows = { .outer = 1, .n_from = n, .n_indices = n_out, .block_bytes = dtype_info[self->dtype].bytes, .indices = indices };
+        TRY(index_rows(run->ctx, &rows, from.data, out.data));
+        dense_out_store(&out);
+        return STATUS_OK;
+}
+
+const OpDef index_ops[] = {
+        { "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", DTYPES_ALL,
+          .infer = embedding_infer, .run = embedding_run },
+        { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ALL, .infer = select_infer, .run = select_run },
+        { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL, .infer = gather_infer, .run = gather_run },
+        { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, .infer = along_infer, .run = along_run },
+        { "aten::take(Tensor self, Tensor index) -> Tensor", DTYPES_ALL, .infer = take_infer, .run = take_run },
+};
+OP_FILE(index_ops);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The result is a contiguous copy of self; positions are then
+// written in row-major order, so that of equal indices the last one wins. Sums are rounded at every step, in the order PyTorch has on one thread.
+#include "core/kernels/index.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+typedef struct ScatterRow {
+        ScatterKind kind;
+        bool by_name;    // a `reduce` argument chooses
+        bool value;      // argument 3 is a Scalar
+        bool lines;      // index_*: a vector of indices, whole slices of source
+} ScatterRow;
+
+static Status scatter_kind(const OpCall *call, ScatterKind *out)
+{
+        const ScatterRow *row = call->op->row;
+        *out = row->kind;
+        if (!row->by_name)
+                return STATUS_OK;
+        static const struct { const char *name; ScatterKind kind; } kinds[] = { { "add", SCATTER_ADD }, { "multiply", SCATTER_MULTIPLY }, { "sum", SCATTER_ADD },
+                                                                                { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX }, { "amin", SCATTER_MIN } };
+        const char *name = arg_text(call, 4);
+        // scatter.reduce knows the first two, scatter_reduce.two the others.
+        bool two = strcmp(call->schema->name, "scatter_reduce") == 0;
+        for (size_t i = two ? 2 : 0; i < (two ? ARRAY_LENGTH(kinds) : 2); i++) {
+                if (name != NULL && strcmp(name, kinds[i].name) == 0) {
+                        *out = kinds[i].kind;
+                        return STATUS_OK;
+                }
+        }
+        if (two && name != NULL && strcmp(name, "mean") == 0)
+                return fail(STATUS_UNSUPPORTED, "scatter_reduce(reduce='mean') is not supported; use 'sum' and divide");
+        return fail(STATUS_VALUE, two ? "reduce argument must be either sum, prod, mean, amax or amin, got %s." : "reduce argument must be either add or multiply, got %s.",
+                    name == NULL ? "None" : name);
+}
+
+static Status check_index(const OpCall *call, const TensorMeta *self, const TensorMeta *index, const TensorMeta *src, int dim)
+{
+        char a[128], b[128], c[128];
+        if (index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
+                return fail(STATUS_DTYPE, "%s(): Expected dtype int32/int64 for index", call->schema->name);
+        if (src != NULL && src->dtype != self->dtype)
+                return fail(STATUS_DTYPE, "%s(): Expected self.dtype to be equal to src.dtype", call->schema->name);
+        if (meta_numel(index) == 0)
+                return STATUS_OK;
+        if (MAX(index->rank, 1) != MAX(self->rank, 1))
+                return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as self tensor");
+        if (src != NULL && MAX(index->rank, 1) != MAX(src->rank, 1))
+                return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as src tensor");
+        bool fits = true;
+        for (int d = 0; d < index->rank; d++) {
+                fits = fits && (d == dim || d >= self->rank || index->size[d] <= self->size[d]);
+                fits = fits && (src == NULL || d >= src->rank || index->size[d] <= src->size[d]);
+        }
+        if (fits)
+                return STATUS_OK;
+        shape_text(index->rank, index->size, a, sizeof(a));
+        shape_text(self->rank, self->size, b, sizeof(b));
+        if (src == NULL)
+                return fail(STATUS_SHAPE, "Expected index %s to be no larger than self %s apart from dimension %d", a, b, dim);
+        return fail(STATUS_SHAPE, "Expected index %s to be no larger than self %s apart from dimension %d and to be no larger size than src %s", a, b, dim,
+                    shape_text(src->rank, src->size, c, sizeof(c)));
+}
+
+static Status check_lines(const OpCall *call, const TensorMeta *self, const TensorMeta *index, const TensorMeta *src, int dim)
+{
+        if (index->rank > 1)
+                return fail(STATUS_INDEX, "%s(): Index is supposed to be a vector", call->schema->name);
+        if (index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
+                return fail(STATUS_DTYPE, "%s(): Expected dtype int32/int64 for index", call->schema->name);
+        if (src == NULL)
+                return STATUS_OK;
+        if (src->dtype != self->dtype)
+                return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type", call->schema->name, dtype_words(self->dtype),
+                            dtype_words(src->dtype));
+        int64_t n = meta_numel(index), have = src->rank == 0 ? 1 : src->size[MIN(dim, src->rank - 1)];
+        bool fits = n == have && MAX(src->rank, 1) == MAX(self->rank, 1);
+        for (int d = 0; fits && d < self->rank && d < src->rank; d++)
+                fits = d == dim || self->size[d] == src->size[d];
+        if (!fits)
+                return fail(STATUS_SHAPE, "%s(): Number of indices (%ld) should be equal to source.size(dim): (%ld), and the other sizes to self's", call->schema->name,
+                            (long)n, (long)have);
+        return STATUS_OK;
+}
+
+static Status scatter_infer(OpCall *call)
+{
+        const ScatterRow *row = call->op->row;
+        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2), *src = row->value ? NULL : arg_meta(call, 3);
+        int dim;
+        ScatterKind kind;
+        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(scatter_kind(call, &kind));
+        TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
+        TensorMeta meta = *self;
+        if (row->lines)
+                meta_set_strides_like(&meta, self);
+        else
+                meta_set_contiguous(&meta);
+        return out_fresh(call, 0, &meta);
+}
+
+// scatter_reduce(include_self=False): places that are written start from the reduction's neutral element.
+static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, void *out)
+{
+        Dtype dtype = walk->dtype;
+        _Alignas(16) char neutral[16] = { 0 };
+        if (dtype_is_float(dtype))
+                element_from_f64(dtype, neutral, kind == SCATTER_ADD ? 0 : kind == SCATTER_MULTIPLY ? 1 : kind == SCATTER_MAX ? -__builtin_inf() : __builtin_inf());
+        else if (kind == SCATTER_ADD || kind == SCATTER_MULTIPLY)
+                element_from_i64(dtype, neutral, kind == SCATTER_MULTIPLY);
+        else
+                return fail(STATUS_UNSUPPORTED, "scatter_reduce(reduce='%s', include_self=False) of integers is not supported", arg_text(run->call, 4));
+        IndexWalk fill = *walk;
+        memset(fill.plain_stride, 0, sizeof(fill.plain_stride));
+        return index_scatter(run->ctx, &fill, SCATTER_COPY, out, neutral);
+}
+
+static void element_of_number(Value number, Dtype dtype, void *out)
+{
+        if (number.kind == VALUE_FLOAT)
+                element_from_f64(dtype, out, number.f);
+        else
+                element_from_i64(dtype, out, number.kind == VALUE_BOOL ? number.b : number.i);
+}
+
+// The walk over index positions; index_* repeat their vector across the other dimensions by a stride of 0, kept as a dense copy.
+static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWalk *walk, Dense *index)
+{
+        const ScatterRow *row = run->call->op->row;
+        const TensorMeta *self = run->in_meta[0];
+        TensorMeta positions = *run->in_meta[1];
+        if (row->lines && self->rank > 0) {
+                int64_t n = meta_numel(&positions), step = positions.rank == 0 ? 0 : positions.stride[0];
+                positions.rank = self->rank;
+                for (int d = 0; d < self->rank; d++) {
+                        positions.size[d] = d == dim ? n : self->size[d];
+                        positions.stride[d] = d == dim ? step : 0;
+                }
+        }
+        TRY(dense_init(index, run->ctx, run->in[1], &positions, DTYPE_I64));
+        *walk = (IndexWalk){ .rank = positions.rank, .dim = dim, .n_indexed = self->rank == 0 ? 1 : self->size[dim], .index = index->data, .dtype = self->dtype };
+        memcpy(walk->size, positions.size, sizeof(walk->size));
+        if (self->rank > 0)
+                memcpy(walk->indexed_stride, out->stride, sizeof(walk->indexed_stride));
+        return STATUS_OK;
+}
+
+static Status scale_source(const OpRun *run, Dense *scaled, const void **src, TensorMeta *meta)
+{
+        // index_add(alpha=): source * alpha, in the dtype of self.
+        double alpha;
+        TRY(arg_double(run->call, 4, &alpha));
+        if (alpha == 1)
+                return STATUS_OK;
+        Dtype as = dtype_compute(meta->dtype);
+        TensorMeta contiguous = *meta;
+        contiguous.dtype = as;
+        meta_set_contiguous(&contiguous);
+        _cleanup_(dense_deinit) Dense wide = { 0 };
+        TRY(dense_init(&wide, run->ctx, *src, meta, as));
+        int64_t n = meta_numel(meta);
+        TRY(scratch_init(&scaled->scratch, run->ctx, n, dtype_info[meta->dtype].bytes));
+        for (int64_t i = 0; i < n; i++) {
+                char *to = (char *)scaled->scratch.data + i * dtype_info[meta->dtype].bytes;
+                if (as == DTYPE_I64)
+                        element_from_i64(meta->dtype, to, ((const int64_t *)wide.data)[i] * (int64_t)alpha);
+                else
+                        element_from_f64(meta->dtype, to, compute_as_f64(as, wide.data, i) * alpha);
+        }
+        *src = scaled->scratch.data;
+        meta_set_contiguous(meta);
+        return STATUS_OK;
+}
+
+static Status scatter_run(const OpRun *run)
+{
+        const ScatterRow *row = run->call->op->row;
+        const TensorMeta *self = run->in_meta[0];
+        int dim;
+        ScatterKind kind;
+        TRY(arg_dim(run->call, 1, self->rank, &dim));
+        TRY(scatter_kind(run->call, &kind));
+        Storage from_storage = { .data = (uint8_t *)(uintptr_t)run->in[0] }, to_storage = { .data = run->out[0] };
+        Tensor from = { .meta = *self, .storage = &from_storage }, to = { .meta = *run->out_meta[0], .storage = &to_storage };
+        if (meta_numel(self) != 0)
+                tensor_copy_data(&from, &to);
+        if (meta_numel(run->in_meta[1]) == 0 || meta_numel(self) == 0)
+                return STATUS_OK;
+        _cleanup_(dense_deinit) Dense index = { 0 }, scaled = { 0 };
+        IndexWalk walk;
+        TRY(describe(run, dim, run->out_meta[0], &walk, &index));
+        _Alignas(16) char value[16] = { 0 };
+        const void *src = value;
+        if (row->value) {
+                element_of_number(arg_number(run->call, 3), self->dtype, value);
+        } else {
+                TensorMeta src_meta = *run->in_meta[2];
+                src = run->in[2];
+                if (row->lines && kind == SCATTER_ADD)
+                        TRY(scale_source(run, &scaled, &src, &src_meta));
+                if (src_meta.rank > 0)
+                        memcpy(walk.plain_stride, src_meta.stride, sizeof(walk.plain_stride));
+        }
+        if (run->call->schema->n_args == 6 && !arg_bool(run->call, 5, true))
+                TRY(forget_self(run, &walk, kind, run->out[0]));
+        return index_scatter(run->ctx, &walk, kind, run->out[0], src);
+}
+
+static const ScatterRow copy_row = { SCATTER_COPY, false, false, false }, value_row = { SCATTER_COPY, false, true, false }, add_row = { SCATTER_ADD, false, false, false },
+                        named_row = { SCATTER_ADD, true, false, false }, named_value_row = { SCATTER_ADD, true, true, false },
+                        lines_copy_row = { SCATTER_COPY, false, false, true }, lines_add_row = { SCATTER_ADD, false, false, true },
+                        lines_value_row = { SCATTER_COPY, false, true, true };
+#define SCATTER(schema, dtypes, row_) { schema, dtypes, OP_INPLACE, .infer = scatter_infer, .run = scatter_run, .row = &(row_) }
+
+const OpDef index_scatter_ops[] = {
+        SCATTER("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_ALL, copy_row),
+        SCATTER("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", DTYPES_REAL, value_row),
+        SCATTER("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", DTYPES_REAL, named_row),
+        SCATTER("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", DTYPES_REAL, named_value_row),
+        SCATTER("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_REAL, add_row),
+        SCATTER("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", DTYPES_REAL, named_row),
+        SCATTER("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", DTYPES_REAL, lines_add_row),
+        SCATTER("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", DTYPES_ALL, lines_copy_row),
+        SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", DTYPES_REAL, lines_value_row),
+};
+OP_FILE(index_scatter_ops);

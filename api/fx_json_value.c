@@ -53,16 +53,35 @@ static Status read_sequence(FxReader *reader, const Graph *graph, int depth, Val
 
 // ---- texts ----
 
+// Whether `at` (a quoted text) is the value of a "name" member.
+static bool follows_name_key(const char *text, const char *at)
+{
+        static const char key[] = "\"name\"";
+        while (at > text && strchr(" \t\r\n", at[-1]) != NULL)
+                at--;
+        if (at == text || *--at != ':')
+                return false;
+        while (at > text && strchr(" \t\r\n", at[-1]) != NULL)
+                at--;
+        return (size_t)(at - text) >= sizeof(key) - 1 && memcmp(at - (sizeof(key) - 1), key, sizeof(key) - 1) == 0;
+}
+
+// Looks ahead for a node of that name; only the wording of a failure depends on it.
 static bool name_comes_later(const FxReader *reader, const char *name)
 {
         char pattern[160];
-        size_t n = strlen(name);
-        if (n + 3 > sizeof(pattern))
+        int n = snprintf(pattern, sizeof(pattern), "\"%s\"", name);
+        if (n >= (int)sizeof(pattern))
                 return false;
-        snprintf(pattern, sizeof(pattern), "\"%s\"", name);
-        // Only words the failure: any later mention of the bare name within quotes will do.
-        size_t at = json_tell(reader->json);
-        return memmem(reader->text + at, reader->n - at, pattern, n + 2) != NULL;
+        const char *end = reader->text + reader->n;
+        for (const char *at = reader->text + json_tell(reader->json); at < end; at++) {
+                at = memmem(at, (size_t)(end - at), pattern, (size_t)n);
+                if (at == NULL)
+                        return false;
+                if (follows_name_key(reader->text, at))
+                        return true;
+        }
+        return false;
 }
 
 static Status read_node(const FxReader *reader, const Graph *graph, const char *name, Value *out_value)

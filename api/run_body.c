@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a run body. "inputs" may stand anywhere; tensor data goes straight into tensors, everything else is the envelope, whose size is capped.
+// The members of a run body. "inputs" may stand anywhere; tensor data goes straight into tensors, everything else is the envelope, whose
+// size is capped.
 #include <stdio.h>
 #include <string.h>
 #include "api/run_private.h"
 #include "core/base/limits.h"
 
 static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding, overrides";
+
+Status run_check_value(JsonReader *reader)
+{
+        JsonType type = json_peek(reader);
+        return type == JSON_BAD || type == JSON_END ? json_skip(reader) : STATUS_OK;
+}
 
 static Status read_outputs(JsonReader *reader, RunCall *run)
 {
@@ -21,6 +28,7 @@ static Status read_outputs(JsonReader *reader, RunCall *run)
                 TRY(json_next_item(reader, &more));
                 if (!more)
                         return STATUS_OK;
+                TRY(run_check_value(reader));
                 if (json_peek(reader) != JSON_STRING)
                         return fail(STATUS_VALUE, "\"outputs\" is a list of node names");
                 TRY(json_read_string(reader, &name, &n));
@@ -50,7 +58,7 @@ static Status read_integer(JsonReader *reader, const char *member, int64_t min, 
         return STATUS_OK;
 }
 
-static Status read_option(JsonReader *reader, const char *key, RunCall *run)
+static Status read_option(JsonReader *reader, const char *key, bool graph_allowed, RunCall *run)
 {
         const char *text;
         if (strcmp(key, "outputs") == 0)
@@ -83,7 +91,8 @@ static Status read_option(JsonReader *reader, const char *key, RunCall *run)
         }
         if (strcmp(key, "overrides") == 0)
                 return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
-        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s", key, known_members);
+        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key, graph_allowed ? "graph, " : "",
+                    known_members);
 }
 
 static Status read_inputs(JsonReader *reader, const char *document, RunCall *run, size_t *out_bytes)
@@ -110,28 +119,31 @@ Status run_read_body(JsonReader *reader, const char *document, bool graph_allowe
         bool more, seen_inputs = false;
         size_t data_bytes = 0, graph_bytes = 0;
         const char *graph_text;
+        TRY(run_check_value(reader));
         if (json_peek(reader) != JSON_OBJECT)
-                return json_peek(reader) == JSON_BAD ? json_skip(reader) : fail(STATUS_INPUT, "a run body is an object: {\"inputs\": {...}}");
+                return fail(STATUS_INPUT, "a run body is an object: {\"inputs\": {...}}");
         TRY(json_enter_object(reader));
         for (;;) {
                 TRY(json_next_key(reader, &key, &more));
                 if (!more)
                         break;
+                TRY(run_check_value(reader));
                 if (strcmp(key, "inputs") == 0) {
                         TRY(read_inputs(reader, document, run, &data_bytes));
                         seen_inputs = true;
                 } else if (graph_allowed && strcmp(key, "graph") == 0) {
                         TRY(json_read_raw(reader, &graph_text, &graph_bytes));
                 } else {
-                        TRY(failure_at_argument(read_option(reader, key, run), key));
+                        TRY(failure_at_argument(read_option(reader, key, graph_allowed, run), key));
                 }
         }
         size_t end = json_tell(reader);
         TRY(json_finish(reader));
         if (end - data_bytes - graph_bytes > (size_t)limits.max_envelope)
-                return fail(STATUS_TOO_LARGE, "the run body without its tensor data is %zu bytes; the limit is %lld", end - data_bytes - graph_bytes,
-                            (long long)limits.max_envelope);
+                return fail(STATUS_TOO_LARGE, "the run body without its tensor data is %zu bytes; the limit is %lld",
+                            end - data_bytes - graph_bytes, (long long)limits.max_envelope);
         if (!seen_inputs && run->n_inputs > 0)
-                return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}", run_user_input(run, 0)->placeholder->target);
+                return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}",
+                            run_user_input(run, 0)->placeholder->target);
         return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// "inputs" of a run request -> flat user inputs. Three forms: an object by argument name (or flat name), a list by position, and {"$args", "$kwargs"}. The
-// exported signature's tree says what nests; its depth is capped when the graph is read, so walking it recursively is bounded. Values not given stay
-// VALUE_ABSENT: binding says which are missing.
+// "inputs" of a run request -> flat user inputs. Three forms: an object by argument name (or flat name), a list by position, and {"$args",
+// "$kwargs"}. The exported signature's tree says what nests; its depth is capped when the graph is read, so walking it recursively is
+// bounded. Values not given stay VALUE_ABSENT: binding says which are missing.
 #include <string.h>
 #include "api/run_private.h"
 #include "api/tensor_json.h"
@@ -9,8 +9,8 @@
 
 // An argument of forward: a subtree of the signature, or (without one) a single entry.
 typedef struct Argument {
-        const char *name;   // NULL if unknown
-        const Tree *tree;   // NULL: the leaf `first_leaf`
+        const char *name; // NULL if unknown
+        const Tree *tree; // NULL: the leaf `first_leaf`
         uint32_t first_leaf;
 } Argument;
 
@@ -129,8 +129,10 @@ static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
 {
         const Input *input = run_user_input(run, leaf);
         if (run->inputs[leaf].kind != VALUE_ABSENT)
-                return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name), input->placeholder->name);
+                return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
+                                           input->placeholder->name);
         Value value;
+        TRY(run_check_value(reader));
         TRY(failure_at_argument(read_kind(reader, input, run, &value), input->placeholder->name));
         run->inputs[leaf] = value;
         return STATUS_OK;
@@ -145,7 +147,8 @@ static Status read_children(JsonReader *reader, const Tree *tree, const char *wh
         for (uint32_t i = 0;; i++) {
                 TRY(json_next_item(reader, &more));
                 if (more != (i < tree->n))
-                        return fail(STATUS_INPUT, "the %s holds %s entries than the exported model's, which has %u", what, more ? "more" : "fewer", tree->n);
+                        return fail(STATUS_INPUT, "the %s holds %s entries than the exported model's, which has %u", what,
+                                    more ? "more" : "fewer", tree->n);
                 if (!more)
                         return STATUS_OK;
                 TRY(read_tree(reader, tree->children[i], run));
@@ -166,12 +169,14 @@ static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
                 while (place < tree->n && strcmp(tree->keys[place], key) != 0)
                         place++;
                 if (place == tree->n)
-                        return fail(STATUS_INPUT, "the exported model's dict has no key \"%s\"; its first is \"%s\"", key, tree->n == 0 ? "" : tree->keys[0]);
+                        return fail(STATUS_INPUT, "the exported model's dict has no key \"%s\"; its first is \"%s\"", key,
+                                    tree->n == 0 ? "" : tree->keys[0]);
                 TRY(read_tree(reader, tree->children[place], run));
                 n_read++;
         }
         if (n_read < tree->n)
-                return fail(STATUS_INPUT, "the dict lacks keys: it has %u of %u; \"%s\" is the model's first", n_read, tree->n, tree->keys[0]);
+                return fail(STATUS_INPUT, "the dict lacks keys: it has %u of %u; \"%s\" is the model's first", n_read, tree->n,
+                            tree->keys[0]);
         return STATUS_OK;
 }
 
@@ -179,10 +184,12 @@ static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run)
 {
         if (tree->kind == TREE_LEAF)
                 return read_leaf(reader, tree->first_leaf, run);
+        TRY(run_check_value(reader));
         JsonType type = json_peek(reader);
         bool by_key = tree->kind == TREE_DICT || (tree->kind == TREE_NAMEDTUPLE && type == JSON_OBJECT);
         if (type != (by_key ? JSON_OBJECT : JSON_ARRAY))
-                return fail(STATUS_INPUT, "the exported model has a %s here: send %s", by_key ? "dict" : "tuple or list", by_key ? "an object" : "a list");
+                return fail(STATUS_INPUT, "the exported model has a %s here: send %s", by_key ? "dict" : "tuple or list",
+                            by_key ? "an object" : "a list");
         return by_key ? read_members(reader, tree, run) : read_children(reader, tree, tree->kind == TREE_LIST ? "list" : "tuple", run);
 }
 
@@ -231,7 +238,11 @@ static Status read_positional(JsonReader *reader, RunCall *run)
                 if (!more)
                         return STATUS_OK;
                 if (i == n)
-                        return fail(STATUS_INPUT, "\"inputs\" holds more than %u entr%s", n, n == 1 ? "y" : "ies");
+                        return fail(STATUS_INPUT,
+                                    "\"inputs\" holds more than %u entr%s; as a list it holds one entry per argument, a tensor's numbers "
+                                    "nest inside: "
+                                    "{\"inputs\": [[1.0, 2.0]]}",
+                                    n, n == 1 ? "y" : "ies");
                 TRY(read_argument(reader, i, run));
         }
 }

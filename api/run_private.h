@@ -6,6 +6,8 @@
 
 // Reads the members of a run body (`document`, the reader at its start) into `run`; "graph" is skipped when `graph_allowed`.
 Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run);
+// Text that is no JSON value is the reader's to report, before anything is said about what belongs there.
+Status run_check_value(JsonReader *reader);
 // Reads the value of "inputs" into run->inputs.
 Status run_read_inputs(JsonReader *reader, RunCall *run);
 // The i-th user input's entry of the signature (user inputs and literals, in order).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and versions. Writers go one at a time (`writing`): first the disk, then the index, so that whatever a reader can see is durable. Readers take the
-// index mutex for a look-up only. A GraphVersion never changes once it is in the index; replacing and deleting swap pointers.
+// Names and versions. Writers go one at a time (`writing`): first the disk, then the index, so that whatever a reader can see is durable.
+// Readers take the index mutex for a look-up only. A GraphVersion never changes once it is in the index; replacing and deleting swap
+// pointers.
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -227,7 +228,8 @@ static Status put_on_disk(Engine *engine, const EngineGraph *graph, const GraphV
         TRY(manifest_of(graph, &version->stored, 0, &manifest));
         Status status = STATUS_OK;
         for (; n_held < version->stored.n_parts && status == STATUS_OK; n_held++)
-                status = store_hold_blob(engine->store, (ByteSpan){ parts[n_held].bytes->data, parts[n_held].bytes->n_bytes }, &version->stored.parts[n_held].digest);
+                status = store_hold_blob(engine->store, (ByteSpan){ parts[n_held].bytes->data, parts[n_held].bytes->n_bytes },
+                                         &version->stored.parts[n_held].digest);
         if (status == STATUS_OK)
                 status = store_put_graph(engine->store, &manifest);
         else
@@ -246,7 +248,8 @@ static EngineGraph *graph_of(Engine *engine, const char *name)
         return graph;
 }
 
-// Makes the version visible. The room was reserved before the disk was written: only the map can run out of memory, and only for a new name.
+// Makes the version visible. The room was reserved before the disk was written: only the map can run out of memory, and only for a new
+// name.
 static Status publish(Engine *engine, EngineGraph *graph, bool is_new_name, GraphVersion *version)
 {
         Status status = STATUS_OK;
@@ -264,7 +267,7 @@ static Status publish(Engine *engine, EngineGraph *graph, bool is_new_name, Grap
 
 static Status reserve_place(Engine *engine, EngineGraph *graph)
 {
-        pthread_mutex_lock(&engine->mutex);  // readers walk `versions`
+        pthread_mutex_lock(&engine->mutex); // readers walk `versions`
         Status status = array_reserve(&graph->versions, &graph->capacity, graph->n_versions + 1, sizeof(GraphVersion *));
         pthread_mutex_unlock(&engine->mutex);
         return status;
@@ -278,7 +281,8 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         EngineGraph *graph = graph_of(engine, name);
         if (graph != NULL) {
                 GraphVersion *latest = graph->versions[graph->n_versions - 1];
-                if (memcmp(latest->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 && strcmp(latest->stored.model, identified->model) == 0) {
+                if (memcmp(latest->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 &&
+                    strcmp(latest->stored.model, identified->model) == 0) {
                         *out_version = graph_version_ref(latest);
                         *out_created = false;
                         return STATUS_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any thread; nothing here waits for another request: what
-// is not ready yet parks a ticket (registry.h).
+// Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any thread; nothing here waits for another
+// request: what is not ready yet parks a ticket (registry.h).
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
@@ -12,9 +12,10 @@
 
 typedef struct Engine Engine;
 
-// One body of an upload: the whole request body, or one part of multipart. `bytes` is counted and may outlive the call (weights may point into it).
+// One body of an upload: the whole request body, or one part of multipart. `bytes` is counted and may outlive the call (weights may point
+// into it).
 typedef struct UploadPart {
-        const char *name;  // "", "graph", "weights"
+        const char *name; // "", "graph", "weights"
         Storage *bytes;
 } UploadPart;
 
@@ -25,36 +26,37 @@ typedef struct GraphLoader {
 } GraphLoader;
 
 typedef struct EngineOptions {
-        const char *data_folder;             // NULL: memory only
+        const char *data_folder; // NULL: memory only
         GraphLoader loader;
-        void (*log)(void *context, const char *message);  // one line, no path; may be NULL
+        void (*log)(void *context, const char *message); // one line, no path; may be NULL
         void *log_context;
 } EngineOptions;
 
 typedef enum GraphState { GRAPH_STATE_LOADING, GRAPH_STATE_READY, GRAPH_STATE_DAMAGED } GraphState;
-extern const char *const graph_state_names[];  // "loading", "ready", "damaged"
+extern const char *const graph_state_names[]; // "loading", "ready", "damaged"
 
 // One version of a named graph: immutable but for state and statistics; refcounted, so that delete and replace never disturb a run.
 typedef struct GraphVersion {
         RefCount ref;
         char name[STORE_NAME_MAX + 1];
-        StoreVersion stored;                 // version, id, format, parts
-        RegistryKey key;                     // id and model
-        Storage *bytes[STORE_MAX_PARTS];     // memory-only engines: the uploaded bodies, counted
+        StoreVersion stored;             // version, id, format, parts
+        RegistryKey key;                 // id and model
+        Storage *bytes[STORE_MAX_PARTS]; // memory-only engines: the uploaded bodies, counted
         ProfileStats *stats;
-        _Atomic int state;                   // GraphState
-        char reason[256];                    // why damaged; written once before state
+        _Atomic int state; // GraphState
+        char reason[256];  // why damaged; written once before state
 } GraphVersion;
 
 Status engine_open(const EngineOptions *options, Engine **out_engine);
 Engine *engine_close(Engine *engine);
 DEFINE_CLEANUP(Engine, engine_close)
 
-// Content id of an upload: SHA-256 of the body; of several parts: SHA-256 of their concatenated lower-case hex digests, sorted by part name.
+// Content id of an upload: SHA-256 of the body; of several parts: SHA-256 of their concatenated lower-case hex digests, sorted by part
+// name.
 Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version);
 
-// Makes `graph` (finished, resolved; counted by the engine) a version of `name` (NULL or "": the id is the name). *out_created false: equal to the latest
-// version's content, which is returned. Durable when it returns OK. A name of 64 hex digits must be the content's own id.
+// Makes `graph` (finished, resolved; counted by the engine) a version of `name` (NULL or "": the id is the name). *out_created false: equal
+// to the latest version's content, which is returned. Durable when it returns OK. A name of 64 hex digits must be the content's own id.
 Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
                   GraphVersion **out_version, bool *out_created);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
@@ -70,8 +72,10 @@ Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersi
 Status engine_versions(Engine *engine, const char *name, GraphVersion ***out, uint32_t *out_n, int64_t *out_default);
 
 // ---- decoded graphs ----
-// READY: *out_graph counted. PARKED: ticket will be among those a publish returns (its object is a Graph). PARKED_START: also call engine_load on a worker.
-Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph, RegistryEntry **out_build);
+// READY: *out_graph counted. PARKED: ticket will be among those a publish returns (its object is a Graph). PARKED_START: also call
+// engine_load on a worker.
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph,
+                      RegistryEntry **out_build);
 // Loads and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets.
 Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build);
 // Blocking form for programs without a server (fxserve run).
@@ -82,21 +86,26 @@ Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
 
 // ---- runs ----
 typedef struct RunRequest {
-        ValueSpan inputs;                    // flat user inputs in signature order (bind.h)
-        const Node *const *fetch;            // NULL: the graph's outputs
+        ValueSpan inputs;         // flat user inputs in signature order (bind.h)
+        const Node *const *fetch; // NULL: the graph's outputs
         uint32_t n_fetch;
 } RunRequest;
 typedef struct RunResult {
-        Value value;                         // the output node's structure
-        Value *fetched;                      // n_fetch values, or NULL
+        Value value;    // the output node's structure
+        Value *fetched; // n_fetch values, or NULL
         uint32_t n_fetched;
 } RunResult;
 void run_result_deinit(RunResult *result);
-// Binds and runs eagerly on the calling thread. `profile` (made by run_profile_new for this graph) receives rows, run_ns and memory figures.
+// Binds and runs eagerly on the calling thread. `profile` (made by run_profile_new for this graph) receives rows, run_ns and memory
+// figures.
 Status engine_run(const Graph *graph, const RunRequest *request, RunContext *ctx, RunProfile *profile, RunResult *out_result);
 // Records a finished run: the ring and (when version is not NULL) its statistics.
 void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile);
 ProfileRing *engine_profiles(Engine *engine);
 
-typedef struct EngineStats { uint32_t n_graphs, n_versions; uint64_t runs; RegistryStats graphs; } EngineStats;
+typedef struct EngineStats {
+        uint32_t n_graphs, n_versions;
+        uint64_t runs;
+        RegistryStats graphs;
+} EngineStats;
 EngineStats engine_stats(Engine *engine);

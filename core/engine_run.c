@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoded graphs on demand, and runs. A graph that is not decoded yet is loaded by one worker, through the registry's single flight; the others' tickets wait.
+// Decoded graphs on demand, and runs. A graph that is not decoded yet is loaded by one worker, through the registry's single flight; the
+// others' tickets wait.
 #include <stdio.h>
 #include <string.h>
 #include "core/engine_private.h"
@@ -29,7 +30,8 @@ static Status load(Engine *engine, const GraphVersion *version, Graph **out_grap
                 status = read_part(engine, version, n, &parts[n].bytes);
         }
         if (status == STATUS_OK)
-                status = engine->loader.load(engine->loader.context, parts, n, version->stored.model[0] == '\0' ? NULL : version->stored.model, out_graph);
+                status = engine->loader.load(engine->loader.context, parts, n,
+                                             version->stored.model[0] == '\0' ? NULL : version->stored.model, out_graph);
         for (uint32_t i = 0; i < n; i++)
                 storage_unref(parts[i].bytes);
         return status;
@@ -48,10 +50,12 @@ static void mark(GraphVersion *version, Status status)
 
 static Status damaged(const GraphVersion *version)
 {
-        return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version, version->reason);
+        return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
+                    version->reason);
 }
 
-Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph, RegistryEntry **out_build)
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph,
+                      RegistryEntry **out_build)
 {
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 return damaged(version);
@@ -113,7 +117,8 @@ static void values_free(Value *values, uint32_t n)
         free(values);
 }
 
-static Status walk(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile, RunResult *out_result)
+static Status walk(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile,
+                   RunResult *out_result)
 {
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         WalkTrace trace = { .rows = profile->rows, .capacity = graph->n_nodes };

@@ -385,6 +385,14 @@ def movement():
             yield "_pad_circular.default", [source, pad]
         for mode, value in ((0, 1.5), (0, None), (1, None), (2, None), (3, None)):
             yield "_pad_enum.default", [source, [1, 1] if source.dim() == 3 else [1, 1, 1, 0], mode, value]
+    for dtype in (f32, f64, f16, bf16, i64):
+        for kind in ("reflection", "replication"):
+            for batch in ([], [2]):
+                shape = [*batch, 2, 3, 4, 5]
+                volume = ints(*shape) if dtype == i64 else ramp(*shape, dtype=dtype)
+                yield f"{kind}_pad3d.default", [volume, [1, 2, 0, 1, 2, 1]]
+                yield f"{kind}_pad2d.default", [volume[..., 0, :, :], [1, 2, 0, 3]]
+                yield f"{kind}_pad1d.default", [volume[..., 0, 0, :], [3, 1]]
     for source in (ramp(3, 4), ints(4, 3).t(), t(True), ramp(5, dtype=f16)):
         yield "broadcast_to.default", [source, [2, *source.shape]]
     table = ramp(6, 3)
@@ -401,8 +409,8 @@ def movement():
     yield "index.Tensor", [ints(4, 3).t(), [t([2, 0], i32)]]
     yield "index.Tensor", [ramp(4, 3), [t(2, i64)]]
     for accumulate in (False, True):
-        yield "index_put.default", [ramp(4, 3), [t([1, 1, -1], i64)], ramp(3), accumulate] if accumulate else [
-            ramp(4, 3), [t([1, 0, -1], i64)], ramp(3), accumulate]  # fmt: skip
+        rows = t([1, 1, -1] if accumulate else [1, 0, -1], i64)  # repeated rows without accumulate have no order
+        yield "index_put.default", [ramp(4, 3), [rows], ramp(3), accumulate]
         yield "index_put_.default", [ramp(4, 3), [t([0, 2], i64), t([1, 1], i64)], t(9.0), accumulate]
         yield "index_put_.default", [ramp(4, 3), [ramp(4, 3) > 0], t(0.5), accumulate]
         yield "index_put_.default", [ints(4), [t([3, 0], i64)], ints(2), accumulate]
@@ -539,6 +547,8 @@ def windows():
     yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), ramp(2), [2, 2], [1, 1], [1, 1]]
     yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 2, 3), None, [2, 1], [0, 1], [0, 0], 2]
     yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 2, 2), None, [1, 1], [0, 0], [0, 0], 1, [2, 2]]
+    yield "conv_transpose3d.input", [ramp(1, 2, 3, 2, 3), ramp(2, 3, 2, 2, 2), ramp(3), [2, 1, 1], [1, 0, 0], [1, 0, 0]]
+    yield "conv_transpose3d.input", [ramp(4, 2, 3, 2), ramp(4, 1, 2, 2, 1), None, [1, 1, 1], [0, 0, 0], [0, 0, 0], 4]
     yield "convolution.default", [x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1]
     yield "convolution.default", [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1]
     yield "convolution.default", [ramp(2, 4, 9), ramp(4, 2, 3), None, [2], [1], [1], False, [0], 2]
@@ -639,12 +649,12 @@ def others():
     yield "softmax.int", [ints(2, 3), 1], {"dtype": f32}
     yield "softmax.int", [t(2.0), 0]
     q, k, v = ramp(1, 2, 3, 4), ramp(1, 2, 5, 4, step=0.61), ramp(1, 2, 5, 4, step=0.43)
-    causal, mask = {"is_causal": True}, t([[True, False, True, True, False], [False] * 5, [True] * 5])
+    causal, mask = {"is_causal": True}, t([[True, False, True, True, False], [False, True] + [False] * 3, [True] * 5])
     for dtype in (f32, f64, f16, bf16):
         qkv = [q.to(dtype), k.to(dtype), v.to(dtype)]
         yield "scaled_dot_product_attention.default", qkv
         yield "scaled_dot_product_attention.default", qkv, causal
-        yield "scaled_dot_product_attention.default", [*qkv, mask[::2]] if False else [*qkv, mask[2:].expand(3, 5)]
+        yield "scaled_dot_product_attention.default", [*qkv, mask]
         yield "scaled_dot_product_attention.default", [*qkv, ramp(3, 5, dtype=dtype)], {"scale": 0.3}
     yield "scaled_dot_product_attention.default", [ramp(1, 4, 3, 4), k, v], {"enable_gqa": True}
     yield "scaled_dot_product_attention.default", [q.transpose(1, 2).contiguous().transpose(1, 2), k, v]

@@ -8,13 +8,15 @@ Also the reader of the format for other scripts: `read_cases`, `build_tensor`, `
 
 import argparse
 import json
+import math
 import pathlib
 
 import torch
 from safetensors.torch import load_file
 
 from export_fx import decode_value
-from make_goldens import find_overload, place_tensor
+from golden_variants import place_tensor
+from make_goldens import find_overload
 
 
 def build_tensor(entry, tensors):
@@ -62,7 +64,8 @@ def check_output(name, got, want, case, args, tensors):
             same = args[want["alias"]].untyped_storage().data_ptr() == got.untyped_storage().data_ptr()
             assert same, f"{name} does not share argument {want['alias']}'s storage"
     else:
-        assert got == decode_value(want, {}) or got != got, f"{name}: {got}, expected {want}"
+        expected = decode_value(want, {})
+        assert got == expected or (math.isnan(got) and math.isnan(expected)), f"{name}: {got}, expected {want}"
 
 
 def run_case(case, tensors):

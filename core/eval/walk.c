@@ -299,6 +299,8 @@ static Status run_call(Walk *walk, const Node *node, Value *out)
 
 static Status run_node(Walk *walk, const Node *node, Value *out)
 {
+        if (walk->emitter->depth == 0)
+                walk->emitter->node = node;
         switch (node->op) {
         case OP_PLACEHOLDER:
                 return run_placeholder(walk, node, out);

@@ -341,10 +341,11 @@ static bool apply_linear(const ExprOp *op, const Linear *args, Linear *out)
                 return true;
         }
         // Any other function of constants is a constant.
-        if (op->n_args > 3)
+        enum { MOST = 3 };
+        if (op->n_args > MOST)
                 return false;
-        ExprNumber numbers[3], result;
-        for (uint32_t i = 0; i < op->n_args; i++) {
+        ExprNumber numbers[MOST], result;
+        for (uint32_t i = 0; i < MOST && i < op->n_args; i++) {
                 if (args[i].a != 0)
                         return false;
                 numbers[i] = integer(args[i].b);

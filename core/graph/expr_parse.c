@@ -103,7 +103,7 @@ static const Operator operators[] = {
 
 // What waits on the stack: an operator, or an open parenthesis of a call (`function` set) or a group (its row is the one without a name).
 typedef struct Pending {
-        const Operator *operator;
+        const Operator *sign;
         const Function *function;
         const char *unknown; // name of a function that is in no table
         uint16_t n_args;
@@ -117,6 +117,7 @@ typedef struct Parser {
         uint32_t *starts; // per value on the evaluation stack: where its code begins
         Pending *pending;
         uint32_t n_ops, n_pending, n_tokens, depth, max_depth;
+        uint32_t ops_capacity, starts_capacity, pending_capacity;
         const char *symbol;
         bool many_symbols;
 } Parser;
@@ -144,10 +145,19 @@ static void skip_blanks(Parser *parser)
                 parser->at++;
 }
 
+static Status push(Parser *parser, Pending pending)
+{
+        TRY(array_reserve(&parser->pending, &parser->pending_capacity, parser->n_pending + 1, sizeof(*parser->pending)));
+        parser->pending[parser->n_pending++] = pending;
+        return STATUS_OK;
+}
+
 static Status add_op(Parser *parser, ExprOp op)
 {
         if (op.n_args > parser->depth)
                 return refuse(parser, "an operand is missing");
+        TRY(array_reserve(&parser->ops, &parser->ops_capacity, parser->n_ops + 1, sizeof(*parser->ops)));
+        TRY(array_reserve(&parser->starts, &parser->starts_capacity, parser->depth + 1, sizeof(*parser->starts)));
         if (op.n_args == 0)
                 parser->starts[parser->depth] = parser->n_ops;
         parser->depth = parser->depth - op.n_args + 1;
@@ -193,8 +203,8 @@ static Status read_quoted(Parser *parser, const char **out_start, size_t *out_n)
 // Symbol('s0', positive=True, integer=True) and Float('1.5', precision=53): what follows the text is of no use to us.
 static Status read_quoted_atom(Parser *parser, bool is_symbol)
 {
-        const char *start;
-        size_t n;
+        const char *start = NULL;
+        size_t n = 0;
         parser->at++;
         skip_blanks(parser);
         TRY(read_quoted(parser, &start, &n));
@@ -277,8 +287,7 @@ static Status open_call(Parser *parser, const char *name, size_t n)
                         return fail_memory();
         }
         parser->at++;
-        parser->pending[parser->n_pending++] = call;
-        return STATUS_OK;
+        return push(parser, call);
 }
 
 // A name: constant, symbol, the path of an input, or a call that opens. *out_operand: an operand is complete.
@@ -319,16 +328,16 @@ static const Operator *match_operator(const Parser *parser, bool unary)
         return NULL;
 }
 
-static Status emit(Parser *parser, const Operator *operator)
+static Status emit(Parser *parser, const Operator *sign)
 {
-        return add_op(parser, (ExprOp){ .code = operator->code, .n_args = operator->unary ? 1 : 2 });
+        return add_op(parser, (ExprOp){ .code = sign->code, .n_args = sign->unary ? 1 : 2 });
 }
 
 // Operators that bind at least as tightly as what comes get their operands now.
 static Status settle(Parser *parser, int binding, bool right)
 {
         while (parser->n_pending > 0) {
-                const Operator *top = parser->pending[parser->n_pending - 1].operator;
+                const Operator *top = parser->pending[parser->n_pending - 1].sign;
                 if (top == NULL || top->binding < binding || (top->binding == binding && right))
                         break;
                 parser->n_pending--;
@@ -337,9 +346,9 @@ static Status settle(Parser *parser, int binding, bool right)
         return STATUS_OK;
 }
 
-static bool is_comparison(const Operator *operator)
+static bool is_comparison(const Operator *sign)
 {
-        return operator->code >= EXPR_EQ && operator->code <= EXPR_GE;
+        return sign->code >= EXPR_EQ && sign->code <= EXPR_GE;
 }
 
 // a < b < c is a < b and b < c: when the second comparison arrives, the first is settled and b's code is written once more.
@@ -347,12 +356,12 @@ static Status chain_comparison(Parser *parser, bool *out_chained)
 {
         static const Operator both = { "", EXPR_AND, 4, false, false, false };
         TRY(settle(parser, 5, false));
-        const Operator *top = parser->n_pending == 0 ? NULL : parser->pending[parser->n_pending - 1].operator;
+        const Operator *top = parser->n_pending == 0 ? NULL : parser->pending[parser->n_pending - 1].sign;
         if (top == NULL || !is_comparison(top))
                 return STATUS_OK;
         uint32_t from = parser->starts[parser->depth - 1], to = parser->n_ops;
         TRY(settle(parser, 4, false));
-        parser->pending[parser->n_pending++] = (Pending){ .operator= & both };
+        TRY(push(parser, (Pending){ .sign = &both }));
         for (uint32_t i = from; i < to; i++) {
                 TRY(count_token(parser));
                 TRY(add_op(parser, parser->ops[i]));
@@ -393,14 +402,14 @@ static Status read_operand(Parser *parser, bool *out_operand)
         const Operator *unary = match_operator(parser, true);
         char c = *parser->at;
         *out_operand = true;
-        if (c == ')' && parser->n_pending > 0 &&
-            parser->pending[parser->n_pending - 1].operator== NULL && parser->pending[parser->n_pending - 1].empty)
+        if (c == ')' && parser->n_pending > 0 && parser->pending[parser->n_pending - 1].sign == NULL &&
+            parser->pending[parser->n_pending - 1].empty)
                 return close_call(parser);
         if (parser->n_pending > 0)
                 parser->pending[parser->n_pending - 1].empty = false;
         if (unary != NULL) {
                 parser->at += strlen(unary->text);
-                parser->pending[parser->n_pending++] = (Pending){ .operator= unary };
+                TRY(push(parser, (Pending){ .sign = unary }));
                 *out_operand = false;
                 return STATUS_OK;
         }
@@ -428,16 +437,16 @@ static Status read_operator(Parser *parser, bool *out_operand)
         *out_operand = false;
         if (*parser->at == ',')
                 return next_argument(parser);
-        const Operator *operator= match_operator(parser, false);
-        if (operator== NULL)
+        const Operator *sign = match_operator(parser, false);
+        if (sign == NULL)
                 return refuse(parser, "expected an operator");
         bool chained = false;
-        if (is_comparison(operator))
+        if (is_comparison(sign))
                 TRY(chain_comparison(parser, &chained));
         if (!chained)
-                TRY(settle(parser, operator->binding, operator->right));
-        parser->at += strlen(operator->text);
-        parser->pending[parser->n_pending++] = (Pending){ .operator= operator};
+                TRY(settle(parser, sign->binding, sign->right));
+        parser->at += strlen(sign->text);
+        TRY(push(parser, (Pending){ .sign = sign }));
         return STATUS_OK;
 }
 
@@ -457,27 +466,30 @@ static Status parse(Parser *parser)
         return STATUS_OK;
 }
 
-Status expr_parse(const char *text, Arena *arena, Expr **out_expr)
+static Status keep(const Parser *parser, Expr **out_expr)
 {
-        // A token has at least one character and gives at most one operation; operands between comparisons are copied once.
-        size_t n = MIN(2 * strlen(text), (size_t)EXPR_MAX_TOKENS) + 2;
-        _cleanup_(freep) uint32_t *starts = new_array(n, sizeof(*starts));
-        _cleanup_(freep) ExprOp *ops = new_array(n, sizeof(*ops));
-        _cleanup_(freep) Pending *pending = new_array(n, sizeof(*pending));
-        Expr *expr = arena_alloc(arena, sizeof(*expr));
-        if (ops == NULL || pending == NULL || starts == NULL || expr == NULL)
+        Expr *expr = arena_alloc(parser->arena, sizeof(*expr));
+        ExprOp *ops = arena_array(parser->arena, parser->n_ops, sizeof(*ops));
+        if (expr == NULL || ops == NULL)
                 return fail_memory();
-        Parser parser = { .text = text, .at = text, .arena = arena, .ops = ops, .starts = starts, .pending = pending };
-        TRY(parse(&parser));
-        ExprOp *kept = arena_array(arena, parser.n_ops, sizeof(*kept));
-        if (kept == NULL)
-                return fail_memory();
-        memcpy(kept, ops, parser.n_ops * sizeof(*kept));
+        memcpy(ops, parser->ops, parser->n_ops * sizeof(*ops));
         *expr = (Expr){
-                .ops = kept, .n_ops = parser.n_ops, .n_stack = parser.max_depth, .symbol = parser.many_symbols ? NULL : parser.symbol
+                .ops = ops, .n_ops = parser->n_ops, .n_stack = parser->max_depth, .symbol = parser->many_symbols ? NULL : parser->symbol
         };
         *out_expr = expr;
         return STATUS_OK;
+}
+
+Status expr_parse(const char *text, Arena *arena, Expr **out_expr)
+{
+        Parser parser = { .text = text, .at = text, .arena = arena };
+        Status status = parse(&parser);
+        if (status == STATUS_OK)
+                status = keep(&parser, out_expr);
+        free(parser.ops);
+        free(parser.starts);
+        free(parser.pending);
+        return status;
 }
 
 const char *expr_single_symbol(const Expr *expr)

@@ -108,16 +108,16 @@ static void add_assignment(Printer *printer, const Node *node, const char *annot
         text_add(&printer->body, " = ");
 }
 
-static void add_operator(Printer *printer, const Operator *operator, const Seq * args)
+static void add_operator(Printer *printer, const Operator *form, const Seq *args)
 {
         Text *out = &printer->body;
-        text_add(out, operator->before);
+        text_add(out, form->before);
         add_value(printer, args->items[0], out);
-        if (operator->between != NULL) {
-                text_add(out, operator->between);
+        if (form->between != NULL) {
+                text_add(out, form->between);
                 add_value(printer, args->items[1], out);
         }
-        text_add(out, operator->after);
+        text_add(out, form->after);
 }
 
 static bool is_plain_getattr(const Node *node)

@@ -4,6 +4,23 @@
 #include "core/kernels/dense.h"
 #include <string.h>
 
+// Marks the next n_bytes of the pool as taken; the pool learns what would have been enough. Returns their end: beyond the pool's n_bytes they are
+// only a mark, and the heap has to help.
+static size_t pool_take(ScratchPool *pool, size_t n_bytes)
+{
+        size_t end = atomic_fetch_add_explicit(&pool->used, n_bytes, memory_order_relaxed) + n_bytes;
+        size_t wanted = atomic_load_explicit(&pool->wanted, memory_order_relaxed);
+        while (end > wanted && !atomic_compare_exchange_weak_explicit(&pool->wanted, &wanted, end, memory_order_relaxed, memory_order_relaxed))
+                continue;
+        return end;
+}
+
+// Only the newest piece can be given back at once; the rest goes when the instruction is over.
+static void pool_give(ScratchPool *pool, size_t end, size_t n_bytes)
+{
+        atomic_compare_exchange_strong_explicit(&pool->used, &end, end - n_bytes, memory_order_relaxed, memory_order_relaxed);
+}
+
 Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t item_bytes)
 {
         memset(scratch, 0, sizeof(*scratch));
@@ -11,6 +28,16 @@ Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t i
         if (n < 0 || !mul_size((size_t)n, item_bytes, &n_bytes) || !add_size(n_bytes, 2 * STORAGE_ALIGN - 1, &padded))
                 return fail(STATUS_TOO_LARGE, "an operator's working memory would overflow; use smaller shapes");
         n_bytes = padded / STORAGE_ALIGN * STORAGE_ALIGN;
+        ScratchPool *pool = ctx == NULL ? NULL : ctx->pool;
+        if (pool != NULL) {
+                scratch->n_bytes = n_bytes;
+                scratch->pool = pool;
+                scratch->pool_end = pool_take(pool, n_bytes);
+                if (scratch->pool_end <= pool->n_bytes) {
+                        scratch->data = pool->data + (scratch->pool_end - n_bytes);
+                        return STATUS_OK;
+                }
+        }
         Budget *budget = ctx == NULL ? NULL : ctx->budget;
         if (!budget_take(budget, n_bytes))
                 return fail(STATUS_TOO_LARGE, "the working memory of this operator (%zu bytes) is over the run's limit; send smaller inputs or start the server "
@@ -28,9 +55,13 @@ Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t i
 
 void scratch_deinit(Scratch *scratch)
 {
-        if (scratch->data != NULL)
+        ScratchPool *pool = scratch->pool;
+        if (pool != NULL)
+                pool_give(pool, scratch->pool_end, scratch->n_bytes);
+        if (scratch->data != NULL && (pool == NULL || scratch->pool_end > pool->n_bytes)) {
                 budget_give(scratch->budget, scratch->n_bytes);
-        free(scratch->data);
+                free(scratch->data);
+        }
         memset(scratch, 0, sizeof(*scratch));
 }
 

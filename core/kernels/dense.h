@@ -7,11 +7,13 @@
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
-// Heap scratch of one kernel call; STORAGE_ALIGN-aligned. Owned by the caller (scratch_deinit; safe on a zeroed one).
+// Scratch of one kernel call, from the run's pool or the heap; STORAGE_ALIGN-aligned. Owned by the caller (scratch_deinit; safe on a zeroed one).
 typedef struct Scratch {
         void *data;
         size_t n_bytes;
         Budget *budget;
+        ScratchPool *pool;  // may be NULL
+        size_t pool_end;    // beyond the pool's n_bytes: `data` is from the heap
 } Scratch;
 // Uninitialised bytes: n * item_bytes, checked. STATUS_TOO_LARGE over the budget, STATUS_NO_MEMORY.
 Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t item_bytes);

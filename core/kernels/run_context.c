@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polling and parallel_for. Pieces have a fixed size that depends on n and grain only, so that results are the same for any number of threads; with
-// OpenMP the pieces are dealt statically.
+// Polling and parallel_for. Pieces have a fixed size that depends on n and grain only, so that results are the same for any number of
+// threads; with OpenMP the pieces are dealt statically.
 #include "core/kernels/run_context.h"
 #include <string.h>
 #include "core/base/memory.h"
@@ -21,7 +21,8 @@ Status run_poll(const RunContext *ctx)
         if (__builtin_expect(atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0, 0))
                 return fail(STATUS_CANCELLED, "the client closed the connection before the run ended");
         if (ctx->deadline_ns != 0 && clock_ns() > ctx->deadline_ns)
-                return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger \"deadline_ms\" or start the server with --run-deadline-ms");
+                return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger \"deadline_ms\" or start the server "
+                                             "with --run-deadline-ms");
         return STATUS_OK;
 }
 

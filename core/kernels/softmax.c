@@ -52,6 +52,16 @@ typedef struct SoftmaxTask {
 #undef SOFT
 #undef SOFT_T
 
+double softmax_exp_row_f32(int64_t n, const float *in, float *out)
+{
+        float max = row_max_f32(n, in);
+        if (max == -INFINITY) {
+                memset(out, 0, (size_t)n * sizeof(float));
+                return 0;
+        }
+        return row_exp_f32(n, in, max, out);
+}
+
 Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n, int64_t inner, const void *in, void *out)
 {
         if (outer == 0 || n == 0 || inner == 0)

@@ -14,3 +14,5 @@ Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t
 // One row of float32; for attention.
 void softmax_row_f32(SoftmaxKind kind, int64_t n, const float *in, float *out);
 void softmax_row_f64(SoftmaxKind kind, int64_t n, const double *in, double *out);
+// out = exp(in - max), not divided by the returned sum; all zeros (sum 0) for a row of -inf.
+double softmax_exp_row_f32(int64_t n, const float *in, float *out);

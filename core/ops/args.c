@@ -36,7 +36,7 @@ bool arg_bool(const OpCall *call, int index, bool if_none)
         case VALUE_INT:
                 return value->i != 0;
         case VALUE_TENSOR:
-                return value->tensor->storage != NULL && element_as_f64(value->tensor->meta.dtype, tensor_data(value->tensor)) != 0;
+                return tensor_is_known(value->tensor) && element_as_f64(value->tensor->meta.dtype, tensor_data(value->tensor)) != 0;
         default:
                 return if_none;
         }
@@ -52,7 +52,7 @@ static Status value_as_int(const OpCall *call, int index, const Value *value, in
                 *out = value->b;
                 return STATUS_OK;
         case VALUE_TENSOR:
-                if (value->tensor->storage == NULL)
+                if (!tensor_is_known(value->tensor))
                         return fail_unknown(call, index);
                 return tensor_item_i64(value->tensor, out);
         case VALUE_DYNAMIC:
@@ -82,7 +82,7 @@ Status arg_double(const OpCall *call, int index, double *out)
                 *out = value->b;
                 return STATUS_OK;
         case VALUE_TENSOR:
-                if (value->tensor->storage == NULL)
+                if (!tensor_is_known(value->tensor))
                         return fail_unknown(call, index);
                 return tensor_item_f64(value->tensor, out);
         case VALUE_DYNAMIC:
@@ -96,7 +96,7 @@ Status arg_double(const OpCall *call, int index, double *out)
 Value arg_number(const OpCall *call, int index)
 {
         const Value *value = &call->args[index];
-        if (value->kind != VALUE_TENSOR || value->tensor->storage == NULL)
+        if (value->kind != VALUE_TENSOR || !tensor_is_known(value->tensor))
                 return *value;
         // A 0-dim tensor in a Scalar slot: its element, as Python's arg parser reads it.
         const Tensor *tensor = value->tensor;
@@ -202,7 +202,7 @@ const Tensor *arg_list_tensor(const OpCall *call, int index, uint32_t item)
 Status arg_data(const OpCall *call, int index, const Tensor **out)
 {
         const Tensor *tensor = arg_tensor(call, index);
-        if (tensor == NULL || tensor->storage == NULL)
+        if (tensor == NULL || !tensor_is_known(tensor))
                 return fail_unknown(call, index);
         *out = tensor;
         return STATUS_OK;

@@ -3,6 +3,7 @@
 // output index of the last one to three dimensions is mapped to an input index, one table per dimension.
 #include <inttypes.h>
 #include <string.h>
+#include "core/base/limits.h"
 #include "core/kernels/copy.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
@@ -20,7 +21,12 @@ static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n
                             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d while the "
                             "input has %d dimensions.",
                             n, self->rank);
-        return arg_ints(call, 1, PAD_CAP, widths, out_n);
+        TRY(arg_ints(call, 1, PAD_CAP, widths, out_n));
+        for (int i = 0; i < n; i++) {
+                if (widths[i] < -limits.max_numel || widths[i] > limits.max_numel)
+                        return fail(STATUS_TOO_LARGE, "%s(): a width of %" PRId64 " is too large", call->schema->name, widths[i]);
+        }
+        return STATUS_OK;
 }
 
 // ---- constant ----
@@ -83,7 +89,7 @@ static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64
                             before, after, dim, shape_text(self->rank, self->size, text, sizeof(text)));
         if (kind == PAD_CIRCULAR && (before > size || after > size))
                 return fail(STATUS_VALUE, "Padding value causes wrapping around more than once.");
-        if (kind == PAD_CIRCULAR && before + after + size < 0)
+        if (kind == PAD_CIRCULAR && size - MAX(-before, 0) - MAX(-after, 0) <= 0)
                 return fail(STATUS_VALUE, "Negative padding value is resulting in an empty dimension");
         return STATUS_OK;
 }
@@ -128,14 +134,17 @@ static Status mapped_pad_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-static int64_t mapped_index(PadKind kind, int64_t at, int64_t before, int64_t size)
+static int64_t mapped_index(PadKind kind, int64_t at, int64_t before, int64_t after, int64_t size)
 {
         int64_t i = at - before;
         switch (kind) {
         case PAD_REPLICATE:
                 return MIN(MAX(i, 0), size - 1);
         case PAD_CIRCULAR:
-                return (i % size + size) % size;
+                // Negative widths crop before anything wraps.
+                size -= MAX(-before, 0) + MAX(-after, 0);
+                i = at - MAX(before, 0);
+                return (i % size + size) % size + MAX(-before, 0);
         case PAD_REFLECT:
                 break;
         }
@@ -208,7 +217,7 @@ static Status mapped_pad_run(const OpRun *run)
                 int side = to->rank - 1 - d;
                 int64_t step = from->stride[d] * dtype_info[from->dtype].bytes;
                 for (int64_t i = 0; i < to->size[d]; i++)
-                        next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side], from->size[d]) : i);
+                        next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side], widths[2 * side + 1], from->size[d]) : i);
                 job.offsets[d] = next;
                 next += to->size[d];
         }
@@ -255,7 +264,7 @@ static Status pad_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        static const char *const modes[] = { "constant", "reflect", "replicate", "circular" };
+        static const char *const modes[] = { "reflect", "replicate", "circular", "constant" };
         int64_t mode = 0;
         TRY(arg_int(call, 2, &mode));
         if (mode < 0 || mode >= (int64_t)ARRAY_LENGTH(modes))

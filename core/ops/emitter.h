@@ -28,6 +28,7 @@ struct Emitter {
         const EmitterVtbl *vtbl;
         RunContext *ctx;
         const Graph *graph;      // the graph being walked (state lookups)
+        const Node *node;        // of the outermost graph: what is being run; NULL outside a walk
         int depth;               // child graphs entered; <= limits.max_child_graphs
         const OpDef *last_op;    // kernel that ran last: for profiles
         const char *last_kernel; // its name; static

@@ -141,6 +141,8 @@ static Status first_number_run(
 }
 
 // ---- ranges ----
+enum { RANGE_GRAIN = 16384 };
+
 typedef struct RangePlan {
         bool is_int;
         int64_t start, step;
@@ -218,21 +220,32 @@ static Status arange_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
+typedef struct RangeJob {
+        RangePlan plan;
+        Dtype dtype;
+        double end;
+        int64_t n;
+        char *out;
+} RangeJob;
+
+static void arange_part(void *argument, int64_t begin, int64_t end)
+{
+        const RangeJob *job = argument;
+        int64_t bytes = dtype_info[job->dtype].bytes;
+        for (int64_t i = begin; i < end; i++) {
+                if (job->plan.is_int)
+                        element_from_i64(job->dtype, job->out + i * bytes,
+                                         (int64_t)((uint64_t)job->plan.start + (uint64_t)i * (uint64_t)job->plan.step));
+                else
+                        element_from_f64(job->dtype, job->out + i * bytes, job->plan.start_f + (double)i * job->plan.step_f);
+        }
+}
+
 static Status arange_run(const OpRun *run)
 {
-        RangePlan plan;
-        int64_t n = 0;
-        Dtype dtype = DTYPE_F32;
-        char *out = run->out[0];
-        TRY(arange_args(run->call, &plan, &n, &dtype));
-        int64_t bytes = dtype_info[dtype].bytes;
-        for (int64_t i = 0; i < n; i++) {
-                if (plan.is_int)
-                        element_from_i64(dtype, out + i * bytes, (int64_t)((uint64_t)plan.start + (uint64_t)i * (uint64_t)plan.step));
-                else
-                        element_from_f64(dtype, out + i * bytes, plan.start_f + (double)i * plan.step_f);
-        }
-        return STATUS_OK;
+        RangeJob job = { .out = run->out[0] };
+        TRY(arange_args(run->call, &job.plan, &job.n, &job.dtype));
+        return parallel_for(run->ctx, job.n, RANGE_GRAIN, arange_part, &job);
 }
 
 static Status linspace_infer(OpCall *call)
@@ -261,20 +274,25 @@ static double linspace_at(Dtype dtype, double start, double end, int64_t steps, 
         return (double)(head ? first + step * (float)i : last - step * (float)(steps - i - 1));
 }
 
+static void linspace_part(void *argument, int64_t begin, int64_t end)
+{
+        const RangeJob *job = argument;
+        for (int64_t i = begin; i < end; i++) {
+                double value = job->n == 1 ? job->plan.start_f : linspace_at(job->dtype, job->plan.start_f, job->end, job->n, i);
+                element_from_f64(job->dtype, job->out + i * dtype_info[job->dtype].bytes, value);
+        }
+}
+
 static Status linspace_run(const OpRun *run)
 {
-        Dtype dtype = run->out_meta[0]->dtype;
-        int64_t steps = run->out_meta[0]->size[0], bytes = dtype_info[dtype].bytes;
-        double start = 0, end = 0;
-        TRY(arg_double(run->call, 0, &start));
-        TRY(arg_double(run->call, 1, &end));
-        if (dtype_is_int(dtype)) {
-                start = trunc(start);
-                end = trunc(end);
+        RangeJob job = { .dtype = run->out_meta[0]->dtype, .n = run->out_meta[0]->size[0], .out = run->out[0] };
+        TRY(arg_double(run->call, 0, &job.plan.start_f));
+        TRY(arg_double(run->call, 1, &job.end));
+        if (dtype_is_int(job.dtype)) {
+                job.plan.start_f = trunc(job.plan.start_f);
+                job.end = trunc(job.end);
         }
-        for (int64_t i = 0; i < steps; i++)
-                element_from_f64(dtype, (char *)run->out[0] + i * bytes, steps == 1 ? start : linspace_at(dtype, start, end, steps, i));
-        return STATUS_OK;
+        return parallel_for(run->ctx, job.n, RANGE_GRAIN, linspace_part, &job);
 }
 
 // ---- matrices ----

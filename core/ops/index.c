@@ -94,7 +94,7 @@ static Status gather_infer(OpCall *call)
         const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2);
         int dim;
         TRY(arg_dim(call, 1, self->rank, &dim));
-        if (!is_index_dtype(index->dtype))
+        if (meta_numel(index) != 0 && !is_index_dtype(index->dtype))
                 return fail(STATUS_DTYPE, "gather(): Expected dtype int32/int64 for index");
         if (meta_numel(index) != 0 && MAX(index->rank, 1) != MAX(self->rank, 1))
                 return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as input tensor");
@@ -115,10 +115,16 @@ static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense index = { 0 };
         TRY(dense_init(&index, run->ctx, run->in[1], index_meta, DTYPE_I64));
-        IndexWalk walk = { .rank = out->rank, .dim = out->rank == 0 ? -1 : dim, .index = index.data, .dtype = self->dtype };
+        IndexWalk walk = { .rank = out->rank, .dim = dim, .index = index.data, .dtype = self->dtype };
         memcpy(walk.size, out->size, sizeof(walk.size));
-        memcpy(walk.indexed_stride, self->stride, sizeof(walk.indexed_stride));
         memcpy(walk.plain_stride, out->stride, sizeof(walk.plain_stride));
+        if (self->rank > 0)
+                memcpy(walk.indexed_stride, self->stride, sizeof(walk.indexed_stride));
+        if (out->rank == 0) {
+                walk.rank = 1;
+                walk.size[0] = 1;
+                walk.plain_stride[0] = 0;
+        }
         walk.n_indexed = self->rank == 0 ? 1 : self->size[dim];
         return index_gather(run->ctx, &walk, run->in[0], run->out[0]);
 }

@@ -38,7 +38,7 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
 static Status check_index(const OpCall *call, const TensorMeta *self, const TensorMeta *index, const TensorMeta *src, int dim)
 {
         char a[128], b[128], c[128];
-        if (index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
+        if (meta_numel(index) != 0 && index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
                 return fail(STATUS_DTYPE, "%s(): Expected dtype int32/int64 for index", call->schema->name);
         if (src != NULL && src->dtype != self->dtype)
                 return fail(STATUS_DTYPE, "%s(): Expected self.dtype to be equal to src.dtype", call->schema->name);
@@ -131,8 +131,12 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
         const ScatterRow *row = run->call->op->row;
         const TensorMeta *self = run->in_meta[0];
         TensorMeta positions = *run->in_meta[1];
+        if (positions.rank == 0 && self->rank > 0) {
+                positions.rank = 1;
+                positions.size[0] = positions.stride[0] = 1;
+        }
         if (row->lines && self->rank > 0) {
-                int64_t n = meta_numel(&positions), step = positions.rank == 0 ? 0 : positions.stride[0];
+                int64_t n = meta_numel(&positions), step = positions.stride[0];
                 positions.rank = self->rank;
                 for (int d = 0; d < self->rank; d++) {
                         positions.size[d] = d == dim ? n : self->size[d];

@@ -30,6 +30,22 @@ enum OpFlags {
         OP_HIDDEN = 1 << 5,      // not listed by GET /v1/ops (Python-side helpers)
 };
 
+// ---- packing (programs only) ----
+typedef struct PackCache PackCache;  // compile/: packed constants of a graph version by (storage, view, format)
+typedef struct PackContext {
+        int n_threads;           // threads that will run the instruction: implementations are made for it
+        PackCache *cache;        // may be NULL
+} PackContext;
+// What pack chose: an implementation with its own state, made once per program and then immutable and shared by all threads.
+typedef struct Packed {
+        Status (*run)(const OpRun *run);  // instead of the row's run, with run->state = impl; NULL: the row's own prepare and run are used
+        void *impl;              // owned by the program
+        void (*free_impl)(void *impl);
+        const char *kernel;      // the implementation's name, for profiles; lives as long as impl
+        size_t scratch_bytes;    // of run->scratch
+        uint64_t baked;          // bit i: tensor operand i was a constant and is packed inside impl; run->in[i] is NULL
+} Packed;
+
 typedef struct Cost {
         int64_t flops, bytes;
 } Cost;
@@ -41,6 +57,7 @@ struct OpDef {
         Status (*infer)(OpCall *call);
         Status (*prepare)(const OpCall *call, void *out_state);
         Status (*run)(const OpRun *run);  // skipped when infer described only views, arguments and values
+        Status (*pack)(const OpCall *call, const PackContext *context, Packed *out_packed);  // constant operands have data (arg_data), others none
         Status (*expand)(Emitter *emitter, const OpCall *call, Value *out);
         Cost (*cost)(const OpCall *call);
         const void *row;         // data shared by generic functions: the pointwise or reduction row
@@ -79,6 +96,7 @@ struct OpRun {
         const TensorMeta *const *in_meta;   // NULL for absent optionals
         uint32_t n_out, n_in;
         const void *state;
+        void *scratch;           // Packed.scratch_bytes, 64-byte aligned; NULL when eager
         const OpCall *call;      // attributes that need no preparing; NULL never
         RunContext *ctx;
 };

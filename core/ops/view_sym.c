@@ -71,10 +71,15 @@ static Status assert_scalar_infer(OpCall *call)
 
 static Status assert_async_run(const OpRun *run)
 {
-        const Tensor *self = arg_tensor(run->call, 0);
-        if (meta_numel(&self->meta) != 1)
+        const TensorMeta *self = run->in_meta[0];
+        if (meta_numel(self) != 1)
                 return fail(STATUS_VALUE, "Boolean value of Tensor with more than one value is ambiguous");
-        if (number_is_true(arg_number(run->call, 0)))
+        // The argument's own bytes are not there in a program: only run->in is.
+        Storage storage = { .data = (uint8_t *)(uintptr_t)run->in[0] };
+        Tensor element = { .meta = *self, .storage = &storage };
+        Value value = value_tensor_take(&element);
+        OpCall call = { .args = &value };
+        if (number_is_true(arg_number(&call, 0)))
                 return STATUS_OK;
         const char *message = run->call->n_args > 1 ? arg_text(run->call, 1) : "Expected Tensor with single nonzero value, but got zero";
         return fail(STATUS_RUN, "%s", message);

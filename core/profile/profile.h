@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles: what one run did (RunProfile, immutable once recorded, refcounted), a bounded ring of the last ones, and per-graph statistics over the last
-// PROFILE_WINDOW runs of each input signature, never mixed.
+// Profiles: what one run did (RunProfile, immutable once recorded, refcounted), a bounded ring of the last ones, and per-graph statistics
+// over the last PROFILE_WINDOW runs of each input signature, never mixed.
 #pragma once
 #include "core/eval/walk.h"
 
@@ -8,16 +8,16 @@ enum { PROFILE_ID_MAX = 64, PROFILE_WINDOW = 128, PROFILE_MAX_SIGNATURES = 16, P
 
 typedef struct RunProfile {
         RefCount ref;
-        char id[PROFILE_ID_MAX + 1];         // X-Request-Id
-        char graph_name[65];                 // "" for POST /v1/run
+        char id[PROFILE_ID_MAX + 1]; // X-Request-Id
+        char graph_name[65];         // "" for POST /v1/run
         int64_t version;
-        char signature[PROFILE_SIGNATURE_MAX];  // "x: float32[1, 10]"
-        int64_t wall_ms;                     // when it ended
+        char signature[PROFILE_SIGNATURE_MAX]; // "x: float32[1, 10]"
+        int64_t wall_ms;                       // when it ended
         int64_t decode_ns, queue_ns, compile_ns, run_ns, encode_ns, total_ns;
-        Graph *graph;                        // counted; rows point into it
+        Graph *graph; // counted; rows point into it
         NodeTiming *rows;
         uint32_t n_rows;
-        int64_t run_start_ns;                // rows' start_ns minus this = start within the run
+        int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
 } RunProfile;
 
@@ -32,18 +32,36 @@ Status profile_ring_open(uint32_t capacity, ProfileRing **out_ring);
 ProfileRing *profile_ring_close(ProfileRing *ring);
 // Adds (counts) a finished profile; one with the same id is replaced.
 void profile_ring_add(ProfileRing *ring, RunProfile *profile);
-RunProfile *profile_ring_find(ProfileRing *ring, const char *id);  // counted, or NULL
+RunProfile *profile_ring_find(ProfileRing *ring, const char *id); // counted, or NULL
 // Up to `capacity` counted profiles: newest first, or slowest first.
 uint32_t profile_ring_list(ProfileRing *ring, bool slowest, uint32_t capacity, RunProfile **out);
 
 // ---- statistics of one graph version; any thread ----
 typedef struct ProfileStats ProfileStats;
-typedef struct TimeSummary { uint64_t count; double mean_us, p50_us, p90_us, p99_us, max_us; } TimeSummary;  // count: all runs; the rest: the window
+typedef struct TimeSummary {
+        uint64_t count;
+        double mean_us, p50_us, p90_us, p99_us, max_us;
+} TimeSummary; // count: all runs; the rest: the window
 Status profile_stats_new(ProfileStats **out_stats);
 ProfileStats *profile_stats_free(ProfileStats *stats);
 void profile_stats_add(ProfileStats *stats, const RunProfile *profile);
-typedef struct NodeSummary { const Node *node; const char *kernel; TimeSummary us; double share; int64_t bytes, flops; bool has_tensor; TensorMeta meta; } NodeSummary;
-typedef struct SignatureSummary { char signature[PROFILE_SIGNATURE_MAX]; TimeSummary run; uint32_t n_nodes; NodeSummary *nodes; double other_us; Graph *graph; } SignatureSummary;
+typedef struct NodeSummary {
+        const Node *node;
+        const char *kernel;
+        TimeSummary us;
+        double share;
+        int64_t bytes, flops;
+        bool has_tensor;
+        TensorMeta meta;
+} NodeSummary;
+typedef struct SignatureSummary {
+        char signature[PROFILE_SIGNATURE_MAX];
+        TimeSummary run;
+        uint32_t n_nodes;
+        NodeSummary *nodes;
+        double other_us;
+        Graph *graph;
+} SignatureSummary;
 // A snapshot; caller frees with profile_summary_free.
 Status profile_stats_read(ProfileStats *stats, SignatureSummary **out_signatures, uint32_t *out_n);
 void profile_summary_free(SignatureSummary *signatures, uint32_t n);

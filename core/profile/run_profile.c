@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run profiles and the ring of recent ones. A profile is written by one thread, then shared read-only; the ring is a circular array under a mutex, replaced
-// oldest first.
+// Run profiles and the ring of recent ones. A profile is written by one thread, then shared read-only; the ring is a circular array under a
+// mutex, replaced oldest first.
 #include "core/profile/profile.h"
 #include <pthread.h>
 #include <string.h>
@@ -39,7 +39,7 @@ RunProfile *run_profile_unref(RunProfile *profile)
 struct ProfileRing {
         pthread_mutex_t mutex;
         uint32_t capacity, next;
-        RunProfile **items;  // counted; NULL where nothing was recorded yet
+        RunProfile **items; // counted; NULL where nothing was recorded yet
 };
 
 Status profile_ring_open(uint32_t capacity, ProfileRing **out_ring)
@@ -81,7 +81,8 @@ static RunProfile **slot_of(ProfileRing *ring, const char *id)
 void profile_ring_add(ProfileRing *ring, RunProfile *profile)
 {
         pthread_mutex_lock(&ring->mutex);
-        // Ids we make are unique; only a client that repeats its X-Request-Id finds an older one, and the scan of some hundred ids is short.
+        // Ids we make are unique; only a client that repeats its X-Request-Id finds an older one, and the scan of some hundred ids is
+        // short.
         RunProfile **slot = slot_of(ring, profile->id);
         if (slot == NULL) {
                 slot = &ring->items[ring->next];
@@ -115,7 +116,7 @@ uint32_t profile_ring_list(ProfileRing *ring, bool slowest, uint32_t capacity, R
         if (all == NULL)
                 return 0;
         pthread_mutex_lock(&ring->mutex);
-        for (uint32_t i = 0; i < ring->capacity; i++) {  // newest first
+        for (uint32_t i = 0; i < ring->capacity; i++) { // newest first
                 RunProfile *profile = ring->items[(ring->next + ring->capacity - 1 - i) % ring->capacity];
                 if (profile != NULL && (slowest || n < capacity))
                         all[n++] = run_profile_ref(profile);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of one graph version. For each input signature the last PROFILE_WINDOW times of the whole run and of every node are kept, so that percentiles
-// are exact over that window; counts go on for ever. Beyond PROFILE_MAX_SIGNATURES the least recently used signature makes room.
+// Statistics of one graph version. For each input signature the last PROFILE_WINDOW times of the whole run and of every node are kept, so
+// that percentiles are exact over that window; counts go on for ever. Beyond PROFILE_MAX_SIGNATURES the least recently used signature makes
+// room.
 #include "core/profile/profile.h"
 #include <pthread.h>
 #include <string.h>
@@ -12,9 +13,9 @@ typedef struct Window {
 typedef struct SignatureStats {
         char signature[PROFILE_SIGNATURE_MAX];
         uint64_t n_runs, last_use;
-        Graph *graph;        // counted: rows point into it
+        Graph *graph; // counted: rows point into it
         uint32_t n_nodes;
-        NodeTiming *rows;    // of the last run: node, kernel, shape
+        NodeTiming *rows; // of the last run: node, kernel, shape
         Window run;
         Window *nodes;
 } SignatureStats;
@@ -74,8 +75,8 @@ static SignatureStats *signature_new(const RunProfile *profile)
         return take_ptr(stats);
 }
 
-// The entry for this profile's signature; one with other rows (the graph was decoded anew) starts over. NULL when out of memory: statistics are lost, the
-// run is not.
+// The entry for this profile's signature; one with other rows (the graph was decoded anew) starts over. NULL when out of memory: statistics
+// are lost, the run is not.
 static SignatureStats *find_or_add(ProfileStats *stats, const RunProfile *profile)
 {
         uint32_t place = 0;
@@ -164,8 +165,14 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
                 const NodeTiming *row = &stats->rows[i];
                 TimeSummary us = summarise(&stats->nodes[i], stats->n_runs);
                 double share = out->run.mean_us > 0 ? us.mean_us / out->run.mean_us : 0;
-                out->nodes[i] = (NodeSummary){ .node = row->node, .kernel = row->kernel, .us = us, .share = share, .bytes = row->bytes, .flops = row->flops,
-                                               .has_tensor = row->has_tensor, .meta = row->meta };
+                out->nodes[i] = (NodeSummary){ .node = row->node,
+                                               .kernel = row->kernel,
+                                               .us = us,
+                                               .share = share,
+                                               .bytes = row->bytes,
+                                               .flops = row->flops,
+                                               .has_tensor = row->has_tensor,
+                                               .meta = row->meta };
                 in_nodes += us.mean_us;
         }
         out->other_us = MAX(out->run.mean_us - in_nodes, 0.0);

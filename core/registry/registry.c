@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mutex guards the table; nothing is built, freed or woken under it. An entry is BUSY (someone builds, others are parked on its ticket list) or READY
-// (one counted object). Failures remove the entry, so the next caller starts again. Ready entries hang in a list, least recently used first. A dropped
-// entry leaves the table at once and dies when its build is published.
+// One mutex guards the table; nothing is built, freed or woken under it. An entry is BUSY (someone builds, others are parked on its ticket
+// list) or READY (one counted object). Failures remove the entry, so the next caller starts again. Ready entries hang in a list, least
+// recently used first. A dropped entry leaves the table at once and dies when its build is published.
 #include "core/registry/registry.h"
 #include <pthread.h>
 #include <string.h>
 
-typedef enum EntryState { ENTRY_NEW, ENTRY_BUSY, ENTRY_READY } EntryState;  // NEW never leaves the lock
+typedef enum EntryState { ENTRY_NEW, ENTRY_BUSY, ENTRY_READY } EntryState; // NEW never leaves the lock
 
 struct RegistryEntry {
         RegistryKey key;
         EntryState state;
         bool dropped;
-        void *object;             // READY: counted
+        void *object; // READY: counted
         size_t n_bytes;
-        Ticket *waiting;          // BUSY
+        Ticket *waiting; // BUSY
         RegistryEntry *next_in_bucket;
-        RegistryEntry *newer, *older;  // READY: LRU list
+        RegistryEntry *newer, *older; // READY: LRU list
 };
 
 enum { N_BUCKETS = 1024 };
@@ -32,7 +32,7 @@ struct Registry {
 
 static RegistryEntry **bucket_of(Registry *registry, const RegistryKey *key)
 {
-        uint32_t word;  // keys are SHA-256: any four bytes will do
+        uint32_t word; // keys are SHA-256: any four bytes will do
         memcpy(&word, key->bytes, sizeof(word));
         return &registry->buckets[word % N_BUCKETS];
 }
@@ -82,7 +82,8 @@ static RegistryEntry *entry_add(Registry *registry, const RegistryKey *key)
         return entry;
 }
 
-// Takes entries off the old end until the cap holds; returns them chained through next_in_bucket for freeing outside the lock. `keep` stays.
+// Takes entries off the old end until the cap holds; returns them chained through next_in_bucket for freeing outside the lock. `keep`
+// stays.
 static RegistryEntry *evict(Registry *registry, const RegistryEntry *keep)
 {
         RegistryEntry *gone = NULL;
@@ -163,7 +164,8 @@ static void park(RegistryEntry *entry, Ticket *ticket)
         entry->waiting = ticket;
 }
 
-Status registry_acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, Acquired *out_how, void **out_object, RegistryEntry **out_build)
+Status registry_acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, Acquired *out_how, void **out_object,
+                        RegistryEntry **out_build)
 {
         Status status = STATUS_OK;
         pthread_mutex_lock(&registry->mutex);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durable file writes. A file appears under its name only after its bytes and its name are on disk: write to tmp/, fsync, rename, fsync the folder.
+// Durable file writes. A file appears under its name only after its bytes and its name are on disk: write to tmp/, fsync, rename, fsync the
+// folder.
 #include "core/store/folder.h"
 #include <dirent.h>
 #include <errno.h>
@@ -123,7 +124,7 @@ Status folder_remove(int folder, const char *name)
 
 Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context)
 {
-        int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a descriptor of its own: readdir moves it
+        int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // a descriptor of its own: readdir moves it
         _cleanup_(closedirp) DIR *directory = copy < 0 ? NULL : fdopendir(copy);
         if (directory == NULL)
                 return folder_fail("listing the data folder", errno);

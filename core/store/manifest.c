@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line per fact: `key value...`. Versions are groups opened by a `version` line. The last line is `checksum <sha256 of all bytes before it>`. Parsing
-// accepts exactly what manifest_write writes: keys in order, no repeats, nothing unknown; the format number in the store's FORMAT file allows for change.
+// One line per fact: `key value...`. Versions are groups opened by a `version` line. The last line is `checksum <sha256 of all bytes before
+// it>`. Parsing accepts exactly what manifest_write writes: keys in order, no repeats, nothing unknown; the format number in the store's
+// FORMAT file allows for change.
 #include "core/store/manifest.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +11,17 @@ enum { MANIFEST_MAX_VERSIONS = 100000 };
 Status manifest_write(const StoreGraph *graph, Text *out)
 {
         size_t start = out->n;
-        text_addf(out, "name %s\nnext_version %lld\ndefault_version %lld\n", graph->name, (long long)graph->next_version, (long long)graph->default_version);
+        text_addf(out, "name %s\nnext_version %lld\ndefault_version %lld\n", graph->name, (long long)graph->next_version,
+                  (long long)graph->default_version);
         for (uint32_t i = 0; i < graph->n_versions; i++) {
                 const StoreVersion *version = &graph->versions[i];
-                text_addf(out, "version %lld\nid %s\nformat %s\ncreated_ms %lld\n", (long long)version->version, version->id.hex, version->format,
-                          (long long)version->created_ms);
+                text_addf(out, "version %lld\nid %s\nformat %s\ncreated_ms %lld\n", (long long)version->version, version->id.hex,
+                          version->format, (long long)version->created_ms);
                 if (version->model[0] != '\0')
                         text_addf(out, "model %s\n", version->model);
                 for (uint32_t part = 0; part < version->n_parts; part++)
-                        text_addf(out, "part %s %llu %s\n", version->parts[part].digest.hex, (unsigned long long)version->parts[part].n_bytes,
+                        text_addf(out, "part %s %llu %s\n", version->parts[part].digest.hex,
+                                  (unsigned long long)version->parts[part].n_bytes,
                                   version->parts[part].name[0] == '\0' ? "-" : version->parts[part].name);
         }
         TRY(text_status(out));
@@ -73,8 +76,8 @@ static bool take_part(Lines *lines, StorePart *out)
         char text[160], name[sizeof(out->name)], digest[HASH_HEX_BYTES];
         unsigned long long n_bytes;
         int used = 0;
-        if (!take_line(lines, "part", text, sizeof(text)) || sscanf(text, "%64s %llu %15s%n", digest, &n_bytes, name, &used) != 3 || text[used] != '\0' ||
-            !is_digest(digest))
+        if (!take_line(lines, "part", text, sizeof(text)) || sscanf(text, "%64s %llu %15s%n", digest, &n_bytes, name, &used) != 3 ||
+            text[used] != '\0' || !is_digest(digest))
                 return false;
         memset(out, 0, sizeof(*out));
         memcpy(out->digest.hex, digest, sizeof(digest));
@@ -123,7 +126,7 @@ static Status read_versions(Lines *lines, StoreGraph *graph)
 
 Status manifest_read(const char *text, size_t n, StoreGraph *out_graph)
 {
-        enum { CHECKSUM_LINE = 9 + HASH_HEX_BYTES };  // "checksum " hex "\n"
+        enum { CHECKSUM_LINE = 9 + HASH_HEX_BYTES }; // "checksum " hex "\n"
         StoreGraph graph = { 0 };
         if (n < CHECKSUM_LINE || memcmp(text + n - CHECKSUM_LINE, "checksum ", 9) != 0)
                 return fail(STATUS_DAMAGED, "its checksum line is missing");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of an upload: blobs first (each durable, held in memory against concurrent deletes), the manifest last. Order of a delete: the manifest first, then
-// the blobs that nothing refers to. A crash in between leaves blobs without a manifest, removed at the next start, never a manifest without its blobs.
-// One mutex serialises everything that writes; reading a blob takes no lock, because a blob's bytes never change.
+// Order of an upload: blobs first (each durable, held in memory against concurrent deletes), the manifest last. Order of a delete: the
+// manifest first, then the blobs that nothing refers to. A crash in between leaves blobs without a manifest, removed at the next start,
+// never a manifest without its blobs. One mutex serialises everything that writes; reading a blob takes no lock, because a blob's bytes
+// never change.
 #include "core/store/store.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ enum { STORE_FORMAT = 1, MANIFEST_MAX_BYTES = 64 << 20 };
 
 typedef struct Blob {
         HashHex digest;
-        uint32_t n_users;  // manifests' parts and holds
+        uint32_t n_users; // manifests' parts and holds
 } Blob;
 
 struct Store {
@@ -28,8 +29,8 @@ struct Store {
         int top, blobs, graphs, quarantine, tmp, lock;
         StoreLog log;
         void *log_context;
-        StringMap manifests;  // name -> StoreGraph *
-        StringMap users;      // digest -> Blob *
+        StringMap manifests; // name -> StoreGraph *
+        StringMap users;     // digest -> Blob *
 };
 
 static void say(Store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -92,7 +93,7 @@ static void blob_unuse(Store *store, const HashHex *digest)
         if (blob == NULL || --blob->n_users > 0)
                 return;
         string_map_remove(&store->users, digest->hex);
-        folder_remove(store->blobs, digest->hex);  // failing leaves an orphan, removed at the next start
+        folder_remove(store->blobs, digest->hex); // failing leaves an orphan, removed at the next start
         free(blob);
 }
 
@@ -121,7 +122,8 @@ static Status take_lock(Store *store)
                 char pid[24] = "";
                 ssize_t n = pread(store->lock, pid, sizeof(pid) - 1, 0);
                 pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
-                return fail(STATUS_CONFLICT, "data folder in use by pid %s; stop that server or choose another folder with --data", pid[0] == '\0' ? "?" : pid);
+                return fail(STATUS_CONFLICT, "data folder in use by pid %s; stop that server or choose another folder with --data",
+                            pid[0] == '\0' ? "?" : pid);
         }
         char pid[24];
         int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
@@ -143,7 +145,9 @@ static Status check_format(Store *store, bool *out_new)
         if (end == text || strcmp(end, "\n") != 0 || format < 1)
                 return fail(STATUS_USAGE, "the data folder's FORMAT file is not understood; choose another folder with --data");
         if (format > STORE_FORMAT)
-                return fail(STATUS_USAGE, "the data folder has format %ld; this fxserve knows formats up to %d: use a newer fxserve, or another folder with --data",
+                return fail(STATUS_USAGE,
+                            "the data folder has format %ld; this fxserve knows formats up to %d: use a newer fxserve, or another folder "
+                            "with --data",
                             format, STORE_FORMAT);
         return STATUS_OK;
 }
@@ -154,7 +158,7 @@ static Status open_folders(Store *store, const char *folder)
         TRY(folder_open(AT_FDCWD, folder, true, &store->top));
         TRY(check_format(store, &is_new));
         TRY(take_lock(store));
-        TRY(check_format(store, &is_new));  // again: another server may have been first
+        TRY(check_format(store, &is_new)); // again: another server may have been first
         TRY(folder_open(store->top, "blobs", true, &store->blobs));
         TRY(folder_open(store->top, "graphs", true, &store->graphs));
         TRY(folder_open(store->top, "quarantine", true, &store->quarantine));
@@ -176,7 +180,8 @@ static Status blob_exists(Store *store, const StoreGraph *graph)
         for (uint32_t i = 0; i < graph->n_versions; i++)
                 for (uint32_t part = 0; part < graph->versions[i].n_parts; part++)
                         if (faccessat(store->blobs, graph->versions[i].parts[part].digest.hex, R_OK, 0) != 0)
-                                return fail(STATUS_DAMAGED, "uploaded bytes of version %lld are missing", (long long)graph->versions[i].version);
+                                return fail(STATUS_DAMAGED, "uploaded bytes of version %lld are missing",
+                                            (long long)graph->versions[i].version);
         return STATUS_OK;
 }
 

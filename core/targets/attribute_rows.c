@@ -339,4 +339,4 @@ static const PyRow rows[] = {
         { ".get_device", "py::get_device(Any self) -> Any", NULL, get_device_expand, NULL },
         { "torch.is_tensor", "py::is_tensor(Any obj) -> Any", NULL, is_tensor_expand, NULL },
 };
-const PyTable attribute_rows = PY_TABLE(rows);
+const PyTable py_attribute_rows = PY_TABLE(rows);

@@ -325,4 +325,4 @@ static const PyRow rows[] = {
         { "slice builtins.slice", "py::slice(Any start, Any stop=None, Any step=None) -> Any", NULL, slice_expand, NULL },
         { "torch.sym_ite", "py::sym_ite(Any b, Any t, Any f) -> Any", NULL, ite_expand, NULL },
 };
-const PyTable builtin_rows = PY_TABLE(rows);
+const PyTable py_builtin_rows = PY_TABLE(rows);

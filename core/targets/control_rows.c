@@ -99,4 +99,4 @@ static const PyRow rows[] = {
           "py::_assert_is_none(Any value, Any msg=None) -> Any", NULL, assert_none_expand, NULL },
         { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any", NULL, nothing_expand, NULL },
 };
-const PyTable control_rows = PY_TABLE(rows);
+const PyTable py_control_rows = PY_TABLE(rows);

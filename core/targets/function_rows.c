@@ -72,13 +72,6 @@ static Status var_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- several tensors ----
-static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        if (arg_is_none(call, 1))
-                return ATEN(emitter, "aten::meshgrid", out, call->args[0]);
-        return EMIT(emitter, "aten::meshgrid.indexing", out, call->args[0], call->args[1]);
-}
-
 // dims: 2 (the last two with the first two) or a pair of lists.
 static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -171,10 +164,6 @@ static const PyRow rows[] = {
           "aten::var.correction" },
         { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor", "aten::einsum a0 a1", NULL,
           NULL },
-        { "torch.functional.meshgrid torch.meshgrid", "py::meshgrid(*Tensor[] tensors, *, str? indexing=None) -> Tensor[]", NULL,
-          meshgrid_expand, "aten::meshgrid" },
-        { "torch.functional.broadcast_tensors torch.broadcast_tensors", "py::broadcast_tensors(*Tensor[] tensors) -> Tensor[]",
-          "aten::broadcast_tensors a0", NULL, NULL },
         { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor", "aten::block_diag a0", NULL,
           NULL },
         { "torch.functional.cartesian_prod torch.cartesian_prod", "py::cartesian_prod(*Tensor[] tensors) -> Tensor",
@@ -197,4 +186,4 @@ static const PyRow rows[] = {
         { "torch.as_tensor torch.asarray", "py::as_tensor(Any data, ScalarType? dtype=None, Any device=None) -> Tensor", NULL,
           tensor_expand, "aten::to.dtype" },
 };
-const PyTable function_rows = PY_TABLE(rows);
+const PyTable py_function_rows = PY_TABLE(rows);

@@ -272,4 +272,4 @@ static const PyRow rows[] = {
         { "F.hinge_embedding_loss", "py::hinge_embedding_loss(" LOSS "float margin=1.0, " OLD_STYLE REDUCTION ") -> Tensor",
           "aten::hinge_embedding_loss a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },
 };
-const PyTable functional_rows = PY_TABLE(rows);
+const PyTable py_functional_rows = PY_TABLE(rows);

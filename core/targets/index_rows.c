@@ -408,4 +408,4 @@ static const PyRow rows[] = {
         { "_operator.getitem .__getitem__", "py::getitem(Any a, Any b) -> Any", NULL, getitem_expand, VIEWS },
         { "_operator.setitem .__setitem__", "py::setitem(Any a, Any b, Any c) -> Any", NULL, setitem_expand, VIEWS },
 };
-const PyTable index_rows = PY_TABLE(rows);
+const PyTable py_index_rows = PY_TABLE(rows);

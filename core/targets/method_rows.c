@@ -271,4 +271,4 @@ static const PyRow rows[] = {
         { ".items", "py::items(Any self) -> Any", NULL, items_expand, NULL },
         { ".values", "py::values(Any self) -> Any", NULL, values_expand, NULL },
 };
-const PyTable method_rows = PY_TABLE(rows);
+const PyTable py_method_rows = PY_TABLE(rows);

@@ -53,7 +53,7 @@ static Status convolve(Emitter *emitter, const ModuleCall *call, int n_spatial, 
         _cleanup_(value_clear) Value pads = value_none();
         _cleanup_(value_clear) Value padded = value_none();
         TRY(mode_padding(config, n_spatial, &pads));
-        TRY(pad_call(emitter, call->args[0], pads, mode, value_none(), &padded));
+        TRY(py_pad(emitter, call->args[0], pads, mode, value_none(), &padded));
         return ATEN(emitter, base, out, padded, call->state[0], call->state[1], config[CONV_STRIDE], value_int(0), config[CONV_DILATION],
                     config[CONV_GROUPS]);
 }

@@ -35,7 +35,7 @@ static Status adaptive_run(Emitter *emitter, const ModuleCall *call, const char 
         char base[48];
         snprintf(base, sizeof(base), "aten::adaptive_%s_pool%dd", kind, n_spatial);
         bool indices = kind[0] == 'm' && call->config[1].b;
-        return adaptive_pool(emitter, base, indices, call->args[0], call->config[0], out);
+        return py_adaptive_pool(emitter, base, indices, call->args[0], call->config[0], out);
 }
 
 #define ADAPTIVE(kind, n)                                                                                                                  \

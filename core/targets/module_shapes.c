@@ -25,7 +25,7 @@ static Status pad_run(Emitter *emitter, const ModuleCall *call, const char *mode
         const char *type = call->module->type;
         _cleanup_(value_clear) Value pads = value_none();
         TRY(padding_list(call->config[0], type[strlen(type) - 2] - '0', &pads)); // "...Pad2d"
-        return pad_call(emitter, call->args[0], pads, mode, fill, out);
+        return py_pad(emitter, call->args[0], pads, mode, fill, out);
 }
 
 static Status zero_pad_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -57,7 +57,7 @@ static Status circular_pad_run(Emitter *emitter, const ModuleCall *call, Value *
 static Status upsample(Emitter *emitter, const ModuleCall *call, Value mode, Value align, Value recompute, Value *out)
 {
         const Value args[] = { call->args[0], call->config[0], call->config[1], mode, align, recompute, value_bool(false) };
-        return interpolate(emitter, args, out);
+        return py_interpolate(emitter, args, out);
 }
 
 static Status upsample_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -117,9 +117,12 @@ static const ModuleClass rows[] = {
         { "torch.nn.CircularPad1d", "nn::CircularPad1d" PADDING, "", INPUT, .run = circular_pad_run, .needs = "aten::pad" },
         { "torch.nn.CircularPad2d", "nn::CircularPad2d" PADDING, "", INPUT, .run = circular_pad_run, .needs = "aten::pad" },
         { "torch.nn.CircularPad3d", "nn::CircularPad3d" PADDING, "", INPUT, .run = circular_pad_run, .needs = "aten::pad" },
-        { "torch.nn.PixelShuffle", "nn::PixelShuffle(int upscale_factor) -> ()", "", INPUT, .emits = "aten::pixel_shuffle a0 c0" },
-        { "torch.nn.PixelUnshuffle", "nn::PixelUnshuffle(int downscale_factor) -> ()", "", INPUT, .emits = "aten::pixel_unshuffle a0 c0" },
-        { "torch.nn.ChannelShuffle", "nn::ChannelShuffle(int groups) -> ()", "", INPUT, .emits = "aten::channel_shuffle a0 c0" },
+        { "torch.nn.PixelShuffle", "nn::PixelShuffle(int upscale_factor) -> ()", "", INPUT,
+          .emits = "aten::pixel_shuffle a0 c0 | F.pixel_shuffle a0 c0" },
+        { "torch.nn.PixelUnshuffle", "nn::PixelUnshuffle(int downscale_factor) -> ()", "", INPUT,
+          .emits = "aten::pixel_unshuffle a0 c0 | F.pixel_unshuffle a0 c0" },
+        { "torch.nn.ChannelShuffle", "nn::ChannelShuffle(int groups) -> ()", "", INPUT,
+          .emits = "aten::channel_shuffle a0 c0 | F.channel_shuffle a0 c0" },
         { "torch.nn.Unfold", "nn::Unfold" WINDOWS, "", INPUT, .emits = "aten::im2col a0 c0 c1 c2 c3" },
         { "torch.nn.Fold", "nn::Fold(int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> ()",
           "", INPUT, .emits = "aten::col2im a0 c0 c1 c2 c3 c4" },

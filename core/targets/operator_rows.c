@@ -63,8 +63,11 @@ Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *o
         if (a.kind == VALUE_DYNAMIC || b.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "an operand of %s is not known before the run", py_binary_signs[op]);
         bool tensors = a.kind == VALUE_TENSOR || b.kind == VALUE_TENSOR;
-        if (!tensors)
+        if (!tensors) {
+                TRY(check_nesting(a));
+                TRY(check_nesting(b));
                 return python_binary(op, a, b, out);
+        }
         if (!is_operand(a) || !is_operand(b)) {
                 // x == None is False, as for any two objects that cannot be compared.
                 if (op == PY_EQ || op == PY_NE)
@@ -232,4 +235,4 @@ static const PyRow rows[] = {
 };
 #undef BINARY
 #undef INPLACE
-const PyTable operator_rows = PY_TABLE(rows);
+const PyTable py_operator_rows = PY_TABLE(rows);

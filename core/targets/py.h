@@ -54,8 +54,8 @@ typedef struct PyTable {
         {                                                                                                                                  \
                 array, (uint32_t)ARRAY_LENGTH(array)                                                                                       \
         }
-extern const PyTable operator_rows, builtin_rows, attribute_rows, method_rows, index_rows, function_rows, functional_rows, shape_rows,
-        control_rows;
+extern const PyTable py_operator_rows, py_builtin_rows, py_attribute_rows, py_method_rows, py_index_rows, py_function_rows,
+        py_functional_rows, py_shape_rows, py_arrange_rows, py_control_rows;
 
 // Whether every operator of a `needs` list is there.
 bool ops_present(const char *needs);
@@ -86,5 +86,8 @@ Status shape_value(const Tensor *tensor, Value *out);
 Status text_value(const char *text, Value *out);
 // torch.tensor(value): nested lists of numbers; dtype DTYPE_NONE = as Python infers it.
 Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out);
+// Depth within limits.max_nested_values and at most 65,536 items in all: STATUS_TOO_LARGE. Every container that a call gives passes here,
+// so that walking one is bounded.
+Status check_nesting(Value value);
 // "cpu" is the only device: other ones fail with what to do. None, VALUE_DEVICE or VALUE_STR.
 Status check_device(Value device);

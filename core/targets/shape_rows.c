@@ -40,7 +40,7 @@ static Status fill_output_size(Value input, Value output_size, Value *out)
         return STATUS_OK;
 }
 
-Status adaptive_pool(Emitter *emitter, const char *base, bool with_indices, Value input, Value output_size, Value *out)
+Status py_adaptive_pool(Emitter *emitter, const char *base, bool with_indices, Value input, Value output_size, Value *out)
 {
         _cleanup_(value_clear) Value size = value_none();
         TRY(fill_output_size(input, output_size, &size));
@@ -57,11 +57,11 @@ static Status adaptive_expand(Emitter *emitter, const OpCall *call, Value *out)
         char base[64];
         snprintf(base, sizeof(base), "aten::%s", call->schema->name);
         bool indices = call->n_args > 2 && arg_bool(call, 2, false);
-        return adaptive_pool(emitter, base, indices, call->args[0], call->args[1], out);
+        return py_adaptive_pool(emitter, base, indices, call->args[0], call->args[1], out);
 }
 
 // ---- padding ----
-Status pad_call(Emitter *emitter, Value input, Value pad, const char *mode, Value value, Value *out)
+Status py_pad(Emitter *emitter, Value input, Value pad, const char *mode, Value value, Value *out)
 {
         Value fill = value.kind == VALUE_NONE ? value_float(0) : value;
         if (strcmp(mode, "constant") == 0)
@@ -91,7 +91,7 @@ Status pad_call(Emitter *emitter, Value input, Value pad, const char *mode, Valu
 
 static Status pad_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return pad_call(emitter, call->args[0], call->args[1], arg_text(call, 2), call->args[3], out);
+        return py_pad(emitter, call->args[0], call->args[1], arg_text(call, 2), call->args[3], out);
 }
 
 // ---- resizing ----
@@ -227,7 +227,7 @@ static Status resize_run(Emitter *emitter, const Resize *resize, Value *out)
         return EMIT(emitter, op, out, resize->input, size, align, scale);
 }
 
-Status interpolate(Emitter *emitter, const Value *args, Value *out)
+Status py_interpolate(Emitter *emitter, const Value *args, Value *out)
 {
         enum { INPUT, SIZE, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS };
         Resize resize = { .input = args[INPUT],
@@ -243,13 +243,13 @@ Status interpolate(Emitter *emitter, const Value *args, Value *out)
 
 static Status interpolate_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return interpolate(emitter, call->args, out);
+        return py_interpolate(emitter, call->args, out);
 }
 
 static Status upsample_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const Value args[] = { call->args[0], call->args[1], call->args[2], call->args[3], call->args[4], value_none(), value_bool(false) };
-        return interpolate(emitter, args, out);
+        return py_interpolate(emitter, args, out);
 }
 
 // ---- sampling ----
@@ -329,4 +329,4 @@ static const PyRow rows[] = {
         { "F.affine_grid", "py::affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor",
           "aten::affine_grid_generator a0 a1 za2", NULL, NULL },
 };
-const PyTable shape_rows = PY_TABLE(rows);
+const PyTable py_shape_rows = PY_TABLE(rows);

@@ -9,8 +9,8 @@
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
 
-static const PyTable *const tables[] = { &operator_rows, &builtin_rows,    &attribute_rows, &method_rows, &index_rows,
-                                         &function_rows, &functional_rows, &shape_rows,     &control_rows };
+static const PyTable *const tables[] = { &py_operator_rows, &py_builtin_rows,    &py_attribute_rows, &py_method_rows,  &py_index_rows,
+                                         &py_function_rows, &py_functional_rows, &py_shape_rows,     &py_arrange_rows, &py_control_rows };
 
 typedef struct TargetEntry {
         Target target;
@@ -320,7 +320,12 @@ Status target_call(Emitter *emitter, const Target *target, const CallArgs *call,
         TRY(call_chosen(emitter, target, call, &overload, out));
         if (overload->schema.returns == RETURN_LIST && out->kind == VALUE_LIST && !target->gives_lists)
                 out->kind = VALUE_TUPLE;
-        return STATUS_OK;
+        if (!value_is_sequence(*out) && out->kind != VALUE_DICT && out->kind != VALUE_SLICE)
+                return STATUS_OK;
+        Status status = check_nesting(*out);
+        if (status != STATUS_OK)
+                value_clear(out);
+        return status;
 }
 
 Status target_check(const Target *target, const CallArgs *call)

@@ -18,6 +18,7 @@ struct Storage {
         size_t n_bytes;
         bool readonly;                            // writes must go through storage_make_writable
         bool in_block; // `data` lies behind this header, in the same allocation
+        struct Buffer *buffer;                    // while recording: bytes that are not there yet, known by this (borrowed); else NULL
         Storage *origin;                          // counted; the storage whose bytes `data` points into, NULL if own bytes
         Budget *budget;                           // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()
@@ -34,9 +35,16 @@ typedef struct TensorMeta {
 typedef struct Tensor {
         RefCount ref;
         TensorMeta meta;
-        Storage *storage; // counted; NULL while recording
+        Storage *storage; // counted
         int64_t offset;   // elements
+        struct Recorded *recorded; // while recording: the value this tensor stands for (borrowed); else NULL
 } Tensor;
+
+// Whether its numbers are there to be read now. Not while recording, but for constants.
+static inline bool tensor_is_known(const Tensor *tensor)
+{
+        return tensor->storage != NULL && tensor->storage->buffer == NULL;
+}
 
 // ---- storages ----
 // Uninitialised / zeroed own bytes, charged to `budget` (may be NULL). STATUS_NO_MEMORY or STATUS_TOO_LARGE ("... over --max-run-memory").

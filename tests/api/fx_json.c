@@ -82,7 +82,7 @@ Test(fx_json, members_may_come_in_any_order)
 Test(fx_json, every_form_of_argument_reaches_the_code)
 {
         Graph *graph = parse("{\"nodes\": [" X ", {\"op\": \"call_function\", \"target\": \"torch.cat\", \"args\": [[\"%x\", {\"$tuple\": "
-                                               "[1]}], {\"$slice\": [null, \"%x\", 2]},"
+                             "[1]}], {\"$slice\": [null, \"%x\", 2]},"
                              "{\"$dtype\": \"half\"}, {\"$device\": \"cuda:1\"}, {\"$memory_format\": \"channels_last\"}, {\"$layout\": "
                              "\"strided\"}, {\"$ellipsis\": true},"
                              "{\"$float\": \"-inf\"}, {\"$complex\": [0, 1.5]}, \"%%x\", \"$$y\", {\"%%k\": null, \"a\": false}, "

@@ -81,6 +81,9 @@ static const Bad bad[] = {
                 "\"x\", \"target\": \"x\"}, " OUT),
           STATUS_LINT, "Argument 'x' was used before it has been defined! Please check that Nodes in the graph are topologically ordered",
           "f" },
+        { "{\"nodes\": [{\"op\": \"call_method\", \"target\": \"neg\", \"args\": [\"%m\"]}, " OUT
+          "], \"modules\": {\"m\": {\"type\": \"nn.ReLU\"}}}",
+          STATUS_LINT, "\"%m\" names no node of this graph", "" },
         { ARG("{\"k\": [0, \"%y\"]}"), STATUS_LINT, "args[1].k[1]: \"%y\"", "f" },
         { ARG("\"$y\""), STATUS_MALFORMED, "\"$y\": a text that begins with $ doubles it", "f" },
         { ARG("{\"$dict\": {}}"), STATUS_UNKNOWN_MEMBER, "\"$dict\" is no form of FX JSON; it knows $tuple", "f" },

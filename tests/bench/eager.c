@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of one node in an eager run: chains of pointwise nodes on tensors so small that the kernels hardly count. Prints nanoseconds per node with and
-// without the profile's rows.
+// Cost of one node in an eager run: chains of pointwise nodes on tensors so small that the kernels hardly count. Prints nanoseconds per
+// node with and without the profile's rows.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +73,13 @@ static double best(Graph *graph, const Value *input, WalkTrace *trace, int n)
 
 int main(int argc, char **argv)
 {
-        static const struct { const char *name, *call; } chains[] = {
+        static const struct {
+                const char *name, *call;
+        } chains[] = {
                 { "torch.relu(x)", "\"op\": \"call_function\", \"target\": \"torch.relu\", \"args\": [\"%%n%d\"]" },
                 { "x.neg()", "\"op\": \"call_method\", \"target\": \"neg\", \"args\": [\"%%n%d\"]" },
-                { "aten.add.Tensor(x, 1)", "\"op\": \"call_function\", \"target\": \"torch.ops.aten.add.Tensor\", \"args\": [\"%%n%d\", 1]" },
+                { "aten.add.Tensor(x, 1)",
+                  "\"op\": \"call_function\", \"target\": \"torch.ops.aten.add.Tensor\", \"args\": [\"%%n%d\", 1]" },
                 { "x.view(3, 4)", "\"op\": \"call_method\", \"target\": \"view\", \"args\": [\"%%n%d\", 3, 4]" },
         };
         int n = argc > 1 ? atoi(argv[1]) : 2000;

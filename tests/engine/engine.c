@@ -36,7 +36,8 @@ static bool put(Engine *engine, const char *name, const char *text, int64_t *out
         UploadPart part = { .name = "", .bytes = bytes };
         graph_new(GRAPH_FX_JSON, &graph);
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
-        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK, "%s",
+                     failure_current()->message);
         *out_number = version->stored.version;
         graph_version_unref(version);
         graph_unref(graph);

@@ -104,7 +104,7 @@ Test(registry, the_least_recently_used_objects_leave_when_the_byte_cap_is_passed
         Object a = { 0, 10 }, b = { 0, 10 }, c = { 0, 10 };
         registry_put(registry, &key_a, &a);
         registry_put(registry, &key_b, &b);
-        unref(registry_peek(registry, &key_a));  // a is now newer than b
+        unref(registry_peek(registry, &key_a)); // a is now newer than b
         registry_put(registry, &key_c, &c);
         cr_assert_eq(a.n_references, 1);
         cr_assert_eq(b.n_references, 0);

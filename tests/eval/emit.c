@@ -101,6 +101,34 @@ Test(emit, contiguous_and_to_give_the_tensor_itself_when_nothing_changes)
                 base.tensor);
 }
 
+Test(emit, memory_formats_move_the_strides)
+{
+        Value base = F32(&sample, SIZES(2, 3, 4, 5), NULL);
+        Value format = { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CHANNELS_LAST };
+        Value moved =
+                sample_call(&sample, "aten::to.dtype", VALUES(base, value_dtype(DTYPE_F32), value_bool(false), value_bool(false), format));
+        cr_assert_neq(moved.tensor, base.tensor);
+        cr_assert_eq(moved.tensor->meta.stride[1], 1);
+        cr_assert_eq(moved.tensor->meta.stride[3], 3);
+        cr_assert_float_eq(at(moved, 77), 77, 0);
+        cr_assert_eq(call2("aten::contiguous", moved, format).tensor, moved.tensor);
+        cr_assert_eq(sample_call(&sample, "aten::clone", VALUES(moved)).tensor->meta.stride[1], 1);
+        cr_assert_eq(sample_call(&sample, "aten::contiguous", VALUES(moved)).tensor->meta.stride[1], 20);
+}
+
+Test(emit, strides_of_dimensions_of_size_one_are_pytorchs)
+{
+        Value base = F32(&sample, SIZES(2, 3), NULL);
+        cr_assert_eq(call2("aten::unsqueeze", base, value_int(0)).tensor->meta.stride[0], 6);
+        cr_assert_eq(call2("aten::unsqueeze", base, value_int(1)).tensor->meta.stride[1], 3);
+        cr_assert_eq(call2("aten::unsqueeze", base, value_int(2)).tensor->meta.stride[2], 1);
+        Value one = F32(&sample, SIZES(1), NULL);
+        Value wide = call2("aten::expand", one, sample_list(&sample, VALUE_LIST, VALUES(value_int(1), value_int(4), value_int(1))));
+        cr_assert_eq(wide.tensor->meta.stride[0], 0);
+        cr_assert_eq(wide.tensor->meta.stride[1], 0);
+        cr_assert_eq(wide.tensor->meta.stride[2], 1);
+}
+
 // ---- twins ----
 Test(emit, a_twin_returns_the_very_tensor_it_wrote)
 {
@@ -203,6 +231,17 @@ Test(emit, crossing_strided_ranges_go_through_a_temporary)
         Value row = sample_call(&sample, "aten::select.int", VALUES(base, value_int(0), value_int(0)));      // 1, 2
         call2("aten::add_.Tensor", row, column);
         EXPECT(base, 3, 6, 3, 4);
+}
+
+Test(emit, a_strided_write_over_a_dense_operand_reads_everything_first)
+{
+        enum { N = 1000 };
+        Value base = range(2 * N);
+        Value even = sample_call(&sample, "aten::slice.Tensor", VALUES(base, value_int(0), value_int(0), value_int(2 * N), value_int(2)));
+        Value shifted = sample_call(&sample, "aten::slice.Tensor", VALUES(base, value_int(0), value_int(1), value_int(N + 1)));
+        call2("aten::add_.Tensor", even, shifted);
+        for (int i = 0; i < N; i++)
+                cr_assert_float_eq(at(even, i), 2 * i + 1 + i, 0, "element %d", i);
 }
 
 Test(emit, a_copy_onto_its_own_transpose_reads_before_it_writes)

@@ -189,15 +189,16 @@ static Graph *variant(int i)
         Graph *graph = new_graph();
         Module *module;
         Node *x = placeholder(graph, i == 1 ? "y" : "x");
-        Value number = i == 2 ? value_float(1) : i == 3 ? value_bool(true) : value_int(1);
+        Value number = i == 2 ? value_float(1) : i == 3 ? value_bool(true) : value_int(i == 16 ? 2 : 1);
         Value args = i == 4 ? sequence(VALUE_TUPLE, 1, sequence(VALUE_LIST, 2, node_value(x), number))
                             : sequence(VALUE_TUPLE, 2, node_value(x), number);
         Value kwargs = i == 5 ? dict_of_one("alpha", value_int(2)) : i == 6 ? dict_of_one("alphb", value_int(2)) : value_none();
         Node *sum = add(graph, OP_CALL_FUNCTION, NULL, i == 7 ? "torch.sub" : "torch.add", args, kwargs);
-        if (i >= 8 && i <= 10) {
+        if ((i >= 8 && i <= 10) || i >= 17) {
                 cr_assert_eq(graph_add_module(graph, "m", i == 8 ? "torch.nn.ReLU" : "torch.nn.ELU", &module), STATUS_OK);
-                if (i == 10)
-                        cr_assert_eq(module_add_config(module, "alpha", value_float(1)), STATUS_OK);
+                if (i == 10 || i >= 17)
+                        cr_assert_eq(module_add_config(module, i == 17 ? "beta" : "alpha", value_float(i == 18 ? 2 : 1)), STATUS_OK);
+                module->training = i == 19;
         }
         if (i >= 11 && i <= 13)
                 state(graph, i == 13 ? "v" : "w", small_tensor(i == 12 ? DTYPE_F64 : DTYPE_F32, 4));
@@ -210,7 +211,7 @@ static Graph *variant(int i)
 
 Test(fingerprint, everything_that_changes_the_computation_counts)
 {
-        enum { N = 16 };
+        enum { N = 20 };
         Graph *graphs[N];
         for (int i = 0; i < N; i++) {
                 graphs[i] = variant(i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions in their three spellings. The srepr and str pairs were printed by sympy 1.14 with PyTorch 2.13's functions.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 #include "core/graph/expr.h"
 
@@ -197,6 +198,26 @@ Test(expr, a_long_sum_within_the_cap_evaluates, .init = setup, .fini = teardown)
         strcpy(nested + 1500, "1");
         memset(nested + 1501, ')', 1500);
         cr_assert_eq(evaluate(nested, &(Symbols){ 0 }).i, 1);
+}
+
+Test(expr, comparisons_nested_in_comparisons_do_not_blow_up, .init = setup, .fini = teardown)
+{
+        // Each level copies the one inside it: the cap on tokens counts the copies.
+        char text[512];
+        strcpy(text, "s0");
+        for (int level = 1; level <= 20; level++) {
+                char next[600];
+                snprintf(next, sizeof(next), "0<(%s)<9", text);
+                memcpy(text, next, MIN(strlen(next) + 1, sizeof(text)));
+                Expr *expr = NULL;
+                Status status = expr_parse(text, &arena, &expr);
+                cr_assert(level < 8    ? status == STATUS_OK
+                          : level > 14 ? status == STATUS_TOO_LARGE
+                                       : true,
+                          "level %d: %s", level, status_code(status));
+        }
+        cr_assert_eq(evaluate("0 < (1 < 2 < 3) < 2", &(Symbols){ 0 }).i, 1);
+        cr_assert_eq(evaluate("0 < (1 < 2 < 2) < 2", &(Symbols){ 0 }).i, 0);
 }
 
 Test(expr, the_single_symbol_is_known, .init = setup, .fini = teardown)

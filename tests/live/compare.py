@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import make_goldens  # noqa: E402
 import make_prints  # noqa: E402
 import replay_goldens  # noqa: E402
-from export_fx import dumps, export_fx  # noqa: E402
+from export_fx import dumps, export_fx, import_fx  # noqa: E402
 
 NPY = {torch.float32: "<f4", torch.float64: "<f8", torch.float16: "<f2", torch.int64: "<i8", torch.int32: "<i4",
        torch.int8: "|i1", torch.uint8: "|u1", torch.bool: "|b1"}  # fmt: skip
@@ -161,9 +161,13 @@ def values_problem(got, want, rtol=None, atol=None):
 def compare_prints(fxserve, report, options):
     for name, gm in make_prints.on_the_fly(options.graphs, str(options.seed)):
         path = fxserve.folder / f"{name}.fx.json"
-        path.write_text(dumps(export_fx(gm, inline=True)[0]), encoding="utf-8")
-        for form, text in make_prints.texts_of(gm).items():
-            report.check(f"{name} {form}", fxserve.print_problem(path, form, text))
+        text = dumps(export_fx(gm, inline=True)[0])
+        path.write_text(text, encoding="utf-8")
+        for form, expected in make_prints.texts_of(gm).items():
+            report.check(f"{name} {form}", fxserve.print_problem(path, form, expected))
+        again = import_fx(json.loads(text))
+        same = str(again.graph) == str(gm.graph) and again.code == gm.code
+        report.check(f"{name} export and import", None if same else "the imported graph prints differently")
 
 
 # ---- models -------------------------------------------------------------------------------------------------------
@@ -264,8 +268,7 @@ def compare_models(fxserve, report, options):
         names = [node.name for node in program.graph.nodes if node.name in program.graph_signature.user_inputs]
         forward = program.module()
         for number, inputs in enumerate([example, *others]):
-            with torch.no_grad():
-                want = torch.utils._pytree.tree_leaves(forward(*(tensor.clone() for tensor in inputs)))
+            want = torch.utils._pytree.tree_leaves(forward(*(tensor.clone() for tensor in inputs)))
             got, problem = fxserve.run(path, dict(zip(names, inputs)), len(want) == 1)
             report.check(f"{name}.pt2 run {number}", problem or values_problem(got, want))
 
@@ -301,8 +304,11 @@ def compare_graphs(fxserve, report, options):
         gm = torch.fx.symbolic_trace(network)
         path = fxserve.folder / f"{name}.fx.json"
         path.write_text(dumps(export_fx(gm, inline=True)[0]), encoding="utf-8")
-        with torch.no_grad():
-            want = torch.utils._pytree.tree_leaves(gm(*(tensor.clone() for tensor in inputs.values())))
+        want = torch.utils._pytree.tree_leaves(gm(*(tensor.clone() for tensor in inputs.values())))
+        document, tensors = export_fx(gm)
+        again = import_fx(json.loads(dumps(document)), tensors).eval()
+        back = torch.utils._pytree.tree_leaves(again(*(tensor.clone() for tensor in inputs.values())))
+        report.check(f"{name} export and import", values_problem(back, want, 0.0, 0.0))
         names = [node.target for node in gm.graph.nodes if node.op == "placeholder"]
         got, problem = fxserve.run(path, dict(zip(names, inputs.values())), len(want) == 1)
         report.check(f"{name}.fx.json run", problem or values_problem(got, want))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads upload, replace, delete, list and run graphs under the same names. Version k of a graph computes x * k: every answer must be a whole multiple of x by
-// some k that was uploaded, whatever happens beside it.
+// Threads upload, replace, delete, list and run graphs under the same names. Version k of a graph computes x * k: every answer must be a
+// whole multiple of x by some k that was uploaded, whatever happens beside it.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +33,10 @@ static void put(unsigned *seed)
         char text[512];
         int factor = 1 + rand_r(seed) % N_FACTORS;
         int n = snprintf(text, sizeof(text),
-                         "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"call_function\", \"name\": \"y\", "
-                         "\"target\": \"torch.mul\", \"args\": [\"%%x\", %d]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%y\"]}]}",
+                         "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": "
+                         "\"call_function\", \"name\": \"y\", "
+                         "\"target\": \"torch.mul\", \"args\": [\"%%x\", %d]}, {\"op\": \"output\", \"name\": \"output\", \"target\": "
+                         "\"output\", \"args\": [\"%%y\"]}]}",
                          factor);
         Storage *bytes = NULL;
         Graph *graph = NULL;
@@ -86,7 +88,8 @@ static void find_and_run(unsigned *seed)
 {
         GraphVersion *version = NULL;
         Graph *graph = NULL;
-        if (engine_find(engine, name_at((unsigned)rand_r(seed)), 0, &version) != STATUS_OK || engine_graph(engine, version, &graph) != STATUS_OK) {
+        if (engine_find(engine, name_at((unsigned)rand_r(seed)), 0, &version) != STATUS_OK ||
+            engine_graph(engine, version, &graph) != STATUS_OK) {
                 if (failure_current()->status != STATUS_NOT_FOUND)
                         complain("find");
                 atomic_fetch_add(&n_missed, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads acquire, build, cancel and drop the same few keys. Checked: every parked ticket comes back exactly once (or was cancelled), objects are never
-// used after they are freed, one build at a time of a key that nobody drops.
+// Many threads acquire, build, cancel and drop the same few keys. Checked: every parked ticket comes back exactly once (or was cancelled),
+// objects are never used after they are freed, one build at a time of a key that nobody drops.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "core/base/clock.h"
 #include "core/registry/registry.h"
 
-enum { N_THREADS = 6, N_KEYS = 4, N_DROPPED = 2 };  // the first N_DROPPED keys are dropped now and then, even while they are built
+enum { N_THREADS = 6, N_KEYS = 4, N_DROPPED = 2 }; // the first N_DROPPED keys are dropped now and then, even while they are built
 
 typedef struct Object {
         RefCount ref;

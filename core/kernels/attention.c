@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and softmax in place, values by a second product. Scores
+// never exist for more than one block of rows per thread.
+#include "core/kernels/attention.h"
+#include <math.h>
+#include "core/kernels/softmax.h"
+
+enum { SCORE_BYTES = 1 << 20, BLOCK_ROWS = 64 };
+
+typedef struct AttentionRun {
+        const RunContext *ctx;
+        const Attention *attention;
+        int64_t rows, n_blocks;  // query rows of a block; blocks of an item
+        _Atomic int failed;
+} AttentionRun;
+
+static char *batch_element(const Attention *attention, const GemmMatrix *matrix, int64_t item, int64_t row, size_t item_bytes)
+{
+        int64_t offset = row * matrix->row;
+        for (int d = attention->batch_rank - 1; d >= 0; d--) {
+                offset += item % attention->batch_size[d] * matrix->batch[d];
+                item /= attention->batch_size[d];
+        }
+        return (char *)matrix->data + offset * (int64_t)item_bytes;
+}
+
+static void mask_row_f32(const Attention *attention, const char *mask, int64_t row, float *scores)
+{
+        int64_t step = attention->mask.col;
+        if (attention->mask_kind == MASK_BOOL) {
+                for (int64_t j = 0; j < attention->s; j++)
+                        scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
+        } else if (attention->mask_kind == MASK_ADD) {
+                for (int64_t j = 0; j < attention->s; j++)
+                        scores[j] += ((const float *)(const void *)mask)[j * step];
+        }
+        for (int64_t j = row + 1; attention->causal && j < attention->s; j++)
+                scores[j] = -INFINITY;
+}
+
+static void mask_row_f64(const Attention *attention, const char *mask, int64_t row, double *scores)
+{
+        int64_t step = attention->mask.col;
+        if (attention->mask_kind == MASK_BOOL) {
+                for (int64_t j = 0; j < attention->s; j++)
+                        scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
+        } else if (attention->mask_kind == MASK_ADD) {
+                for (int64_t j = 0; j < attention->s; j++)
+                        scores[j] += ((const double *)(const void *)mask)[j * step];
+        }
+        for (int64_t j = row + 1; attention->causal && j < attention->s; j++)
+                scores[j] = -INFINITY;
+}
+
+// Weights of one row, not divided by their sum yet; returns 1 / sum (0 where nothing may be attended).
+static double rounded_weights(Dtype dtype, int64_t n, float *line)
+{
+        double sum = softmax_exp_row_f32(n, line, line);
+        for (int64_t j = 0; j < n; j++)
+                line[j] = dtype == DTYPE_F16 ? f16_to_f32(f32_to_f16(line[j])) : bf16_to_f32(f32_to_bf16(line[j]));
+        return sum == 0 ? 0 : 1 / sum;
+}
+
+static void scale_rows(const Attention *attention, const GemmMatrix *out, int64_t n, const double *scale)
+{
+        for (int64_t i = 0; i < n; i++) {
+                float *row = (float *)out->data + i * out->row;
+                for (int64_t j = 0; j < attention->ev; j++)
+                        row[j * out->col] = (float)((double)row[j * out->col] * scale[i]);
+        }
+}
+
+static Status attend_block(const AttentionRun *run, int64_t item, int64_t row, int64_t n, void *scores)
+{
+        const Attention *at = run->attention;
+        size_t bytes = dtype_info[at->dtype].bytes, mask_bytes = at->mask_kind == MASK_BOOL ? 1 : bytes;
+        Gemm score = { .dtype = at->dtype, .m = n, .n = at->s, .k = at->e, .alpha = at->scale };
+        score.a = (GemmMatrix){ batch_element(at, &at->q, item, row, bytes), at->q.row, at->q.col, { 0 } };
+        score.b = (GemmMatrix){ batch_element(at, &at->k, item, 0, bytes), at->k.col, at->k.row, { 0 } };
+        score.c = (GemmMatrix){ scores, at->s, 1, { 0 } };
+        TRY(gemm(NULL, &score));
+        double row_scale[BLOCK_ROWS];
+        for (int64_t i = 0; i < n; i++) {
+                const char *mask = at->mask_kind == MASK_NONE ? NULL : batch_element(at, &at->mask, item, row + i, mask_bytes);
+                if (at->dtype == DTYPE_F32) {
+                        float *line = (float *)scores + i * at->s;
+                        mask_row_f32(at, mask, row + i, line);
+                        if (at->weights == DTYPE_NONE)
+                                softmax_row_f32(SOFTMAX_SAFE, at->s, line, line);
+                        else
+                                row_scale[i] = rounded_weights(at->weights, at->s, line);
+                } else {
+                        double *line = (double *)scores + i * at->s;
+                        mask_row_f64(at, mask, row + i, line);
+                        softmax_row_f64(SOFTMAX_SAFE, at->s, line, line);
+                }
+        }
+        Gemm value = { .dtype = at->dtype, .m = n, .n = at->ev, .k = at->s, .alpha = 1, .a = score.c };
+        value.b = (GemmMatrix){ batch_element(at, &at->v, item, 0, bytes), at->v.row, at->v.col, { 0 } };
+        value.c = (GemmMatrix){ batch_element(at, &at->out, item, row, bytes), at->out.row, at->out.col, { 0 } };
+        TRY(gemm(NULL, &value));
+        if (at->weights != DTYPE_NONE)
+                scale_rows(at, &value.c, n, row_scale);
+        return STATUS_OK;
+}
+
+static void attend_pieces(void *argument, int64_t begin, int64_t end)
+{
+        AttentionRun *run = argument;
+        const Attention *at = run->attention;
+        Scratch scores;
+        if (scratch_init(&scores, run->ctx, run->rows * at->s, dtype_info[at->dtype].bytes) != STATUS_OK) {
+                atomic_store(&run->failed, 1);
+                return;
+        }
+        for (int64_t piece = begin; piece < end; piece++) {
+                int64_t row = piece % run->n_blocks * run->rows;
+                if (attend_block(run, piece / run->n_blocks, row, MIN(at->l - row, run->rows), scores.data) != STATUS_OK)
+                        atomic_store(&run->failed, 1);
+                if (run_stopping(run->ctx))
+                        break;
+        }
+        scratch_deinit(&scores);
+}
+
+Status attention_run(const RunContext *ctx, const Attention *attention)
+{
+        AttentionRun run = { .ctx = ctx, .attention = attention };
+        int64_t row_bytes = MAX((int64_t)1, attention->s) * dtype_info[attention->dtype].bytes, items = 1;
+        run.rows = MAX((int64_t)1, MIN((int64_t)BLOCK_ROWS, SCORE_BYTES / row_bytes));
+        run.n_blocks = (attention->l + run.rows - 1) / run.rows;
+        for (int d = 0; d < attention->batch_rank; d++)
+                items *= attention->batch_size[d];
+        if (items == 0 || attention->l == 0 || attention->ev == 0)
+                return STATUS_OK;
+        TRY(parallel_for(ctx, items * run.n_blocks, 1, attend_pieces, &run));
+        if (atomic_load(&run.failed))
+                return fail(STATUS_TOO_LARGE, "attention has no working memory left; send shorter sequences or start the server with a larger --max-run-memory");
+        return run_poll(ctx);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on top, zeros alike; descending: complemented), so that a
+// stable sort of (key, index) is all that remains: insertion for short rows, merge sort for others. Where few of many are asked for, a heap of that many
+// is kept while the row goes by; (key, index) has no equals, so the answer is that of the full sort.
+#include "core/kernels/sort.h"
+#include <string.h>
+
+typedef struct SortItem {
+        uint64_t key;
+        int64_t index;
+} SortItem;
+
+typedef struct SortRun {
+        const RunContext *ctx;
+        const SortTask *task;
+        _Atomic int failed;
+} SortRun;
+
+enum { INSERTION = 24 };
+
+static uint64_t key_f64(double value)
+{
+        if (value != value)
+                return UINT64_MAX;
+        union { double f; uint64_t u; } pun = { .f = value == 0 ? 0 : value };
+        return (pun.u >> 63) != 0 ? ~pun.u : pun.u | (uint64_t)1 << 63;
+}
+
+static uint64_t key_of(Dtype dtype, const void *row, int64_t i)
+{
+        if (dtype == DTYPE_F32)
+                return key_f64((double)((const float *)row)[i]);
+        if (dtype == DTYPE_F64)
+                return key_f64(((const double *)row)[i]);
+        return (uint64_t)((const int64_t *)row)[i] ^ (uint64_t)1 << 63;
+}
+
+static bool before(const SortItem *a, const SortItem *b)
+{
+        return a->key < b->key || (a->key == b->key && a->index < b->index);
+}
+
+static void insertion_sort(SortItem *items, int64_t n)
+{
+        for (int64_t i = 1; i < n; i++) {
+                SortItem item = items[i];
+                int64_t at = i;
+                for (; at > 0 && items[at - 1].key > item.key; at--)
+                        items[at] = items[at - 1];
+                items[at] = item;
+        }
+}
+
+static void merge(const SortItem *left, int64_t n_left, const SortItem *right, int64_t n_right, SortItem *out)
+{
+        while (n_left > 0 && n_right > 0) {
+                if (right->key < left->key) {
+                        *out++ = *right++;
+                        n_right--;
+                } else {
+                        *out++ = *left++;
+                        n_left--;
+                }
+        }
+        memcpy(out, left, (size_t)n_left * sizeof(*out));
+        memcpy(out + n_left, right, (size_t)n_right * sizeof(*out));
+}
+
+// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array that holds the result; NULL when the run is stopping.
+static SortItem *merge_sort(const RunContext *ctx, SortItem *items, SortItem *other, int64_t n)
+{
+        for (int64_t at = 0; at < n; at += INSERTION)
+                insertion_sort(items + at, MIN(n - at, (int64_t)INSERTION));
+        for (int64_t width = INSERTION; width < n; width *= 2) {
+                for (int64_t at = 0; at < n; at += 2 * width) {
+                        int64_t left = MIN(width, n - at), right = MIN(width, n - at - left);
+                        merge(items + at, left, items + at + left, right, other + at);
+                }
+                SortItem *swap = items;
+                items = other;
+                other = swap;
+                if (run_stopping(ctx))
+                        return NULL;
+        }
+        return items;
+}
+
+// Moves items[0] down: the heap's root is the last of those kept.
+static void sift(SortItem *items, int64_t n)
+{
+        SortItem item = items[0];
+        int64_t at = 0;
+        while (2 * at + 1 < n) {
+                int64_t child = 2 * at + 1;
+                if (child + 1 < n && before(&items[child], &items[child + 1]))
+                        child++;
+                if (!before(&item, &items[child]))
+                        break;
+                items[at] = items[child];
+                at = child;
+        }
+        items[at] = item;
+}
+
+static void rise(SortItem *items, int64_t at)
+{
+        SortItem item = items[at];
+        while (at > 0 && before(&items[(at - 1) / 2], &item)) {
+                items[at] = items[(at - 1) / 2];
+                at = (at - 1) / 2;
+        }
+        items[at] = item;
+}
+
+static void keep_first(const SortTask *task, int64_t n, const void *row, SortItem *heap)
+{
+        uint64_t flip = task->descending ? UINT64_MAX : 0;
+        int64_t kept = 0;
+        for (int64_t i = 0; i < n; i++) {
+                SortItem item = { key_of(task->dtype, row, i) ^ flip, i };
+                if (kept < task->n_out) {
+                        heap[kept] = item;
+                        rise(heap, kept++);
+                } else if (before(&item, &heap[0])) {
+                        heap[0] = item;
+                        sift(heap, kept);
+                }
+        }
+        // Take the last out again and again.
+        for (int64_t end = kept - 1; end > 0; end--) {
+                SortItem last = heap[0];
+                heap[0] = heap[end];
+                sift(heap, end);
+                heap[end] = last;
+        }
+}
+
+static void write_row(const SortTask *task, int64_t index, const void *row, const SortItem *items)
+{
+        int64_t at = index / task->inner * task->n_out * task->inner + index % task->inner;
+        for (int64_t i = 0; i < task->n_out; i++, at += task->inner) {
+                int64_t from = items[i].index;
+                task->indices[at] = from;
+                if (task->values == NULL)
+                        continue;
+                if (task->dtype == DTYPE_F32)
+                        ((float *)task->values)[at] = ((const float *)row)[from];
+                else
+                        ((uint64_t *)task->values)[at] = ((const uint64_t *)row)[from];
+        }
+}
+
+static void sort_row(const void *context, int64_t index, int64_t n, const void *row)
+{
+        SortRun *run = (SortRun *)(uintptr_t)context;
+        const SortTask *task = run->task;
+        bool few = task->n_out < n / 8;
+        int64_t n_items = few ? MAX(task->n_out, (int64_t)1) : MAX(n, (int64_t)1);
+        Scratch scratch;
+        if (scratch_init(&scratch, run->ctx, few ? n_items : 2 * n_items, sizeof(SortItem)) != STATUS_OK) {
+                atomic_store(&run->failed, 1);
+                return;
+        }
+        SortItem *items = scratch.data;
+        if (few) {
+                keep_first(task, n, row, items);
+        } else {
+                uint64_t flip = task->descending ? UINT64_MAX : 0;
+                for (int64_t i = 0; i < n; i++)
+                        items[i] = (SortItem){ key_of(task->dtype, row, i) ^ flip, i };
+                items = merge_sort(run->ctx, items, items + n_items, n);
+        }
+        if (items != NULL)
+                write_row(task, index, row, items);
+        scratch_deinit(&scratch);
+}
+
+Status sort_rows(const RunContext *ctx, const RowPlan *plan, const SortTask *task, const void *data)
+{
+        if (task->n_out == 0)
+                return STATUS_OK;
+        SortRun run = { .ctx = ctx, .task = task };
+        TRY(rows_visit(ctx, plan, dtype_info[task->dtype].bytes, data, sort_row, &run));
+        if (atomic_load(&run.failed))
+                return fail(STATUS_TOO_LARGE, "sorting has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+        return STATUS_OK;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64); half results round once. The causal mask is aligned top
+// left and may stand beside attn_mask; rows without allowed keys give zeros. Four-dimensional results lie in memory as the query does.
+#include <math.h>
+#include "core/kernels/attention.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+typedef struct SdpaArgs {
+        double scale;
+        bool causal;
+        int rank;                    // of the result
+        int64_t out_size[MAX_RANK];
+        int64_t n_keys, depth;
+        int64_t repeat;              // query heads per key head (enable_gqa)
+} SdpaArgs;
+
+static Status check_operands(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, const TensorMeta *mask)
+{
+        if (q->rank < 2 || k->rank < 2 || v->rank < 2)
+                return fail(STATUS_SHAPE, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d and value.dim: %d instead.",
+                            q->rank, k->rank, v->rank);
+        if (q->dtype != k->dtype || q->dtype != v->dtype)
+                return fail(STATUS_DTYPE, "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
+                            dtype_info[q->dtype].name, dtype_info[k->dtype].name, dtype_info[v->dtype].name);
+        if (mask != NULL && mask->dtype != DTYPE_BOOL && mask->dtype != DTYPE_F32 && mask->dtype != q->dtype)
+                return fail(STATUS_DTYPE, "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  query.dtype: %s instead.",
+                            dtype_info[mask->dtype].name, dtype_info[q->dtype].name);
+        if (q->size[q->rank - 1] != k->size[k->rank - 1] || k->size[k->rank - 2] != v->size[v->rank - 2])
+                return fail(STATUS_SHAPE, "query (%ld), key (%ld) must agree in their last size, key (%ld) and value (%ld) in the one before it", (long)q->size[q->rank - 1],
+                            (long)k->size[k->rank - 1], (long)k->size[k->rank - 2], (long)v->size[v->rank - 2]);
+        return STATUS_OK;
+}
+
+// To `rank` dimensions by leading ones; batch dimensions of size 1 repeat.
+static void spread(TensorMeta *meta, int rank, const int64_t *batch)
+{
+        int lead = rank - meta->rank;
+        memmove(meta->size + lead, meta->size, meta->rank * sizeof(int64_t));
+        memmove(meta->stride + lead, meta->stride, meta->rank * sizeof(int64_t));
+        meta->rank = (uint8_t)rank;
+        for (int d = 0; d < rank - 2; d++) {
+                if (d < lead || (meta->size[d] == 1 && batch[d] != 1))
+                        meta->stride[d] = 0;
+                meta->size[d] = batch[d];
+        }
+}
+
+static Status broadcast_batch(TensorMeta *into, const TensorMeta *meta)
+{
+        TensorMeta a = *into, b = *meta;
+        b.rank = (uint8_t)MAX(0, meta->rank - 2);
+        int rank;
+        int64_t size[MAX_RANK];
+        TRY(shape_broadcast(&a, &b, &rank, size));
+        into->rank = (uint8_t)rank;
+        memcpy(into->size, size, sizeof(into->size));
+        return STATUS_OK;
+}
+
+// Key and value heads serve `repeat` query heads each: their head dimension becomes (heads, repeat) with stride 0, the query's is split alike.
+static void split_heads(TensorMeta *meta, int64_t repeat, bool is_query)
+{
+        int head = meta->rank - 3;
+        memmove(meta->size + head + 1, meta->size + head, (size_t)(meta->rank - head) * sizeof(int64_t));
+        memmove(meta->stride + head + 1, meta->stride + head, (size_t)(meta->rank - head) * sizeof(int64_t));
+        meta->rank++;
+        if (is_query) {
+                meta->size[head] /= repeat;
+                meta->stride[head] *= repeat;
+        } else {
+                meta->stride[head + 1] = 0;
+        }
+        meta->size[head + 1] = repeat;
+}
+
+static Status group_heads(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, int64_t *out_repeat)
+{
+        if (q->rank < 3 || k->rank < 3 || v->rank < 3)
+                return fail(STATUS_SHAPE, "enable_gqa needs a dimension of heads: query, key and value of at least 3 dimensions");
+        int64_t heads = q->size[q->rank - 3], key_heads = k->size[k->rank - 3];
+        if (key_heads != v->size[v->rank - 3] || key_heads == 0 || heads % key_heads != 0)
+                return fail(STATUS_SHAPE, "Number of heads in key and value must divide the number of heads in query");
+        *out_repeat = heads / key_heads;
+        return STATUS_OK;
+}
+
+// The mask as wide as the scores [batch..., queries, keys].
+static Status spread_mask(TensorMeta *mask, const SdpaArgs *args)
+{
+        TensorMeta scores = { .rank = (uint8_t)args->rank };
+        memcpy(scores.size, args->out_size, sizeof(scores.size));
+        scores.size[args->rank - 1] = args->n_keys;
+        int rank, own = mask->rank;
+        int64_t size[MAX_RANK];
+        TRY(shape_broadcast(&scores, mask, &rank, size));
+        if (rank != args->rank || memcmp(size, scores.size, (size_t)rank * sizeof(int64_t)) != 0)
+                return fail(STATUS_SHAPE, "attn_mask does not broadcast to the shape of the scores");
+        TensorMeta out;
+        meta_init(&out, mask->dtype, rank, scores.size);
+        for (int d = 0; d < rank; d++) {
+                int from = d - (rank - own);
+                out.stride[d] = from < 0 || (mask->size[from] == 1 && out.size[d] != 1) ? 0 : mask->stride[from];
+        }
+        *mask = out;
+        return STATUS_OK;
+}
+
+static Status sdpa_args(const OpCall *call, SdpaArgs *out)
+{
+        const TensorMeta *q = arg_meta(call, 0), *k = arg_meta(call, 1), *v = arg_meta(call, 2), *mask = arg_meta(call, 3);
+        double dropout;
+        TRY(check_operands(q, k, v, mask));
+        TRY(arg_double(call, 4, &dropout));
+        if (dropout > 0)
+                return fail(STATUS_UNSUPPORTED, "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not supported; pass dropout_p=0 for inference",
+                            dropout);
+        SdpaArgs args = { .causal = arg_bool(call, 5, false), .repeat = 1, .n_keys = k->size[k->rank - 2], .depth = q->size[q->rank - 1] };
+        args.scale = args.depth == 0 ? 1 : 1 / sqrt((double)args.depth);
+        if (!arg_is_none(call, 6))
+                TRY(arg_double(call, 6, &args.scale));
+        if (arg_bool(call, 7, false))
+                TRY(group_heads(q, k, v, &args.repeat));
+        TensorMeta batch = { .rank = 0 }, key_batch = *k, value_batch = *v;
+        if (args.repeat > 1) {
+                key_batch.size[k->rank - 3] *= args.repeat;
+                value_batch.size[v->rank - 3] *= args.repeat;
+        }
+        TRY(broadcast_batch(&batch, q));
+        TRY(broadcast_batch(&batch, &key_batch));
+        TRY(broadcast_batch(&batch, &value_batch));
+        args.rank = batch.rank + 2;
+        if (args.rank + (args.repeat > 1) > MAX_RANK)
+                return fail(STATUS_SHAPE, "scaled_dot_product_attention: %d dimensions are not supported", args.rank);
+        memcpy(args.out_size, batch.size, sizeof(args.out_size));
+        args.out_size[args.rank - 2] = q->size[q->rank - 2];
+        args.out_size[args.rank - 1] = v->size[v->rank - 1];
+        if (mask != NULL) {
+                TensorMeta wide = *mask;
+                TRY(spread_mask(&wide, &args));
+        }
+        *out = args;
+        return STATUS_OK;
+}
+
+// Whether PyTorch takes its blocked CPU kernel: its result lies as the query does, and half weights are rounded before they meet the values.
+static bool is_blocked(const OpCall *call, const SdpaArgs *args)
+{
+        const TensorMeta *operands[] = { arg_meta(call, 0), arg_meta(call, 1), arg_meta(call, 2) };
+        for (int i = 0; i < 3; i++) {
+                if (operands[i]->rank != 4 || operands[i]->stride[3] != 1 || operands[i]->size[0] != args->out_size[0] || operands[i]->size[2] == 0)
+                        return false;
+        }
+        return args->out_size[3] == args->depth && operands[1]->size[1] * args->repeat == operands[0]->size[1];
+}
+
+static Status sdpa_infer(OpCall *call)
+{
+        const TensorMeta *q = arg_meta(call, 0);
+        SdpaArgs args;
+        TRY(sdpa_args(call, &args));
+        int64_t numel;
+        TRY(shape_numel(args.rank, args.out_size, &numel));
+        TensorMeta meta;
+        meta_init(&meta, q->dtype, args.rank, args.out_size);
+        if (is_blocked(call, &args))
+                meta_set_strides_like(&meta, q);
+        return out_fresh(call, 0, &meta);
+}
+
+// ---- run ----
+static GemmMatrix matrix_of(const void *data, const TensorMeta *meta)
+{
+        GemmMatrix out = { .data = (void *)(uintptr_t)data, .row = meta->stride[meta->rank - 2], .col = meta->stride[meta->rank - 1] };
+        memcpy(out.batch, meta->stride, (size_t)(meta->rank - 2) * sizeof(int64_t));
+        return out;
+}
+
+// A tensor argument in the dtype it is computed in, at its own strides where nothing had to be converted.
+typedef struct SdpaInput {
+        const void *data;
+        TensorMeta meta;
+        Dense dense;
+} SdpaInput;
+
+static Status input_init(SdpaInput *input, const OpRun *run, uint32_t in, Dtype as)
+{
+        input->meta = *run->in_meta[in];
+        input->data = run->in[in];
+        if (input->meta.dtype == as)
+                return STATUS_OK;
+        TRY(dense_init(&input->dense, run->ctx, run->in[in], run->in_meta[in], as));
+        input->data = input->dense.data;
+        input->meta.dtype = as;
+        meta_set_contiguous(&input->meta);
+        return STATUS_OK;
+}
+
+static void input_deinit(SdpaInput *input)
+{
+        dense_deinit(&input->dense);
+}
+
+// All operands in one geometry: the result's batch dimensions, heads split when key heads are shared.
+static GemmMatrix place(const SdpaArgs *args, const void *data, TensorMeta meta, bool shares_heads, const int64_t *batch)
+{
+        bool grouped = args->repeat > 1;
+        if (!grouped || !shares_heads)
+                spread(&meta, args->rank, args->out_size);
+        if (grouped)
+                split_heads(&meta, args->repeat, !shares_heads);
+        if (grouped && shares_heads)
+                spread(&meta, args->rank + 1, batch);
+        return matrix_of(data, &meta);
+}
+
+static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *inputs, const SdpaInput *mask, void *out, const TensorMeta *out_meta)
+{
+        bool grouped = args->repeat > 1;
+        TensorMeta result = *out_meta;
+        if (grouped)
+                split_heads(&result, args->repeat, true);
+        Attention attention = { .dtype = dtype_compute(out_meta->dtype), .l = args->out_size[args->rank - 2], .s = args->n_keys, .e = args->depth,
+                                .ev = args->out_size[args->rank - 1], .batch_rank = result.rank - 2, .causal = args->causal, .scale = args->scale };
+        attention.weights = DTYPE_NONE;
+        if (run->out_meta[0]->dtype != attention.dtype && is_blocked(run->call, args))
+                attention.weights = run->out_meta[0]->dtype;
+        memcpy(attention.batch_size, result.size, (size_t)attention.batch_rank * sizeof(int64_t));
+        attention.q = place(args, inputs[0].data, inputs[0].meta, false, result.size);
+        attention.k = place(args, inputs[1].data, inputs[1].meta, true, result.size);
+        attention.v = place(args, inputs[2].data, inputs[2].meta, true, result.size);
+        attention.out = matrix_of(out, &result);
+        if (mask->data != NULL) {
+                TensorMeta wide = mask->meta;
+                TRY(spread_mask(&wide, args));
+                if (grouped)
+                        split_heads(&wide, args->repeat, true);
+                attention.mask = matrix_of(mask->data, &wide);
+                attention.mask_kind = wide.dtype == DTYPE_BOOL ? MASK_BOOL : MASK_ADD;
+        }
+        return attention_run(run->ctx, &attention);
+}
+
+static void inputs_deinit(SdpaInput (*inputs)[4])
+{
+        for (int i = 0; i < 4; i++)
+                input_deinit(&(*inputs)[i]);
+}
+
+static Status sdpa_run(const OpRun *run)
+{
+        SdpaArgs args;
+        TRY(sdpa_args(run->call, &args));
+        if (meta_numel(run->out_meta[0]) == 0)
+                return STATUS_OK;
+        Dtype as = dtype_compute(run->in_meta[0]->dtype);
+        _cleanup_(inputs_deinit) SdpaInput inputs[4] = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        for (uint32_t i = 0; i < 3; i++)
+                TRY(input_init(&inputs[i], run, i, as));
+        if (run->in_meta[3] != NULL)
+                TRY(input_init(&inputs[3], run, 3, run->in_meta[3]->dtype == DTYPE_BOOL ? DTYPE_BOOL : as));
+        TensorMeta out_meta = *run->out_meta[0];
+        void *target = run->out[0];
+        if (out_meta.dtype != as) {
+                TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
+                target = out.data;
+                out_meta.dtype = as;
+                meta_set_contiguous(&out_meta);
+        }
+        TRY(attend(run, &args, inputs, &inputs[3], target, &out_meta));
+        dense_out_store(&out);
+        return STATUS_OK;
+}
+
+static Cost sdpa_cost(const OpCall *call)
+{
+        SdpaArgs args;
+        if (sdpa_args(call, &args) != STATUS_OK)
+                return (Cost){ 0 };
+        int64_t items = 1, bytes = 0;
+        for (int d = 0; d < args.rank - 1; d++)
+                items *= args.out_size[d];
+        for (int i = 0; i < 3; i++)
+                bytes += meta_numel(arg_meta(call, i)) * dtype_info[arg_meta(call, i)->dtype].bytes;
+        return (Cost){ .flops = 2 * items * args.n_keys * (args.depth + args.out_size[args.rank - 1]), .bytes = bytes };
+}
+
+const OpDef attention_ops[] = {
+        { "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? "
+          "scale=None, bool enable_gqa=False) -> Tensor",
+          DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost },
+};
+OP_FILE(attention_ops);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// index_mask.c: operators whose result has as many rows as the data says: nonzero, argwhere, masked_select; one_hot without num_classes.
+#include "core/kernels/index.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+// ---- nonzero ----
+static Status nonzero_infer(OpCall *call)
+{
+        const Tensor *self;
+        TRY(arg_data(call, 0, &self));
+        int64_t count = index_count_nonzero(&self->meta, tensor_data(self));
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_I64, 2, (int64_t[]){ count, self->meta.rank });
+        // Columns one after another, as PyTorch returns them.
+        meta.stride[0] = 1;
+        meta.stride[1] = count;
+        return out_fresh(call, 0, &meta);
+}
+
+static Status nonzero_run(const OpRun *run)
+{
+        if (meta_numel(run->out_meta[0]) != 0)
+                index_nonzero(run->in_meta[0], run->in[0], run->out_meta[0]->size[0], run->out[0]);
+        return STATUS_OK;
+}
+
+// ---- masked_select ----
+// Self or mask repeated to the common shape.
+static void spread(TensorMeta *meta, int rank, const int64_t *size)
+{
+        TensorMeta out;
+        meta_init(&out, meta->dtype, rank, size);
+        for (int d = 0; d < rank; d++) {
+                int own = meta->rank - rank + d;
+                out.stride[d] = own < 0 || (meta->size[own] == 1 && size[d] != 1) ? 0 : meta->stride[own];
+        }
+        *meta = out;
+}
+
+static Status masked_select_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        const Tensor *mask;
+        TRY(arg_data(call, 1, &mask));
+        if (mask->meta.dtype != DTYPE_BOOL)
+                return fail(STATUS_DTYPE, "masked_select: expected BoolTensor for mask");
+        int rank;
+        int64_t size[MAX_RANK], numel;
+        TRY(shape_broadcast(self, &mask->meta, &rank, size));
+        TRY(shape_numel(rank, size, &numel));
+        TensorMeta common = mask->meta, meta;
+        spread(&common, rank, size);
+        int64_t count = index_count_nonzero(&common, tensor_data(mask));
+        meta_init(&meta, self->dtype, 1, &count);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status masked_select_run(const OpRun *run)
+{
+        int rank;
+        int64_t size[MAX_RANK], count = run->out_meta[0]->size[0];
+        if (count == 0)
+                return STATUS_OK;
+        TRY(shape_broadcast(run->in_meta[0], run->in_meta[1], &rank, size));
+        TensorMeta self = *run->in_meta[0], mask = *run->in_meta[1];
+        spread(&self, rank, size);
+        spread(&mask, rank, size);
+        _cleanup_(scratch_deinit) Scratch positions = { 0 };
+        TRY(scratch_init(&positions, run->ctx, count * (rank + 2), sizeof(int64_t)));
+        int64_t *at = positions.data, *from = at + count * rank, *to = from + count;
+        index_nonzero(&mask, run->in[1], count, at);
+        for (int64_t i = 0; i < count; i++) {
+                from[i] = 0;
+                to[i] = i;
+                for (int d = 0; d < rank; d++)
+                        from[i] += at[d * count + i] * self.stride[d];
+        }
+        IndexTable table = { .dtype = self.dtype, .n = count, .from = from, .to = to };
+        return index_table(run->ctx, &table, false, false, run->in[0], run->out[0]);
+}
+
+// ---- one_hot ----
+static Status class_range(const Tensor *self, const RunContext *ctx, int64_t *out_low, int64_t *out_high)
+{
+        _cleanup_(dense_deinit) Dense dense = { 0 };
+        TRY(dense_init(&dense, ctx, tensor_data(self), &self->meta, DTYPE_I64));
+        const int64_t *values = dense.data;
+        *out_low = 0;
+        *out_high = -1;
+        for (int64_t i = 0; i < meta_numel(&self->meta); i++) {
+                *out_low = MIN(*out_low, values[i]);
+                *out_high = MAX(*out_high, values[i]);
+        }
+        return STATUS_OK;
+}
+
+static Status one_hot_infer(OpCall *call)
+{
+        const TensorMeta *meta = arg_meta(call, 0);
+        int64_t n_classes, low, high;
+        TRY(arg_int(call, 1, &n_classes));
+        if (meta->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "one_hot is only applicable to index tensor of type LongTensor.");
+        if (meta_numel(meta) == 0 && n_classes <= 0)
+                return fail(STATUS_VALUE, "Can not infer total number of classes from empty tensor.");
+        if (n_classes == -1) {
+                const Tensor *self;
+                TRY(arg_data(call, 0, &self));
+                TRY(class_range(self, call->emitter->ctx, &low, &high));
+                if (low < 0)
+                        return fail(STATUS_INDEX, "Class values must be non-negative.");
+                if (!add_i64(high, 1, &n_classes))
+                        return fail(STATUS_TOO_LARGE, "one_hot: too many classes");
+        }
+        if (n_classes < 1)
+                return fail(STATUS_VALUE, "num_classes should be positive");
+        if (meta->rank == MAX_RANK)
+                return fail(STATUS_SHAPE, "one_hot: a tensor of %d dimensions is not supported; at most %d are", meta->rank, MAX_RANK - 1);
+        int64_t size[MAX_RANK], numel;
+        memcpy(size, meta->size, sizeof(size));
+        size[meta->rank] = n_classes;
+        TRY(shape_numel(meta->rank + 1, size, &numel));
+        TensorMeta out;
+        meta_init(&out, DTYPE_I64, meta->rank + 1, size);
+        return out_fresh(call, 0, &out);
+}
+
+static Status one_hot_run(const OpRun *run)
+{
+        const TensorMeta *out = run->out_meta[0];
+        int64_t n_classes = out->size[out->rank - 1], n = meta_numel(run->in_meta[0]);
+        if (meta_numel(out) == 0)
+                return STATUS_OK;
+        _cleanup_(dense_deinit) Dense dense = { 0 };
+        TRY(dense_init(&dense, run->ctx, run->in[0], run->in_meta[0], DTYPE_I64));
+        memset(run->out[0], 0, (size_t)meta_numel(out) * sizeof(int64_t));
+        for (int64_t i = 0; i < n; i++) {
+                int64_t value = ((const int64_t *)dense.data)[i];
+                if (value < 0)
+                        return fail(STATUS_INDEX, "Class values must be non-negative.");
+                if (value >= n_classes)
+                        return fail(STATUS_INDEX, "Class values must be smaller than num_classes.");
+                ((int64_t *)run->out[0])[i * n_classes + value] = 1;
+        }
+        return STATUS_OK;
+}
+
+const OpDef index_mask_ops[] = {
+        { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run },
+        { "aten::argwhere(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run },
+        { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ALL, .infer = masked_select_infer, .run = masked_select_run },
+        { "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", DTYPES_ALL, .infer = one_hot_infer, .run = one_hot_run },
+};
+OP_FILE(index_mask_ops);

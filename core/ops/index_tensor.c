@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// index_tensor.c: indexing by tensors, read (index) and written (index_put). Masks become positions, so shapes depend on data there. Index tensors broadcast
+// against each other; where they stand next to each other the result keeps their place, otherwise their dimensions come first. Negative values wrap.
+#include "core/kernels/index.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+// One indexed dimension of self: a tensor of positions, or column `column` of a mask's nonzero positions.
+typedef struct IndexedDim {
+        int dim;
+        uint32_t item;         // of the indices argument
+        int column;            // -1: positions
+        int64_t count;         // nonzero elements of the mask
+} IndexedDim;
+
+typedef struct IndexArgs {
+        int n;                 // indexed dimensions
+        IndexedDim dims[MAX_RANK];
+        int rank, place;       // of the index dimensions; where they stand in the result
+        int64_t size[MAX_RANK];
+        int result_rank;
+        int64_t result_size[MAX_RANK];
+        int kept[MAX_RANK], n_kept;  // dimensions of self that are not indexed; the first `place` stand before
+} IndexArgs;
+
+static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const void *data, uint32_t item, int *dim, IndexArgs *args)
+{
+        char a[128], b[128];
+        int64_t count = index_count_nonzero(mask, data);
+        if (mask->rank == 0)
+                return fail(STATUS_UNSUPPORTED, "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
+        for (int k = 0; k < mask->rank; k++, (*dim)++) {
+                if (*dim >= self->rank)
+                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank, *dim + mask->rank - k);
+                if (mask->size[k] != self->size[*dim])
+                        return fail(STATUS_INDEX, "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+                                    shape_text(mask->rank, mask->size, a, sizeof(a)), k, shape_text(self->rank, self->size, b, sizeof(b)), *dim);
+                args->dims[args->n++] = (IndexedDim){ *dim, item, k, count };
+        }
+        return STATUS_OK;
+}
+
+static Status collect(const OpCall *call, IndexArgs *args)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        uint32_t n_items = arg_list_length(call, 1);
+        int dim = 0;
+        for (uint32_t item = 0; item < n_items; item++) {
+                const Tensor *index = arg_list_tensor(call, 1, item);
+                if (index == NULL) {
+                        dim++;
+                        continue;
+                }
+                if (dim >= self->rank)
+                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %u)", self->rank, n_items);
+                Dtype dtype = index->meta.dtype;
+                if (dtype == DTYPE_BOOL || dtype == DTYPE_U8) {
+                        if (!tensor_is_known(index))
+                                return fail(STATUS_DYNAMIC, "the number of elements a mask selects is not known before the run");
+                        TRY(mask_dims(self, &index->meta, tensor_data(index), item, &dim, args));
+                        continue;
+                }
+                if (dtype != DTYPE_I64 && dtype != DTYPE_I32)
+                        return fail(STATUS_DTYPE, "tensors used as indices must be long, int, byte or bool tensors");
+                args->dims[args->n++] = (IndexedDim){ dim++, item, -1, 0 };
+        }
+        if (dim > self->rank)
+                return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank, dim);
+        return STATUS_OK;
+}
+
+static TensorMeta index_meta(const OpCall *call, const IndexedDim *dim)
+{
+        const TensorMeta *meta = &arg_list_tensor(call, 1, dim->item)->meta;
+        if (dim->column < 0)
+                return *meta;
+        TensorMeta positions;
+        meta_init(&positions, DTYPE_I64, 1, &dim->count);
+        return positions;
+}
+
+static Status broadcast_indices(const OpCall *call, IndexArgs *args)
+{
+        TensorMeta common = { .rank = 0 };
+        char text[256];
+        size_t at = 0;
+        for (int i = 0; i < args->n; i++) {
+                TensorMeta meta = index_meta(call, &args->dims[i]);
+                char one[128];
+                shape_text(meta.rank, meta.size, one, sizeof(one));
+                for (const char *from = i == 0 ? "" : ", "; *from != '\0' && at < sizeof(text) - 1; from++)
+                        text[at++] = *from;
+                for (const char *from = one; *from != '\0' && at < sizeof(text) - 1; from++)
+                        text[at++] = *from;
+                text[at] = '\0';
+        }
+        for (int i = 0; i < args->n; i++) {
+                TensorMeta meta = index_meta(call, &args->dims[i]);
+                int rank;
+                int64_t size[MAX_RANK];
+                if (shape_broadcast(&common, &meta, &rank, size) != STATUS_OK)
+                        return fail(STATUS_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
+                common.rank = (uint8_t)rank;
+                memcpy(common.size, size, sizeof(common.size));
+        }
+        args->rank = common.rank;
+        memcpy(args->size, common.size, sizeof(args->size));
+        return STATUS_OK;
+}
+
+static Status index_args(const OpCall *call, IndexArgs *out_args)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        IndexArgs args = { 0 };
+        TRY(collect(call, &args));
+        if (args.n == 0)
+                return fail(STATUS_VALUE, "%s(): at least one index must be a tensor", call->schema->name);
+        TRY(broadcast_indices(call, &args));
+        bool adjacent = true;
+        for (int i = 1; i < args.n; i++)
+                adjacent = adjacent && args.dims[i].dim == args.dims[i - 1].dim + 1;
+        for (int d = 0, i = 0; d < self->rank; d++) {
+                if (i < args.n && args.dims[i].dim == d)
+                        i++;
+                else
+                        args.kept[args.n_kept++] = d;
+        }
+        args.place = adjacent ? args.dims[0].dim : 0;
+        args.result_rank = args.n_kept + args.rank;
+        if (args.result_rank > MAX_RANK)
+                return fail(STATUS_SHAPE, "%s(): a result of %d dimensions is not supported; at most %d are", call->schema->name, args.result_rank, MAX_RANK);
+        for (int d = 0; d < args.result_rank; d++) {
+                if (d >= args.place && d < args.place + args.rank)
+                        args.result_size[d] = args.size[d - args.place];
+                else
+                        args.result_size[d] = self->size[args.kept[d < args.place ? d : d - args.rank]];
+        }
+        int64_t numel;
+        TRY(shape_numel(args.result_rank, args.result_size, &numel));
+        *out_args = args;
+        return STATUS_OK;
+}
+
+// Self as the result sees it: indexed dimensions do not move it.
+static void restrided_self(const TensorMeta *self, const IndexArgs *args, TensorMeta *out)
+{
+        meta_init(out, self->dtype, args->result_rank, args->result_size);
+        for (int d = 0; d < args->result_rank; d++) {
+                bool indexed = d >= args->place && d < args->place + args->rank;
+                out->stride[d] = indexed ? 0 : self->stride[args->kept[d < args->place ? d : d - args->rank]];
+        }
+}
+
+// An index tensor (already broadcast) as the result sees it.
+static void restrided_index(const OpCall *call, const IndexArgs *args, int i, TensorMeta *out)
+{
+        TensorMeta meta = index_meta(call, &args->dims[i]);
+        meta_init(out, DTYPE_I64, args->result_rank, args->result_size);
+        memset(out->stride, 0, sizeof(out->stride));
+        int lead = args->rank - meta.rank;
+        for (int d = 0; d < meta.rank; d++) {
+                if (meta.size[d] != 1 || args->size[d + lead] == 1)
+                        out->stride[args->place + lead + d] = meta.stride[d];
+        }
+}
+
+static Status index_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        IndexArgs args;
+        TRY(index_args(call, &args));
+        TensorMeta meta, seen[MAX_RANK + 1];
+        const TensorMeta *operands[8];
+        meta_init(&meta, self->dtype, args.result_rank, args.result_size);
+        restrided_self(self, &args, &seen[0]);
+        operands[0] = &seen[0];
+        int n = 1;
+        for (int i = 0; i < args.n && n < 8; i++, n++) {
+                restrided_index(call, &args, i, &seen[n]);
+                operands[n] = &seen[n];
+        }
+        meta_set_strides_elementwise(&meta, operands, n);
+        return out_fresh(call, 0, &meta);
+}
+
+// ---- run ----
+// Adds dims[i]'s part of the offset into self to every entry of offsets (args->size, row-major).
+static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_t *offsets)
+{
+        const IndexedDim *indexed = &args->dims[i];
+        const Tensor *index = arg_list_tensor(run->call, 1, indexed->item);
+        const TensorMeta *self = run->in_meta[0];
+        TensorMeta meta = index_meta(run->call, indexed);
+        _cleanup_(dense_deinit) Dense dense = { 0 };
+        _cleanup_(scratch_deinit) Scratch mask = { 0 };
+        const int64_t *values;
+        if (indexed->column >= 0) {
+                TRY(scratch_init(&mask, run->ctx, indexed->count * index->meta.rank, sizeof(int64_t)));
+                index_nonzero(&index->meta, run->in[1 + indexed->item], indexed->count, mask.data);
+                values = (const int64_t *)mask.data + indexed->column * indexed->count;
+        } else {
+                TRY(dense_init(&dense, run->ctx, run->in[1 + indexed->item], &meta, DTYPE_I64));
+                values = dense.data;
+        }
+        int64_t size = self->size[indexed->dim], n = 1, stride[MAX_RANK], step = 1;
+        int lead = args->rank - meta.rank;
+        memset(stride, 0, sizeof(stride));
+        for (int d = meta.rank - 1; d >= 0; d--) {
+                stride[d + lead] = meta.size[d] == 1 ? 0 : step;
+                step *= meta.size[d];
+        }
+        for (int d = 0; d < args->rank; d++)
+                n *= args->size[d];
+        for (int64_t p = 0; p < n; p++) {
+                int64_t at = 0, rest = p;
+                for (int d = args->rank - 1; d >= 0; d--) {
+                        at += rest % args->size[d] * stride[d];
+                        rest /= args->size[d];
+                }
+                int64_t value = values[at];
+                if (value < -size || value >= size)
+                        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)value, indexed->dim, (long)size);
+                offsets[p] += (value < 0 ? value + size : value) * self->stride[indexed->dim];
+        }
+        return STATUS_OK;
+}
+
+// Offsets of the index dimensions in a tensor of the result's shape.
+static void result_offsets(const IndexArgs *args, const TensorMeta *meta, int64_t n, int64_t *out)
+{
+        for (int64_t p = 0; p < n; p++) {
+                int64_t rest = p;
+                out[p] = 0;
+                for (int d = args->rank - 1; d >= 0; d--) {
+                        out[p] += rest % args->size[d] * meta->stride[args->place + d];
+                        rest /= args->size[d];
+                }
+        }
+}
+
+// The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape) those of the other; from self when `reading`.
+static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMeta *self_meta, const TensorMeta *other, bool reading, Scratch *offsets, IndexTable *out)
+{
+        int64_t n = 1;
+        for (int d = 0; d < args->rank; d++)
+                n *= args->size[d];
+        TRY(scratch_init(offsets, run->ctx, n, 2 * sizeof(int64_t)));
+        int64_t *self_side = offsets->data, *other_side = self_side + n;
+        memset(self_side, 0, (size_t)n * sizeof(int64_t));
+        for (int i = 0; i < args->n; i++)
+                TRY(add_offsets(run, args, i, self_side));
+        result_offsets(args, other, n, other_side);
+        *out = (IndexTable){ .dtype = self_meta->dtype, .n = n, .from = reading ? self_side : other_side, .to = reading ? other_side : self_side };
+        for (int k = 0; k < args->n_kept; k++) {
+                bool before = k < args->place;
+                int at = before ? out->n_before++ : out->n_after++;
+                int64_t a = self_meta->stride[args->kept[k]], b = other->stride[before ? k : k + args->rank];
+                (before ? out->before_size : out->after_size)[at] = self_meta->size[args->kept[k]];
+                (before ? out->before_from : out->after_from)[at] = reading ? a : b;
+                (before ? out->before_to : out->after_to)[at] = reading ? b : a;
+        }
+        return STATUS_OK;
+}
+
+static Status index_run(const OpRun *run)
+{
+        IndexArgs args;
+        TRY(index_args(run->call, &args));
+        _cleanup_(scratch_deinit) Scratch offsets = { 0 };
+        IndexTable table;
+        TRY(make_table(run, &args, run->in_meta[0], run->out_meta[0], true, &offsets, &table));
+        return index_table(run->ctx, &table, false, false, run->in[0], run->out[0]);
+}
+
+// ---- index_put ----
+static Status put_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0), *values = arg_meta(call, 2);
+        char a[128], b[128];
+        IndexArgs args;
+        TRY(index_args(call, &args));
+        if (self->dtype != values->dtype)
+                return fail(STATUS_DTYPE, "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                            dtype_words(self->dtype), dtype_words(values->dtype));
+        bool fits = values->rank <= args.result_rank;
+        for (int i = 1; fits && i <= values->rank; i++)
+                fits = values->size[values->rank - i] == 1 || values->size[values->rank - i] == args.result_size[args.result_rank - i];
+        // Leading ones may be more than the result has.
+        for (int d = 0; d < values->rank - args.result_rank && !fits; d++) {
+                if (values->size[d] != 1)
+                        break;
+                if (d == values->rank - args.result_rank - 1)
+                        fits = memcmp(values->size + d + 1, args.result_size, (size_t)args.result_rank * sizeof(int64_t)) == 0;
+        }
+        if (!fits)
+                return fail(STATUS_SHAPE, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                            shape_text(values->rank, values->size, a, sizeof(a)), shape_text(args.result_rank, args.result_size, b, sizeof(b)));
+        TensorMeta meta = *self;
+        meta_set_strides_like(&meta, self);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status put_run(const OpRun *run)
+{
+        IndexArgs args;
+        TRY(index_args(run->call, &args));
+        Storage from_storage = { .data = (uint8_t *)(uintptr_t)run->in[0] }, to_storage = { .data = run->out[0] };
+        Tensor from = { .meta = *run->in_meta[0], .storage = &from_storage }, to = { .meta = *run->out_meta[0], .storage = &to_storage };
+        if (meta_numel(run->in_meta[0]) != 0)
+                tensor_copy_data(&from, &to);
+        // Tensor arguments: self, the items of the list, values last.
+        const TensorMeta *values = run->in_meta[run->n_in - 1];
+        TensorMeta spread;
+        meta_init(&spread, values->dtype, args.result_rank, args.result_size);
+        for (int d = 0; d < args.result_rank; d++) {
+                int own = values->rank - args.result_rank + d;
+                spread.stride[d] = own < 0 || (values->size[own] == 1 && spread.size[d] != 1) ? 0 : values->stride[own];
+        }
+        // Offsets into the result's copy of self.
+        OpRun copy = *run;
+        const TensorMeta *metas[] = { run->out_meta[0] };
+        copy.in_meta = metas;
+        _cleanup_(scratch_deinit) Scratch offsets = { 0 };
+        IndexTable table;
+        TRY(make_table(&copy, &args, run->out_meta[0], &spread, false, &offsets, &table));
+        return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1], run->out[0]);
+}
+
+#define INDEX(schema) { schema, DTYPES_ALL, .infer = index_infer, .run = index_run }
+#define PUT(schema, flags) { schema, DTYPES_REAL, flags, .infer = put_infer, .run = put_run }
+
+const OpDef index_tensor_ops[] = {
+        INDEX("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
+        INDEX("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
+        PUT("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", OP_INPLACE),
+        PUT("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", 0),
+};
+OP_FILE(index_tensor_ops);

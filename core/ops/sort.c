@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is stable, whether asked for or not. sort keeps dense strides of
+// self, the others are contiguous.
+#include "core/kernels/sort.h"
+#include "core/ops/emitter.h"
+#include "core/ops/reduce.h"
+
+typedef enum SortKind { SORT, SORT_INDICES, SORT_TOP, SORT_VALUE, SORT_MEDIAN } SortKind;
+
+// Positions in the schema; -1: absent.
+typedef struct SortRow {
+        SortKind kind;
+        int dim, descending;
+} SortRow;
+
+typedef struct SortArgs {
+        int dim;
+        bool descending;
+        int64_t n, n_out, pick;  // row length; of the result; which one kthvalue and median take
+} SortArgs;
+
+static int64_t row_length(const TensorMeta *self, int dim)
+{
+        return self->rank == 0 ? 1 : self->size[dim];
+}
+
+static Status top_args(const OpCall *call, SortArgs *args)
+{
+        TRY(arg_int(call, 1, &args->n_out));
+        if (arg_meta(call, 0)->dtype == DTYPE_BOOL)
+                return fail(STATUS_DTYPE, "topk does not support bool dtypes on CPU");
+        if (args->n_out < 0 || args->n_out > args->n)
+                return fail(STATUS_VALUE, "selected index k out of range");
+        args->descending = arg_bool(call, 3, true);
+        // A scalar is a row of one, whatever k says.
+        if (arg_meta(call, 0)->rank == 0)
+                args->n_out = 1;
+        return STATUS_OK;
+}
+
+static Status sort_args(const OpCall *call, SortArgs *out)
+{
+        const SortRow *row = call->op->row;
+        const TensorMeta *self = arg_meta(call, 0);
+        *out = (SortArgs){ .dim = 0 };
+        if (row->dim >= 0)
+                TRY(arg_dim(call, row->dim, self->rank, &out->dim));
+        out->n = out->n_out = row_length(self, out->dim);
+        if (row->descending >= 0)
+                out->descending = arg_bool(call, row->descending, false);
+        switch (row->kind) {
+        case SORT_TOP:
+                return top_args(call, out);
+        case SORT_VALUE:
+                TRY(arg_int(call, 1, &out->pick));
+                if (out->pick < 1 || out->pick > out->n)
+                        return fail(STATUS_VALUE, "kthvalue(): selected number k out of range for dimension %d", out->dim);
+                out->pick--;
+                break;
+        case SORT_MEDIAN:
+                if (out->n == 0)
+                        return fail(STATUS_INDEX, "median(): Expected reduction dim %d to have non-zero size.", out->dim);
+                out->pick = (out->n - 1) / 2;
+                break;
+        default:
+                break;
+        }
+        return STATUS_OK;
+}
+
+static Status sort_infer(OpCall *call)
+{
+        const SortRow *row = call->op->row;
+        const TensorMeta *self = arg_meta(call, 0);
+        SortArgs args;
+        TRY(sort_args(call, &args));
+        TensorMeta meta = *self;
+        if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN) {
+                reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim, arg_bool(call, row->kind == SORT_VALUE ? 3 : 2, false), self->dtype, &meta);
+        } else if (row->kind == SORT_TOP) {
+                if (meta.rank > 0)
+                        meta.size[args.dim] = args.n_out;
+                meta_set_contiguous(&meta);
+        } else if (meta_is_non_overlapping_and_dense(self)) {
+                meta_set_strides_like(&meta, self);
+        } else {
+                meta_set_contiguous(&meta);
+        }
+        uint32_t k = 0;
+        if (row->kind != SORT_INDICES)
+                TRY(out_fresh(call, k++, &meta));
+        meta.dtype = DTYPE_I64;
+        return out_fresh(call, k, &meta);
+}
+
+// NaN decides a median: the first one of the row is taken.
+static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
+{
+        if (dtype == DTYPE_I64)
+                return false;
+        double value = compute_as_f64(dtype, values, last);
+        return value != value;
+}
+
+// One element of each sorted row, for kthvalue and median. `values` and `indices`: [n_rows / inner][n][inner].
+static void pick_elements(const SortArgs *args, bool median, int64_t n_rows, int64_t inner, const SortTask *sorted, void *out_values, int64_t *out_indices)
+{
+        for (int64_t row = 0; row < n_rows; row++) {
+                int64_t base = row / inner * args->n * inner + row % inner, at = base + args->pick * inner;
+                if (median && row_has_nan(sorted->dtype, sorted->values, base + (args->n - 1) * inner)) {
+                        at = base;
+                        while (!row_has_nan(sorted->dtype, sorted->values, at))
+                                at += inner;
+                }
+                out_indices[row] = sorted->indices[at];
+                if (sorted->dtype == DTYPE_F32)
+                        ((float *)out_values)[row] = ((const float *)sorted->values)[at];
+                else
+                        ((uint64_t *)out_values)[row] = ((const uint64_t *)sorted->values)[at];
+        }
+}
+
+static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan, SortTask *task, void *values, int64_t *indices)
+{
+        _cleanup_(scratch_deinit) Scratch sorted_values = { 0 }, sorted_indices = { 0 };
+        int64_t n = plan->n_rows * plan->row_length;
+        TRY(scratch_init(&sorted_values, run->ctx, n, sizeof(int64_t)));
+        TRY(scratch_init(&sorted_indices, run->ctx, n, sizeof(int64_t)));
+        task->values = sorted_values.data;
+        task->indices = sorted_indices.data;
+        TRY(sort_rows(run->ctx, plan, task, input->data));
+        const SortRow *row = run->call->op->row;
+        pick_elements(args, row->kind == SORT_MEDIAN, plan->n_rows, task->inner, task, values, indices);
+        return STATUS_OK;
+}
+
+static Status sort_run(const OpRun *run)
+{
+        const SortRow *row = run->call->op->row;
+        const TensorMeta *self = run->in_meta[0];
+        SortArgs args;
+        TRY(sort_args(run->call, &args));
+        uint32_t last = run->n_out - 1;
+        if (meta_numel(run->out_meta[last]) == 0)
+                return STATUS_OK;
+        _cleanup_(reduce_input_deinit) ReduceInput input = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut values = { 0 }, indices = { 0 };
+        TRY(reduce_input_init(&input, run, self->dtype));
+        if (last == 1)
+                TRY(dense_out_init(&values, run->ctx, run->out[0], run->out_meta[0], input.meta.dtype));
+        TRY(dense_out_init(&indices, run->ctx, run->out[last], run->out_meta[last], DTYPE_I64));
+        RowPlan plan;
+        row_plan(&plan, &input.meta, self->rank == 0 ? 0 : 1u << args.dim, true);
+        SortTask task = { .dtype = input.meta.dtype, .descending = args.descending, .inner = 1, .n_out = args.n_out, .values = values.data, .indices = indices.data };
+        for (int d = args.dim + 1; d < self->rank; d++)
+                task.inner *= self->size[d];
+        if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN)
+                TRY(run_pick(run, &args, &input, &plan, &task, values.data, indices.data));
+        else
+                TRY(sort_rows(run->ctx, &plan, &task, input.data));
+        dense_out_store(&values);
+        dense_out_store(&indices);
+        return STATUS_OK;
+}
+
+// ---- composites ----
+static Status msort_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value results = value_none();
+        TRY(EMIT(emitter, "aten::sort", &results, arg_value(call, 0), value_int(0), value_bool(false)));
+        *out = value_ref(results.seq->items[0]);
+        return STATUS_OK;
+}
+
+// The lower median of all elements.
+static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value size = value_none(), flat = value_none(), results = value_none();
+        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &size));
+        if (meta_numel(arg_meta(call, 0)) == 0)
+                return EMIT(emitter, "aten::mean", out, arg_value(call, 0));
+        TRY(EMIT(emitter, "aten::reshape", &flat, arg_value(call, 0), size));
+        TRY(EMIT(emitter, "aten::median.dim", &results, flat, value_int(0)));
+        *out = value_ref(results.seq->items[0]);
+        return STATUS_OK;
+}
+
+static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 }, argsort_plain = { SORT_INDICES, 1, 2 }, argsort_stable = { SORT_INDICES, 2, 3 },
+                     top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 }, median = { SORT_MEDIAN, 1, -1 };
+#define SORT_OP(schema, row_) { schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .row = &(row_) }
+
+const OpDef sort_ops[] = {
+        SORT_OP("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", sort_plain),
+        SORT_OP("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", sort_stable),
+        SORT_OP("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", argsort_plain),
+        SORT_OP("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", argsort_stable),
+        SORT_OP("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", top),
+        SORT_OP("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kth),
+        SORT_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", median),
+        { "aten::median(Tensor self) -> Tensor", DTYPES_REAL, .expand = median_expand },
+        { "aten::msort(Tensor self) -> Tensor", DTYPES_REAL, .expand = msort_expand },
+};
+OP_FILE(sort_ops);

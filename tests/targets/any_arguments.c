@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// any_arguments.c: every name is called with arguments of every kind, right or not. Nothing is compared: a call may fail as it likes, but
+// it must come back, in bounds (sanitizers), within its memory budget, and with a message.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/eval/eager.h"
+#include "core/targets/module_class.h"
+#include "core/targets/targets.h"
+
+enum { ROUNDS = 60, MAX_ARGS = 5 };
+
+static uint64_t state = 88172645463325252u;
+
+static uint32_t roll(uint32_t n)
+{
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return (uint32_t)(state >> 33) % n;
+}
+
+// ---- values of all kinds ----
+static Value any_tensor(void)
+{
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_I64, DTYPE_BOOL, DTYPE_U8, DTYPE_F64, DTYPE_F16, DTYPE_C64 };
+        TensorMeta meta = { 0 };
+        int64_t size[4];
+        int rank = (int)roll(5);
+        for (int d = 0; d < rank; d++)
+                size[d] = roll(5);
+        meta_init(&meta, dtypes[roll(9)], rank, size);
+        Tensor *tensor;
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        uint8_t *data = tensor_data(tensor);
+        for (int64_t i = 0; i < meta_numel(&meta); i++) {
+                if (meta.dtype == DTYPE_C64)
+                        memset(data + i * 8, 0, 8);
+                else
+                        element_from_i64(meta.dtype, data + i * dtype_info[meta.dtype].bytes, (int64_t)roll(7) - 3);
+        }
+        return value_tensor_take(tensor);
+}
+
+static Value text(ValueKind kind, const char *string)
+{
+        Value value;
+        cr_assert_eq(value_str_new(string, strlen(string), &value), STATUS_OK);
+        value.kind = kind;
+        return value;
+}
+
+static Value any_value(int depth);
+
+static Value any_seq(ValueKind kind, uint32_t n, int depth)
+{
+        Seq *seq;
+        cr_assert_eq(seq_new(n, &seq), STATUS_OK);
+        bool same = roll(2) == 0; // mostly lists of one kind are of use
+        uint32_t which = roll(3);
+        for (uint32_t i = 0; i < n; i++) {
+                if (!same)
+                        seq->items[i] = any_value(depth - 1);
+                else
+                        seq->items[i] = which == 0 ? any_tensor() : value_int((int64_t)roll(6) - 2);
+        }
+        return value_seq_take(kind, seq);
+}
+
+static Value any_value(int depth)
+{
+        static const char *const texts[] = { "constant", "bilinear", "mean", "shape", "T", "reflect", "", "fro", "ij,jk->ik", "tanh" };
+        static const int64_t ints[] = { 0, 1, -1, 2, 3, 7, INT64_MAX, INT64_MIN, 1000000 };
+        switch (roll(depth > 0 ? 18 : 12)) {
+        case 0:
+                return value_none();
+        case 1:
+                return value_bool(roll(2) == 0);
+        case 2:
+        case 3:
+                return value_int(ints[roll(9)]);
+        case 4:
+                return value_float(roll(3) == 0 ? -1e300 : (double)roll(9) / 2 - 2);
+        case 5:
+                return text(VALUE_STR, texts[roll(10)]);
+        case 6:
+                return value_dtype((Dtype)roll(DTYPE_COUNT));
+        case 7:
+                return (Value){ .kind = VALUE_ELLIPSIS };
+        case 8:
+                return text(VALUE_DEVICE, "cpu");
+        case 12:
+        case 13:
+                return any_seq(VALUE_LIST, roll(4), depth);
+        case 14:
+                return any_seq(VALUE_TUPLE, roll(4), depth);
+        case 15: {
+                int64_t sizes[3] = { 2, 3, -1 };
+                Value size;
+                cr_assert_eq(value_ints_new(VALUE_SIZE, sizes, roll(4), &size), STATUS_OK);
+                return size;
+        }
+        case 16:
+                return any_seq(VALUE_SLICE, 3, depth);
+        case 17: {
+                Dict *dict;
+                cr_assert_eq(dict_new(1, &dict), STATUS_OK);
+                cr_assert_eq(str_new("a", 1, &dict->items[0].key), STATUS_OK);
+                dict->items[0].value = any_value(depth - 1);
+                return (Value){ .kind = VALUE_DICT, .dict = dict };
+        }
+        default:
+                return any_tensor();
+        }
+}
+
+// ---- calls ----
+typedef struct Runner {
+        Graph *graph;
+        RunContext context;
+        Budget budget;
+        EagerEmitter *eager;
+        uint32_t n_fine, n_failed;
+} Runner;
+
+static void runner_open(Runner *runner)
+{
+        Seq *seq;
+        Node *node;
+        cr_assert_eq(targets_init(), STATUS_OK, "%s", failure_current()->message);
+        *runner = (Runner){ 0 };
+        cr_assert_eq(graph_new(GRAPH_FX_JSON, &runner->graph), STATUS_OK);
+        cr_assert_eq(seq_new(1, &seq), STATUS_OK);
+        cr_assert_eq(graph_add_node(runner->graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+                     STATUS_OK);
+        cr_assert_eq(graph_finish(runner->graph), STATUS_OK);
+        run_context_init(&runner->context);
+        budget_init(&runner->budget, 64 << 20);
+        runner->context.budget = &runner->budget;
+        cr_assert_eq(eager_open(runner->graph, &runner->context, &runner->eager), STATUS_OK);
+}
+
+static void runner_close(Runner *runner)
+{
+        eager_close(runner->eager);
+        graph_unref(runner->graph);
+}
+
+static void call_once(Runner *runner, const Target *target)
+{
+        Value args[MAX_ARGS], out = value_none();
+        uint32_t n = roll(MAX_ARGS) + (roll(8) != 0);
+        for (uint32_t i = 0; i < n; i++)
+                args[i] = i == 0 && roll(4) != 0 ? any_tensor() : any_value(2);
+        CallArgs call = { .args = args, .n_args = n };
+        failure_current()->message[0] = '\0';
+        Status status = target_call(eager_emitter(runner->eager), target, &call, &out);
+        if (status != STATUS_OK) {
+                cr_expect_neq(failure_current()->message[0], '\0', "%s fails without a word", target->name);
+                cr_expect_neq(status, STATUS_INTERNAL, "%s: %s", target->name, failure_current()->message);
+                cr_expect_eq(out.kind, VALUE_NONE, "%s fails and gives a result", target->name);
+        }
+        *(status == STATUS_OK ? &runner->n_fine : &runner->n_failed) += 1;
+        value_clear(&out);
+        for (uint32_t i = 0; i < n; i++)
+                value_clear(&args[i]);
+}
+
+static void call_all(TargetKind kind)
+{
+        Runner runner;
+        runner_open(&runner);
+        const char *name;
+        for (uint32_t i = 0; (name = target_name_at(kind, i)) != NULL; i++) {
+                char qualified[160];
+                const Target *target = kind == TARGET_METHODS ? target_method(name) : target_function(name);
+                if (target == NULL) {
+                        snprintf(qualified, sizeof(qualified), "torch.%s", name);
+                        target = target_function(qualified);
+                }
+                cr_assert_not_null(target, "%s is listed but not found", name);
+                for (int round = 0; round < ROUNDS; round++)
+                        call_once(&runner, target);
+        }
+        cr_expect_gt(runner.n_fine, 1000);
+        cr_expect_gt(runner.n_failed, 1000);
+        runner_close(&runner);
+}
+
+Test(any_arguments, no_function_crashes_whatever_it_is_given)
+{
+        call_all(TARGET_FUNCTIONS);
+}
+
+Test(any_arguments, no_method_crashes_whatever_it_is_given)
+{
+        call_all(TARGET_METHODS);
+}

@@ -94,13 +94,47 @@ static void log_internal(const Job *job)
                          failure->line);
 }
 
-// Answers from the loop thread with this thread's failure; the rest of the body is not read.
-static enum MHD_Result refuse(Exchange *exchange)
+static void prepare_refusal(Exchange *exchange)
 {
         log_internal(exchange->job);
         reply_failure(failure_current(), exchange->job->call.request_id, &exchange->job->reply);
-        exchange->refused = exchange->done = true;
+        exchange->done = true;
+}
+
+// Answers from the loop thread with this thread's failure.
+static enum MHD_Result refuse(Exchange *exchange)
+{
+        prepare_refusal(exchange);
         return send_reply(exchange);
+}
+
+static const char *header_of(const Exchange *exchange, const char *name)
+{
+        return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+// A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of bearable size is
+// read to its end first; a client that waits to be asked for its body (Expect) is answered at once, and so is a request whose end is in doubt.
+static enum MHD_Result refuse_head(Exchange *exchange)
+{
+        const char *length = header_of(exchange, "Content-Length"), *expect = header_of(exchange, "Expect");
+        bool chunked = header_of(exchange, "Transfer-Encoding") != NULL;
+        uint64_t n = length == NULL ? 0 : strtoull(length, NULL, 10);
+        bool has_body = chunked || n > 0;
+        bool bearable = exchange->framed && expect == NULL && n <= (uint64_t)limits.max_body_budget;
+        exchange->refused = !exchange->framed || (has_body && !bearable);
+        exchange->dropping = has_body && bearable;
+        if (!exchange->dropping)
+                return refuse(exchange);
+        prepare_refusal(exchange);
+        return MHD_YES;
+}
+
+// Part of a body that nobody wants. Without end it is cut off: there is no way to answer in its middle.
+static enum MHD_Result drop(Exchange *exchange, size_t n)
+{
+        exchange->n_dropped += n;
+        return exchange->n_dropped <= (uint64_t)limits.max_body_budget ? MHD_YES : MHD_NO;
 }
 
 // ---- requests ----
@@ -140,8 +174,10 @@ static Status grow_body(Exchange *exchange, size_t n)
         size_t wish = declared == NULL ? MAX(exchange->capacity * 2, (size_t)65536) : (size_t)strtoull(declared, NULL, 10);
         size_t capacity = (MAX(wish, needed) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
         uint8_t *body = aligned_alloc(STORAGE_ALIGN, capacity);
-        if (body == NULL)
+        if (body == NULL) {
+                budget_give(&exchange->http->bodies, n);
                 return fail_memory();
+        }
         if (exchange->n_body > 0)
                 memcpy(body, exchange->body, exchange->n_body);
         free(exchange->body);
@@ -207,20 +243,23 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         exchange->connection = connection;
         if (!exchange->checked) {
                 exchange->checked = true;
-                return open_request(exchange, method) == STATUS_OK ? MHD_YES : refuse(exchange);
+                return open_request(exchange, method) == STATUS_OK ? MHD_YES : refuse_head(exchange);
         }
         if (*n_data > 0) {
                 size_t n = *n_data;
                 *n_data = 0;
-                if (exchange->refused)
-                        return MHD_YES;
-                if (grow_body(exchange, n) != STATUS_OK)
-                        return refuse(exchange);
+                if (exchange->dropping)
+                        return drop(exchange, n);
+                if (grow_body(exchange, n) != STATUS_OK) {
+                        prepare_refusal(exchange);
+                        exchange->dropping = true;
+                        return drop(exchange, n);
+                }
                 memcpy(exchange->body + exchange->n_body, data, n);
                 exchange->n_body += n;
                 return MHD_YES;
         }
-        if (!exchange->submitted)
+        if (!exchange->submitted && !exchange->dropping)
                 return submit(exchange);
         return exchange->done ? send_reply(exchange) : MHD_YES;
 }
@@ -360,6 +399,9 @@ Status http_start(const HttpOptions *options, Http **out_http)
         return STATUS_OK;
 }
 
+// Requests that are not complete yet have this long to go on; a client that vanished in the middle would otherwise be waited for until it times out.
+enum { DRAIN_SILENCE_S = 2 };
+
 void http_drain(Http *http)
 {
         if (http->draining)
@@ -368,8 +410,13 @@ void http_drain(Http *http)
         MHD_socket fd = MHD_quiesce_daemon(http->daemon);
         if (fd != MHD_INVALID_SOCKET)
                 close(fd);
+        for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next)
+                if (!exchange->submitted)
+                        MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, DRAIN_SILENCE_S);
         if (http->n_exchanges == 0)
                 http->options.idle(http->options.idle_context);
+        else
+                turn(http);
 }
 
 void http_cancel_all(Http *http)

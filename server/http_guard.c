@@ -77,6 +77,7 @@ Status guard_request(Exchange *exchange)
                 return fail(STATUS_MALFORMED, "a request has one Content-Length, or Transfer-Encoding: chunked, not both");
         if (count.n_host != 1)
                 return fail(STATUS_MALFORMED, "a request has exactly one Host header");
+        exchange->framed = true;
         if (count.content_encoding != NULL && strcasecmp(count.content_encoding, "identity") != 0)
                 return fail(STATUS_WRONG_FILE, "Content-Encoding is not taken yet; send the body as it is");
         for (const char *at = exchange->target; *at != '\0'; at++)

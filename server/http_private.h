@@ -18,7 +18,10 @@ typedef struct Exchange {
         uint8_t *body;
         size_t n_body, capacity;
         bool checked, submitted, done;
-        bool refused;              // an error reply is ready; what is left of the body is not read
+        bool framed;               // where the body ends is beyond doubt
+        bool refused;              // the connection closes after the reply; what is left of the body is not read
+        bool dropping;             // an error reply is ready; the rest of the body is read and dropped
+        size_t n_dropped;
         char allow[64];
 } Exchange;
 

@@ -399,10 +399,15 @@ def movement():
     for index in (t([[0, 5], [2, 2]], i64), t([3], i32), t(1, i64), torch.zeros(0, dtype=i64)):
         yield "embedding.default", [table, index]
         yield "embedding.default", [table.t().contiguous().t(), index, 2]
-    yield "index.Tensor", [ramp(4, 5, 3), [t([1, -1], i64)]]
-    yield "index.Tensor", [ramp(4, 5, 3), [None, t([[0, -2], [4, 1]], i64)]]
-    yield "index.Tensor", [ramp(4, 5, 3), [t([[1], [3]], i64), t([0, 4, 2], i64)]]
-    yield "index.Tensor", [ramp(4, 5, 3), [t([1, 3], i64), None, t([0, 2], i64)]]
+    for name in ("index.Tensor", "_unsafe_index.Tensor"):
+        yield name, [ramp(4, 5, 3), [t([1, -1], i64)]]
+        yield name, [ramp(4, 5, 3), [None, t([[0, -2], [4, 1]], i64)]]
+        yield name, [ramp(4, 5, 3), [t([[1], [3]], i64), t([0, 4, 2], i64)]]
+        yield name, [ramp(4, 5, 3), [t([1, 3], i64), None, t([0, 2], i64)]]
+        yield name, [ints(4, 5).t(), [t([0, 3], i64), t([1, 1], i64)]]
+        yield name, [ramp(4, 5, dtype=f16), [t([3, 0], i64)]]
+        yield name, [ramp(4, 5, dtype=f64), [None, t([3, 0], i64)]]
+        yield name, [ints(4, dtype=u8, low=0), [t([[2, 2], [-1, 0]], i64)]]
     yield "index.Tensor", [ramp(4, 3), [t([True, False, True, True])]]
     yield "index.Tensor", [ramp(4, 3), [ramp(4, 3) > 0]]
     yield "index.Tensor", [ramp(4, 3), [None, t([True, False, True])]]
@@ -410,7 +415,11 @@ def movement():
     yield "index.Tensor", [ramp(4, 3), [t(2, i64)]]
     for accumulate in (False, True):
         rows = t([1, 1, -1] if accumulate else [1, 0, -1], i64)  # repeated rows without accumulate have no order
-        yield "index_put.default", [ramp(4, 3), [rows], ramp(3), accumulate]
+        for name in ("index_put.default", "_unsafe_index_put.default"):
+            yield name, [ramp(4, 3), [rows], ramp(3), accumulate]
+            yield name, [ints(4, 3), [None, t([2, 0], i64)], ints(4, 2), accumulate]
+            yield name, [ramp(4, 3, dtype=f16), [t([3, 0], i64), t([1, 2], i64)], t(2.5, f16), accumulate]
+            yield name, [ramp(4, 3, dtype=f64).t().contiguous().t(), [t([0], i64)], ramp(3, dtype=f64), accumulate]
         yield "index_put_.default", [ramp(4, 3), [t([0, 2], i64), t([1, 1], i64)], t(9.0), accumulate]
         yield "index_put_.default", [ramp(4, 3), [ramp(4, 3) > 0], t(0.5), accumulate]
         yield "index_put_.default", [ints(4), [t([3, 0], i64)], ints(2), accumulate]
@@ -679,6 +688,14 @@ def others():
         yield "topk.default", [mixed, 3, -1, descending]
         yield "topk.default", [t([5, 1, 4], i32), 2, 0, descending]
         yield "sort.default", [ramp(4, 3).t(), 0, descending]
+    for dtype in (f32, f64, f16, bf16, i64, i32, u8):
+        unique = (torch.arange(12) * 7 % 12).reshape(3, 4).to(dtype)
+        for dim, keepdim in ((0, False), (-1, True)):
+            yield "median.dim", [unique, dim, keepdim]
+            yield "kthvalue.default", [unique, 2, dim, keepdim]
+        yield "median.default", [unique]
+        yield "median.default", [unique.t()[1:]]
+    yield "median.default", [t([nan, 1.0, 2.0])]
     shapes = (ramp(2, 3), torch.zeros(0, 4), ramp(2, 3, 4).permute(2, 0, 1), ints(5), ramp(1, 2, 3, 4))
     for source in shapes:
         for dim in (0, -1):

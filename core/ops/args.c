@@ -138,6 +138,22 @@ MemoryFormat arg_memory_format(const OpCall *call, int index, MemoryFormat if_no
         return call->args[index].kind == VALUE_MEMORY_FORMAT ? call->args[index].memory_format : if_none;
 }
 
+// A 1-d tensor that stands for a list of ints.
+static Status tensor_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n)
+{
+        const Tensor *tensor = call->args[index].tensor;
+        int64_t n = tensor->meta.size[0], step = tensor->meta.stride[0] * dtype_info[tensor->meta.dtype].bytes;
+        if (tensor->storage == NULL)
+                return fail_unknown(call, index);
+        if (n > cap)
+                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported", call->schema->name,
+                            call->schema->args[index].name, (long)n, cap);
+        for (int64_t i = 0; i < n; i++)
+                out[i] = element_as_i64(tensor->meta.dtype, (const char *)tensor_data(tensor) + i * step);
+        *out_n = (int)n;
+        return STATUS_OK;
+}
+
 Status arg_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n)
 {
         const Value *value = &call->args[index];
@@ -148,6 +164,8 @@ Status arg_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n
         }
         if (value->kind == VALUE_DYNAMIC)
                 return fail_unknown(call, index);
+        if (value->kind == VALUE_TENSOR && value->tensor->meta.rank == 1)
+                return tensor_ints(call, index, cap, out, out_n);
         bool is_list = value_is_sequence(*value);
         int64_t n = is_list ? (int64_t)value->seq->n : MAX(arg->list_size, 1);
         if (n > cap)
@@ -190,7 +208,10 @@ Status arg_dims(const OpCall *call, int index, int rank, bool empty_is_all, uint
 
 uint32_t arg_list_length(const OpCall *call, int index)
 {
-        return value_is_sequence(call->args[index]) ? call->args[index].seq->n : 0;
+        const Value *value = &call->args[index];
+        if (value->kind == VALUE_TENSOR && value->tensor->meta.rank == 1)
+                return (uint32_t)MIN(value->tensor->meta.size[0], (int64_t)UINT32_MAX);
+        return value_is_sequence(*value) ? value->seq->n : 0;
 }
 
 const Tensor *arg_list_tensor(const OpCall *call, int index, uint32_t item)

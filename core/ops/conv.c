@@ -2,7 +2,9 @@
 // conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs get a batch of one. Results keep channels_last when input
 // or weight has it (two spatial dimensions only, as PyTorch on CPUs).
 #include "core/kernels/conv.h"
+#include "core/ops/conv.h"
 #include "core/ops/emitter.h"
+#include "core/ops/pack.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,14 +16,6 @@ typedef struct ConvRow {
         int stride, padding, dilation, groups, output_padding, transposed_arg;
         bool transposed;
 } ConvRow;
-
-typedef struct ConvArgs {
-        int spatial;
-        bool transposed, batched;
-        int64_t stride[3], padding[3], dilation[3], output_padding[3], groups;
-        bool channels_last;
-        int64_t out_size[5];  // batch, channels, spatial
-} ConvArgs;
 
 static Status spatial_ints(const OpCall *call, int index, int n, const char *what, int64_t *out)
 {
@@ -38,7 +32,7 @@ static Status spatial_ints(const OpCall *call, int index, int n, const char *wha
         return STATUS_OK;
 }
 
-static TensorMeta batched(const TensorMeta *meta, int spatial)
+TensorMeta conv_batched(const TensorMeta *meta, int spatial)
 {
         TensorMeta out = *meta;
         if (meta->rank != spatial + 1)
@@ -179,7 +173,7 @@ static Status read_padding(const OpCall *call, const ConvRow *row, const TensorM
         return STATUS_OK;
 }
 
-static Status conv_args(const OpCall *call, ConvArgs *out_args)
+Status conv_args(const OpCall *call, ConvArgs *out_args)
 {
         const ConvRow *row = call->op->row;
         const TensorMeta *weight = arg_meta(call, 1), *given = arg_meta(call, 0);
@@ -206,7 +200,7 @@ static Status conv_args(const OpCall *call, ConvArgs *out_args)
         TRY(read_padding(call, row, weight, &args, &same));
         if (row->output_padding >= 0)
                 TRY(spatial_ints(call, row->output_padding, args.spatial, "output_padding", args.output_padding));
-        TensorMeta input = args.batched ? *given : batched(given, args.spatial);
+        TensorMeta input = args.batched ? *given : conv_batched(given, args.spatial);
         TRY(check_positive(&args));
         TRY(check_channels(&args, &input, weight, arg_meta(call, 2)));
         args.out_size[0] = input.size[0];
@@ -239,7 +233,7 @@ static Status conv_infer(OpCall *call)
 // ---- run: arrays padded to depth, height, width ----
 static void set_strides(int64_t out[5], const TensorMeta *meta, int spatial)
 {
-        TensorMeta full = batched(meta, spatial);
+        TensorMeta full = conv_batched(meta, spatial);
         memset(out, 0, 5 * sizeof(int64_t));
         out[0] = full.stride[0];
         out[1] = full.stride[1];
@@ -249,7 +243,7 @@ static void set_strides(int64_t out[5], const TensorMeta *meta, int spatial)
 static void describe(Conv *conv, const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         int lead = 3 - args->spatial;
-        TensorMeta full = batched(input, args->spatial);
+        TensorMeta full = conv_batched(input, args->spatial);
         conv->transposed = args->transposed;
         conv->n = full.size[0];
         conv->groups = args->groups;
@@ -327,7 +321,7 @@ static Cost conv_cost(const OpCall *call)
 static const ConvRow conv_1d = { 1, 3, 4, 5, 6, -1, -1, false }, conv_2d = { 2, 3, 4, 5, 6, -1, -1, false }, conv_3d = { 3, 3, 4, 5, 6, -1, -1, false },
                      conv_any = { 0, 3, 4, 5, 8, 7, 6, false }, transposed_1d = { 1, 3, 4, 7, 6, 5, -1, true },
                      transposed_2d = { 2, 3, 4, 7, 6, 5, -1, true }, transposed_3d = { 3, 3, 4, 7, 6, 5, -1, true };
-#define CONV(schema, row_) { schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .cost = conv_cost, .row = &(row_) }
+#define CONV(schema, row_) { schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .pack = conv_pack, .cost = conv_cost, .row = &(row_) }
 
 const OpDef conv_ops[] = {
         CONV("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",

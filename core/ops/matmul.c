@@ -3,6 +3,7 @@
 // rank and multiplies. Half types are multiplied in float32 and rounded once; integers wrap. Results are contiguous.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
+#include "core/ops/pack.h"
 #include <string.h>
 
 enum { MATMUL_DTYPES = DTYPES_INTS | DTYPES_FLOATS };
@@ -335,6 +336,18 @@ static Status linear_infer(OpCall *call)
         return out_contiguous(call, input->dtype, rank, size);
 }
 
+static void add_rounded_bias(const OpRun *run, const TensorMeta *bias)
+{
+        const TensorMeta *out = run->out_meta[0];
+        int64_t n = meta_numel(out), columns = out->size[out->rank - 1], bytes = dtype_info[out->dtype].bytes;
+        int64_t step = bias->rank == 0 || bias->size[bias->rank - 1] == 1 ? 0 : bias->stride[bias->rank - 1];
+        for (int64_t i = 0; i < n; i++) {
+                char *at = (char *)run->out[0] + i * bytes;
+                double add = element_as_f64(out->dtype, (const char *)run->in[2] + i % columns * step * bytes);
+                element_from_f64(out->dtype, at, element_as_f64(out->dtype, at) + add);
+        }
+}
+
 static Status linear_run(const OpRun *run)
 {
         Operand input = operand(run, 0), weight = operand(run, 1), bias;
@@ -346,7 +359,13 @@ static Status linear_run(const OpRun *run)
         bool has_bias = run->in_meta[2] != NULL;
         if (has_bias)
                 bias = operand(run, 2);
-        return multiply(run, &input, &weight, has_bias ? &bias : NULL, 1, 1);
+        // Of inputs that are not contiguous PyTorch rounds the product before the bias is added.
+        Dtype dtype = input.meta.dtype;
+        bool rounds = has_bias && run->in_meta[0]->rank > 2 && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) && !meta_is_contiguous(run->in_meta[0]);
+        TRY(multiply(run, &input, &weight, has_bias && !rounds ? &bias : NULL, 1, 1));
+        if (rounds)
+                add_rounded_bias(run, &bias.meta);
+        return STATUS_OK;
 }
 
 // ---- cost ----
@@ -359,10 +378,10 @@ static Cost product_cost(const OpCall *call)
 }
 
 const OpDef matmul_ops[] = {
-        { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer, .run = product_run, .cost = product_cost },
-        { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer, .run = product_run, .cost = product_cost },
+        { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer, .run = product_run, .pack = mm_pack, .cost = product_cost },
+        { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer, .run = product_run, .pack = mm_pack, .cost = product_cost },
         { "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE, .infer = addmm_infer,
-          .run = scaled_run, .cost = product_cost },
+          .run = scaled_run, .pack = addmm_pack, .cost = product_cost },
         { "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
           .infer = baddbmm_infer, .run = scaled_run, .cost = product_cost },
         { "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE, .infer = addmv_infer,
@@ -370,7 +389,7 @@ const OpDef matmul_ops[] = {
         { "aten::mv(Tensor self, Tensor vec) -> Tensor", MATMUL_DTYPES, .infer = mv_infer, .run = vector_run, .cost = product_cost },
         { "aten::dot(Tensor self, Tensor tensor) -> Tensor", MATMUL_DTYPES, .infer = dot_infer, .run = vector_run, .cost = product_cost },
         { "aten::vdot(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = dot_infer, .run = vector_run, .cost = product_cost },
-        { "aten::matmul(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = matmul_infer, .run = vector_run, .cost = product_cost },
-        { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES, .infer = linear_infer, .run = linear_run, .cost = product_cost },
+        { "aten::matmul(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = matmul_infer, .run = vector_run, .pack = mm_pack, .cost = product_cost },
+        { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES, .infer = linear_infer, .run = linear_run, .pack = linear_pack, .cost = product_cost },
 };
 OP_FILE(matmul_ops);

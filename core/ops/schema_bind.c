@@ -90,6 +90,10 @@ static FaultKind list_fits(const SchemaArg *arg, Value value, BindMode mode, uin
         if (value.kind == VALUE_NODE || value.kind == VALUE_DYNAMIC || (value.kind == VALUE_NONE && arg->optional))
                 return FAULT_NONE;
         if (!value_is_sequence(value)) {
+                // A 1-d tensor of integers is a list of ints on second sight, as for torch.ops.
+                if (value.kind == VALUE_TENSOR && arg->type == ARG_INT && mode == BIND_NUMBERS && value.tensor->meta.rank == 1 &&
+                    dtype_is_int(value.tensor->meta.dtype))
+                        return FAULT_NONE;
                 // int[2] stride: a single number is repeated.
                 bool alone = arg->list_size > 0 && arg->type != ARG_TENSOR && item_fits(arg->type, false, value, mode);
                 return alone ? FAULT_NONE : FAULT_TYPE;

@@ -69,7 +69,7 @@ static Status chunk_infer(OpCall *call)
 // A list of ints of any allowed length.
 static Status arg_many_ints(const OpCall *call, int index, int64_t **out_items, int *out_n)
 {
-        _cleanup_(freep) int64_t *items = new_array(MAX(arg_list_length(call, index), 1), sizeof(*items));
+        _cleanup_(freep) int64_t *items = new_array(MIN(arg_list_length(call, index), (uint32_t)OP_MAX_OUTS) + 1, sizeof(*items));
         if (items == NULL)
                 return fail_memory();
         TRY(arg_ints(call, index, OP_MAX_OUTS, items, out_n));

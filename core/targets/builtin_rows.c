@@ -194,15 +194,16 @@ MATH(fabs)
 
 static Status math_log_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        double a, base;
+        double a, base = 0;
+        bool has_base = call->args[1].kind != VALUE_NONE;
         TRY(real_of(emitter, call, 0, &a));
-        TRY(math_result(call, a, log(a), out));
-        if (call->args[1].kind == VALUE_NONE)
-                return STATUS_OK;
-        TRY(real_of(emitter, call, 1, &base));
-        if (base <= 0 || base == 1)
+        if (has_base)
+                TRY(real_of(emitter, call, 1, &base));
+        if (has_base && !(base > 0 && base != 1))
                 return fail(STATUS_VALUE, "math domain error: log(%.17g, %.17g)", a, base);
-        *out = value_float(log(a) / log(base));
+        TRY(math_result(call, a, log(a), out));
+        if (has_base)
+                *out = value_float(log(a) / log(base));
         return STATUS_OK;
 }
 

@@ -19,7 +19,7 @@ A statement starts in the first column; lines indented below it belong to it (it
             @FILE (below tests/models; @@FILE below tests)  "TEXT"  hex 00ff  repeat N "TEXT"  npy DTYPE NESTED  form NAME=TERM ...
             `chunked N BODY` sends pieces of N bytes
 
-    < 200 [CODE]               the next reply: status, and the error's code
+    < 200 [CODE]               the next reply: status, and the error's code (`-`: no JSON)
     < Name: value | < Name ~ REGEX | < no Name | < header Name -> var
     < .path == JSON            members by path: .outputs[0].data, .ops["aten.relu.default"], .nodes[*].name; numbers within 1e-5
     < .path === JSON | ~ REGEX | has "TEXT" | lacks "TEXT" | count N | >= N | <= N | is missing | -> var
@@ -359,7 +359,7 @@ class Scenario:
 
     # ---- checking ----
     def _check(self, name, text, below):
-        if re.match(r"\d{3}( \w+)?$", text):
+        if re.match(r"\d{3}( \w+| -)?$", text):
             return self._status(name, text)
         if text == "closed":
             if not self._connection(name).closed():
@@ -386,7 +386,7 @@ class Scenario:
         connection.ending = (reply.header("Connection") or "").lower() == "close"  # the next request opens a new one
         if reply.status != int(wanted):
             raise Failed(f"status {reply.status}, expected {wanted}")
-        if code and reply.code() != code:
+        if code not in ("", "-") and reply.code() != code:
             raise Failed(f"code {reply.code()}, expected {code}")
         if reply.status >= 400 and method != "HEAD" and not code:
             raise Failed("an error's code is checked as well: `< 400 bad_value`")

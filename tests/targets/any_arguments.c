@@ -9,7 +9,7 @@
 #include "core/targets/module_class.h"
 #include "core/targets/targets.h"
 
-enum { ROUNDS = 60, MAX_ARGS = 5 };
+enum { ROUNDS = 3000, MAX_ARGS = 5 };
 
 static uint64_t state = 88172645463325252u;
 

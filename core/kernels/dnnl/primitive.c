@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN 2.6. Primitives are immutable and shared; dnnl_memory objects are not, because running sets their data pointers: each primitive keeps a few sets
+// of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own one is tied to the thread that made the primitive.
+#include "core/kernels/dnnl/primitive.h"
+#include <dnnl.h>
+#include <stdatomic.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum { MAX_SEATS = 32, MAX_ARGS = 6, NAME_BYTES = 64 };
+
+typedef enum Role { ROLE_A, ROLE_B, ROLE_OUT, ROLE_SCRATCH, ROLE_CONSTANT } Role;
+
+typedef struct Argument {
+        int index;                 // DNNL_ARG_*
+        Role role;
+        dnnl_memory_desc_t desc;
+        void *data;                // ROLE_CONSTANT: borrowed from the primitive's own buffers
+} Argument;
+
+typedef struct Seat {
+        dnnl_stream_t stream;
+        dnnl_exec_arg_t args[MAX_ARGS];
+} Seat;
+
+struct DnnlPrimitive {
+        dnnl_primitive_t primitive;
+        Argument args[MAX_ARGS];
+        int n_args, n_threads;
+        size_t scratch_bytes;
+        void *weights, *bias;      // packed copies
+        char name[NAME_BYTES];
+        _Atomic int busy[MAX_SEATS];
+        Seat *seats[MAX_SEATS];    // made at first use; owned by whoever holds busy[i]
+};
+
+// One engine for the process. It is made before the first primitive and never freed: primitives of any age refer to it.
+static dnnl_engine_t the_engine(void)
+{
+        static _Atomic(dnnl_engine_t) engine;
+        dnnl_engine_t made = atomic_load(&engine), none = NULL;
+        if (made != NULL)
+                return made;
+        if (dnnl_engine_create(&made, dnnl_cpu, 0) != dnnl_success)
+                return NULL;
+        if (!atomic_compare_exchange_strong(&engine, &none, made)) {
+                dnnl_engine_destroy(made);
+                made = none;
+        }
+        return made;
+}
+
+// Primitives are made for a number of threads and must run with it; the setting belongs to the calling thread.
+static void use_threads(int n_threads)
+{
+#ifdef _OPENMP
+        if (omp_get_max_threads() != n_threads)
+                omp_set_num_threads(n_threads);
+#else
+        (void)n_threads;
+#endif
+}
+
+// ---- seats ----
+static void seat_free(Seat *seat, int n_args)
+{
+        if (seat == NULL)
+                return;
+        for (int i = 0; i < n_args; i++)
+                if (seat->args[i].memory != NULL)
+                        dnnl_memory_destroy(seat->args[i].memory);
+        if (seat->stream != NULL)
+                dnnl_stream_destroy(seat->stream);
+        free(seat);
+}
+
+static Seat *seat_new(const DnnlPrimitive *primitive)
+{
+        Seat *seat = calloc(1, sizeof(*seat));
+        if (seat == NULL)
+                return NULL;
+        bool ok = dnnl_stream_create(&seat->stream, the_engine(), dnnl_stream_default_flags) == dnnl_success;
+        for (int i = 0; i < primitive->n_args && ok; i++) {
+                const Argument *argument = &primitive->args[i];
+                seat->args[i].arg = argument->index;
+                ok = dnnl_memory_create(&seat->args[i].memory, &argument->desc, the_engine(), argument->data) == dnnl_success;
+        }
+        if (ok)
+                return seat;
+        seat_free(seat, primitive->n_args);
+        return NULL;
+}
+
+static int claim(DnnlPrimitive *primitive)
+{
+        for (int i = 0; i < MAX_SEATS; i++)
+                if (atomic_load_explicit(&primitive->busy[i], memory_order_relaxed) == 0 && atomic_exchange_explicit(&primitive->busy[i], 1, memory_order_acquire) == 0)
+                        return i;
+        return -1;
+}
+
+static dnnl_status_t execute(const DnnlPrimitive *primitive, Seat *seat, const void *a, const void *b, void *out, void *scratch)
+{
+        void *handles[] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, out, scratch };
+        for (int i = 0; i < primitive->n_args; i++)
+                if (primitive->args[i].role != ROLE_CONSTANT)
+                        dnnl_memory_set_data_handle(seat->args[i].memory, handles[primitive->args[i].role]);
+        dnnl_status_t status = dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_args, seat->args);
+        return status == dnnl_success ? dnnl_stream_wait(seat->stream) : status;
+}
+
+Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch)
+{
+        use_threads(primitive->n_threads);
+        int place = claim(primitive);
+        Seat *seat = place < 0 ? seat_new(primitive) : primitive->seats[place];
+        if (seat == NULL)
+                seat = seat_new(primitive);
+        if (place >= 0)
+                primitive->seats[place] = seat;
+        dnnl_status_t status = seat == NULL ? dnnl_out_of_memory : execute(primitive, seat, a, b, out, scratch);
+        if (place < 0)
+                seat_free(seat, primitive->n_args);
+        else
+                atomic_store_explicit(&primitive->busy[place], 0, memory_order_release);
+        if (status == dnnl_success)
+                return STATUS_OK;
+        return status == dnnl_out_of_memory ? fail_memory() : fail(STATUS_INTERNAL, "oneDNN status %d in %s", (int)status, primitive->name);
+}
+
+// ---- making ----
+static void copy_dims(dnnl_dims_t out, int rank, const int64_t *from)
+{
+        memset(out, 0, sizeof(dnnl_dims_t));
+        for (int d = 0; d < rank; d++)
+                out[d] = from[d];
+}
+
+static void init_desc(dnnl_memory_desc_t *out, int rank, const int64_t *size, const int64_t *stride)
+{
+        dnnl_dims_t sizes, strides;
+        copy_dims(sizes, rank, size);
+        copy_dims(strides, rank, stride);
+        dnnl_memory_desc_init_by_strides(out, rank, sizes, dnnl_f32, strides);
+}
+
+static void init_tag(dnnl_memory_desc_t *out, int rank, const int64_t *size, dnnl_format_tag_t tag)
+{
+        dnnl_dims_t sizes;
+        copy_dims(sizes, rank, size);
+        dnnl_memory_desc_init_by_tag(out, rank, sizes, dnnl_f32, tag);
+}
+
+static Status reorder(const dnnl_memory_desc_t *from, const void *data, const dnnl_memory_desc_t *to, void **out_packed)
+{
+        dnnl_engine_t engine = the_engine();
+        dnnl_primitive_desc_t desc = NULL;
+        dnnl_primitive_t primitive = NULL;
+        dnnl_memory_t source = NULL, target = NULL;
+        dnnl_stream_t stream = NULL;
+        size_t n = (dnnl_memory_desc_get_size(to) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
+        void *packed = aligned_alloc(STORAGE_ALIGN, n == 0 ? STORAGE_ALIGN : n);
+        bool ok = packed != NULL && dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) == dnnl_success &&
+                  dnnl_primitive_create(&primitive, desc) == dnnl_success &&
+                  dnnl_memory_create(&source, from, engine, (void *)(uintptr_t)data) == dnnl_success && dnnl_memory_create(&target, to, engine, packed) == dnnl_success &&
+                  dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
+        if (ok) {
+                dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, source }, { DNNL_ARG_TO, target } };
+                ok = dnnl_primitive_execute(primitive, stream, 2, args) == dnnl_success && dnnl_stream_wait(stream) == dnnl_success;
+        }
+        if (stream != NULL)
+                dnnl_stream_destroy(stream);
+        if (target != NULL)
+                dnnl_memory_destroy(target);
+        if (source != NULL)
+                dnnl_memory_destroy(source);
+        if (primitive != NULL)
+                dnnl_primitive_destroy(primitive);
+        if (desc != NULL)
+                dnnl_primitive_desc_destroy(desc);
+        if (!ok) {
+                free(packed);
+                return fail_memory();
+        }
+        *out_packed = packed;
+        return STATUS_OK;
+}
+
+static dnnl_alg_kind_t algorithm_of(DnnlActivation activation)
+{
+        static const dnnl_alg_kind_t kinds[] = {
+                [DNNL_RELU] = dnnl_eltwise_relu,           [DNNL_CLIP] = dnnl_eltwise_clip_v2,           [DNNL_SWISH] = dnnl_eltwise_swish,
+                [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf,   [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh,    [DNNL_HARDSWISH] = dnnl_eltwise_hardswish,
+                [DNNL_TANH] = dnnl_eltwise_tanh,           [DNNL_SIGMOID] = dnnl_eltwise_logistic,
+        };
+        return kinds[activation];
+}
+
+// User-mode scratchpad and the epilogue. NULL when it cannot be made.
+static dnnl_primitive_attr_t make_attributes(const DnnlEpilogue *epilogue)
+{
+        dnnl_primitive_attr_t attributes = NULL;
+        dnnl_post_ops_t ops = NULL;
+        if (dnnl_primitive_attr_create(&attributes) != dnnl_success)
+                return NULL;
+        bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success && dnnl_post_ops_create(&ops) == dnnl_success;
+        if (ok && epilogue->add_out)
+                ok = dnnl_post_ops_append_sum(ops, 1.0f) == dnnl_success;
+        if (ok && epilogue->activation != DNNL_NOTHING)
+                ok = dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm_of(epilogue->activation), epilogue->alpha, epilogue->beta) == dnnl_success;
+        ok = ok && dnnl_primitive_attr_set_post_ops(attributes, ops) == dnnl_success;
+        if (ops != NULL)
+                dnnl_post_ops_destroy(ops);
+        if (ok)
+                return attributes;
+        dnnl_primitive_attr_destroy(attributes);
+        return NULL;
+}
+
+// Implementations that lose to our own kernels: references, and those that work on plain NCHW element by element.
+static bool is_slow(const char *name)
+{
+        return strstr(name, "ref") != NULL || strncmp(name, "simple", 6) == 0;
+}
+
+static void add_argument(DnnlPrimitive *primitive, int index, Role role, const dnnl_memory_desc_t *desc, void *data)
+{
+        primitive->args[primitive->n_args++] = (Argument){ .index = index, .role = role, .desc = *desc, .data = data };
+}
+
+// The operand in DNNL_ARG_WEIGHTS and where its constant bytes are.
+typedef struct Constant {
+        const dnnl_memory_desc_t *desc;
+        const void *data;   // NULL: given at run time
+        const void *bias;   // NULL: none
+        int64_t n_bias;
+} Constant;
+
+static Status set_bias(DnnlPrimitive *primitive, const dnnl_memory_desc_t *desc, const Constant *constant)
+{
+        size_t n = (size_t)constant->n_bias * sizeof(float);
+        primitive->bias = aligned_alloc(STORAGE_ALIGN, (n + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN);
+        if (primitive->bias == NULL)
+                return fail_memory();
+        memcpy(primitive->bias, constant->bias, n);
+        add_argument(primitive, DNNL_ARG_BIAS, ROLE_CONSTANT, desc, primitive->bias);
+        return STATUS_OK;
+}
+
+static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t desc, const Constant *constant)
+{
+        const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+        const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+        add_argument(primitive, DNNL_ARG_SRC, ROLE_A, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL);
+        add_argument(primitive, DNNL_ARG_DST, ROLE_OUT, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0), NULL);
+        if (constant->data != NULL) {
+                TRY(reorder(constant->desc, constant->data, weights, &primitive->weights));
+                add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_CONSTANT, weights, primitive->weights);
+        } else {
+                add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_B, weights, NULL);
+        }
+        if (constant->bias != NULL)
+                TRY(set_bias(primitive, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1), constant));
+        primitive->scratch_bytes = dnnl_memory_desc_get_size(scratch);
+        if (primitive->scratch_bytes > 0)
+                add_argument(primitive, DNNL_ARG_SCRATCHPAD, ROLE_SCRATCH, scratch, NULL);
+        return dnnl_primitive_create(&primitive->primitive, desc) == dnnl_success ? STATUS_OK : fail_memory();
+}
+
+static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Constant *constant, int n_threads, DnnlPrimitive **out_primitive)
+{
+        dnnl_primitive_desc_t desc = NULL;
+        dnnl_primitive_attr_t attributes = make_attributes(epilogue);
+        const char *name = NULL;
+        *out_primitive = NULL;
+        if (attributes == NULL)
+                return fail_memory();
+        bool found = dnnl_primitive_desc_create(&desc, op_desc, attributes, the_engine(), NULL) == dnnl_success;
+        dnnl_primitive_attr_destroy(attributes);
+        if (!found)
+                return STATUS_OK;
+        dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name);
+        if (name == NULL || is_slow(name)) {
+                dnnl_primitive_desc_destroy(desc);
+                return STATUS_OK;
+        }
+        DnnlPrimitive *primitive = calloc(1, sizeof(*primitive));
+        Status status = primitive == NULL ? fail_memory() : STATUS_OK;
+        if (status == STATUS_OK) {
+                primitive->n_threads = n_threads;
+                strncpy(primitive->name, name, NAME_BYTES - 1);
+                status = fill(primitive, desc, constant);
+        }
+        dnnl_primitive_desc_destroy(desc);
+        if (status == STATUS_OK)
+                *out_primitive = primitive;
+        else
+                dnnl_primitive_free(primitive);
+        return status;
+}
+
+void dnnl_primitive_free(void *pointer)
+{
+        DnnlPrimitive *primitive = pointer;
+        if (primitive == NULL)
+                return;
+        for (int i = 0; i < MAX_SEATS; i++)
+                seat_free(primitive->seats[i], primitive->n_args);
+        if (primitive->primitive != NULL)
+                dnnl_primitive_destroy(primitive->primitive);
+        free(primitive->weights);
+        free(primitive->bias);
+        free(primitive);
+}
+
+const char *dnnl_primitive_name(const DnnlPrimitive *primitive)
+{
+        return primitive->name;
+}
+
+size_t dnnl_primitive_scratch(const DnnlPrimitive *primitive)
+{
+        return primitive->scratch_bytes;
+}
+
+// ---- convolution ----
+// [out, in/groups, k...] as oneDNN wants it with groups: [groups, out/groups, in/groups, k...].
+static int grouped(const DnnlConv *conv, int64_t size[MAX_RANK], int64_t stride[MAX_RANK])
+{
+        int rank = conv->weight.rank, at = 0;
+        if (conv->groups > 1) {
+                size[0] = conv->groups;
+                stride[0] = conv->weight.size[0] / conv->groups * conv->weight.stride[0];
+                at = 1;
+        }
+        for (int d = 0; d < rank; d++) {
+                size[at + d] = conv->weight.size[d];
+                stride[at + d] = conv->weight.stride[d];
+        }
+        if (conv->groups > 1)
+                size[1] = conv->weight.size[0] / conv->groups;
+        return rank + at;
+}
+
+Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
+{
+        dnnl_memory_desc_t input, out, weight, constant, bias;
+        int64_t size[MAX_RANK] = { 0 }, stride[MAX_RANK] = { 0 };
+        dnnl_dims_t dilates = { 0 }, after = { 0 }, strides, before;
+        int spatial = conv->input.rank - 2;
+        *out_primitive = NULL;
+        use_threads(conv->n_threads);
+        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK)
+                return STATUS_OK;
+        for (int i = 0; i < spatial; i++) {
+                // What the output size implies, so that padding which is cut at the end fits, too.
+                int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
+                dilates[i] = conv->dilation[i] - 1;
+                after[i] = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach - conv->input.size[2 + i] - conv->padding[i];
+        }
+        copy_dims(strides, spatial, conv->stride);
+        copy_dims(before, spatial, conv->padding);
+        int rank = grouped(conv, size, stride);
+        init_desc(&input, conv->input.rank, conv->input.size, conv->input.stride);
+        init_desc(&out, conv->out.rank, conv->out.size, conv->out.stride);
+        init_desc(&constant, rank, size, stride);
+        init_tag(&weight, rank, size, dnnl_format_tag_any);
+        init_tag(&bias, 1, &conv->out.size[1], dnnl_a);
+        dnnl_convolution_desc_t desc;
+        if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &input, &weight,
+                                                       conv->bias_data == NULL ? NULL : &bias, &out, strides, dilates, before, after) != dnnl_success)
+                return STATUS_OK;
+        Constant packed = { .desc = &constant, .data = conv->weight_data, .bias = conv->bias_data, .n_bias = conv->out.size[1] };
+        return make(&desc, &conv->epilogue, &packed, conv->n_threads, out_primitive);
+}
+
+// ---- product of matrices ----
+Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
+{
+        dnnl_memory_desc_t a, b, out, constant, bias;
+        int rank = matmul->a.rank;
+        int64_t bias_size[MAX_RANK] = { 0 }, bias_stride[MAX_RANK] = { 0 };
+        *out_primitive = NULL;
+        use_threads(matmul->n_threads);
+        if (the_engine() == NULL)
+                return STATUS_OK;
+        for (int d = 0; d < rank; d++) {
+                bias_size[d] = d == rank - 1 ? matmul->out.size[d] : 1;
+                bias_stride[d] = d == rank - 1 ? 1 : matmul->out.size[rank - 1];
+        }
+        init_desc(&a, rank, matmul->a.size, matmul->a.stride);
+        init_desc(&out, rank, matmul->out.size, matmul->out.stride);
+        init_desc(&constant, rank, matmul->b.size, matmul->b.stride);
+        init_desc(&bias, rank, bias_size, bias_stride);
+        if (matmul->b_data != NULL)
+                init_tag(&b, rank, matmul->b.size, dnnl_format_tag_any);
+        else
+                b = constant;
+        dnnl_matmul_desc_t desc;
+        if (dnnl_matmul_desc_init(&desc, &a, &b, matmul->bias_data == NULL ? NULL : &bias, &out) != dnnl_success)
+                return STATUS_OK;
+        Constant packed = { .desc = &constant, .data = matmul->b_data, .bias = matmul->bias_data, .n_bias = matmul->out.size[rank - 1] };
+        return make(&desc, &matmul->epilogue, &packed, matmul->n_threads, out_primitive);
+}

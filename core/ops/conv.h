@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a convolution's arguments say, for the kernels and for pack.
+#pragma once
+#include "core/ops/op.h"
+
+typedef struct ConvArgs {
+        int spatial;
+        bool transposed, batched;
+        int64_t stride[3], padding[3], dilation[3], output_padding[3], groups;
+        bool channels_last;
+        int64_t out_size[5];  // batch, channels, spatial
+} ConvArgs;
+
+// Reads and checks the arguments of any row of conv.c, in PyTorch's words.
+Status conv_args(const OpCall *call, ConvArgs *out_args);
+// An unbatched meta with a batch of one in front; others as they are.
+TensorMeta conv_batched(const TensorMeta *meta, int spatial);

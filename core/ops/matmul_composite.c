@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm as a chain of products, rounded after each as PyTorch's is.
+#include "core/kernels/matmul.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+// ---- outer, addr ----
+static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const TensorMeta *self = arg_meta(call, 0), *other = arg_meta(call, 1);
+        if (self->rank != 1 || other->rank != 1)
+                return fail(STATUS_SHAPE, "outer: Expected 1-D argument %s, but got %d-D", self->rank != 1 ? "self" : "vec2", self->rank != 1 ? self->rank : other->rank);
+        _cleanup_(value_clear) Value column = value_none();
+        TRY(EMIT(emitter, "aten::unsqueeze", &column, arg_value(call, 0), value_int(1)));
+        return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, 1));
+}
+
+static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        double beta;
+        TRY(arg_double(call, 3, &beta));
+        _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none();
+        TRY(EMIT(emitter, "aten::outer", &product, arg_value(call, 1), arg_value(call, 2)));
+        TRY(EMIT(emitter, "aten::mul.Tensor", &scaled, product, arg_value(call, 4)));
+        if (beta == 0) {
+                *out = value_ref(scaled);
+                return STATUS_OK;
+        }
+        TRY(EMIT(emitter, "aten::mul.Tensor", &kept, arg_value(call, 0), arg_value(call, 3)));
+        return EMIT(emitter, "aten::add.Tensor", out, kept, scaled);
+}
+
+// ---- inner, tensordot ----
+static Status inner_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const TensorMeta *self = arg_meta(call, 0), *other = arg_meta(call, 1);
+        char a[128], b[128];
+        if (self->rank == 0 || other->rank == 0)
+                return EMIT(emitter, "aten::mul.Tensor", out, arg_value(call, 0), arg_value(call, 1));
+        if (self->size[self->rank - 1] != other->size[other->rank - 1])
+                return fail(STATUS_SHAPE, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
+                            shape_text(self->rank, self->size, a, sizeof(a)), shape_text(other->rank, other->size, b, sizeof(b)));
+        _cleanup_(value_clear) Value last = value_none();
+        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &last));
+        return EMIT(emitter, "aten::tensordot", out, arg_value(call, 0), arg_value(call, 1), last, last);
+}
+
+// One side of a tensordot as a matrix: kept dimensions in order, contracted ones in the order given.
+typedef struct DotSide {
+        int64_t order[MAX_RANK], kept[MAX_RANK];
+        int rank, n_kept;
+        int64_t n_rows, depth;
+} DotSide;
+
+static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool contracted_first, DotSide *out)
+{
+        uint32_t mask = 0;
+        *out = (DotSide){ .rank = meta->rank, .n_rows = 1, .depth = 1 };
+        int at = contracted_first ? n : 0;
+        for (int i = 0; i < n; i++) {
+                int dim;
+                TRY(dim_wrap(dims[i], meta->rank, &dim));
+                if ((mask >> dim & 1) != 0)
+                        return fail(STATUS_VALUE, "dim %d appears multiple times in the list of dims", dim);
+                mask |= 1u << dim;
+                out->order[contracted_first ? i : meta->rank - n + i] = dim;
+                out->depth *= meta->size[dim];
+        }
+        for (int d = 0; d < meta->rank; d++) {
+                if ((mask >> d & 1) != 0)
+                        continue;
+                out->order[at++] = d;
+                out->kept[out->n_kept++] = meta->size[d];
+                out->n_rows *= meta->size[d];
+        }
+        return STATUS_OK;
+}
+
+static Status as_matrix(Emitter *emitter, Value tensor, const DotSide *side, bool contracted_first, Value *out)
+{
+        _cleanup_(value_clear) Value order = value_none(), permuted = value_none(), size = value_none();
+        TRY(value_ints_new(VALUE_LIST, side->order, (uint32_t)side->rank, &order));
+        TRY(EMIT(emitter, "aten::permute", &permuted, tensor, order));
+        int64_t shape[] = { contracted_first ? side->depth : side->n_rows, contracted_first ? side->n_rows : side->depth };
+        TRY(value_ints_new(VALUE_LIST, shape, 2, &size));
+        return EMIT(emitter, "aten::reshape", out, permuted, size);
+}
+
+static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        int64_t dims[2][MAX_RANK];
+        int n[2];
+        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
+        for (int i = 0; i < 2; i++)
+                TRY(arg_ints(call, 2 + i, MAX_RANK, dims[i], &n[i]));
+        if (n[0] != n[1])
+                return fail(STATUS_VALUE, "both dimension lists should have same length");
+        if (a->rank == 0 || b->rank == 0)
+                return EMIT(emitter, "aten::mul.Tensor", out, arg_value(call, 0), arg_value(call, 1));
+        DotSide left, right;
+        TRY(dot_side(a, dims[0], n[0], false, &left));
+        TRY(dot_side(b, dims[1], n[1], true, &right));
+        for (int i = 0; i < n[0]; i++) {
+                int64_t da = left.order[left.rank - n[0] + i], db = right.order[i];
+                if (a->size[da] != b->size[db])
+                        return fail(STATUS_SHAPE, "contracted dimensions need to match, but first has size %ld in dim %ld and second has size %ld in dim %ld", (long)a->size[da],
+                                    (long)dims[0][i], (long)b->size[db], (long)dims[1][i]);
+        }
+        if (left.n_kept + right.n_kept > MAX_RANK)
+                return fail(STATUS_SHAPE, "tensordot: a result of %d dimensions is not supported", left.n_kept + right.n_kept);
+        _cleanup_(value_clear) Value rows = value_none(), columns = value_none(), product = value_none(), size = value_none();
+        TRY(as_matrix(emitter, arg_value(call, 0), &left, false, &rows));
+        TRY(as_matrix(emitter, arg_value(call, 1), &right, true, &columns));
+        TRY(EMIT(emitter, "aten::mm", &product, rows, columns));
+        int64_t shape[MAX_RANK];
+        memcpy(shape, left.kept, (size_t)left.n_kept * sizeof(int64_t));
+        memcpy(shape + left.n_kept, right.kept, (size_t)right.n_kept * sizeof(int64_t));
+        TRY(value_ints_new(VALUE_LIST, shape, (uint32_t)(left.n_kept + right.n_kept), &size));
+        return EMIT(emitter, "aten::reshape", out, product, size);
+}
+
+// ---- addbmm ----
+static Status addbmm_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
+        if (a->rank != 3 || b->rank != 3)
+                return fail(STATUS_SHAPE, "%s must be a 3D tensor", a->rank != 3 ? "batch1" : "batch2");
+        if (a->size[0] != b->size[0])
+                return fail(STATUS_SHAPE, "batch1 and batch2 must have same number of batches, got %ld and %ld", (long)a->size[0], (long)b->size[0]);
+        if (a->size[2] != b->size[1])
+                return fail(STATUS_SHAPE, "Incompatible matrix sizes for bmm (%ldx%ld and %ldx%ld)", (long)a->size[1], (long)a->size[2], (long)b->size[1], (long)b->size[2]);
+        if (self->dtype != a->dtype || self->dtype != b->dtype)
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(self->dtype), dtype_words(a->dtype != self->dtype ? a->dtype : b->dtype));
+        TensorMeta meta, wide;
+        meta_init(&meta, self->dtype, 2, (int64_t[]){ a->size[1], b->size[2] });
+        wide = meta;
+        int rank;
+        int64_t size[MAX_RANK];
+        TRY(shape_broadcast(&wide, self, &rank, size));
+        if (rank != 2 || size[0] != meta.size[0] || size[1] != meta.size[1])
+                return fail(STATUS_SHAPE, "addbmm: self does not expand to [%ld, %ld]", (long)meta.size[0], (long)meta.size[1]);
+        return out_fresh(call, 0, &meta);
+}
+
+// Item `i` of a batch as a matrix.
+static Operand batch_item(const OpRun *run, uint32_t in, int64_t i)
+{
+        const TensorMeta *meta = run->in_meta[in];
+        Operand item = { (const char *)run->in[in] + i * meta->stride[0] * dtype_info[meta->dtype].bytes, *meta };
+        item.meta.rank = 2;
+        for (int d = 0; d < 2; d++) {
+                item.meta.size[d] = meta->size[d + 1];
+                item.meta.stride[d] = meta->stride[d + 1];
+        }
+        return item;
+}
+
+static Status addbmm_run(const OpRun *run)
+{
+        double beta, alpha;
+        TRY(arg_double(run->call, 3, &beta));
+        TRY(arg_double(run->call, 4, &alpha));
+        const TensorMeta *out = run->out_meta[0];
+        Operand add = { run->in[0], *out };
+        const TensorMeta *self = run->in_meta[0];
+        for (int d = 0; d < 2; d++) {
+                int own = self->rank - 2 + d;
+                add.meta.stride[d] = own < 0 || self->size[own] == 1 ? 0 : self->stride[own];
+        }
+        int64_t n = run->in_meta[1]->size[0];
+        _cleanup_(scratch_deinit) Scratch other = { 0 };
+        TRY(scratch_init(&other, run->ctx, meta_numel(out), dtype_info[out->dtype].bytes));
+        // Two buffers take turns; the last product must land in the output.
+        void *buffers[] = { run->out[0], other.data };
+        Operand empty = { run->out[0], *out };
+        empty.meta.size[1] = 0;
+        if (n == 0) {
+                Operand none = empty;
+                none.meta.size[0] = 0;
+                none.meta.size[1] = out->size[1];
+                return matmul_tensors(run->ctx, &empty, &none, &add, 1, beta, run->out[0], out);
+        }
+        for (int64_t i = 0; i < n; i++) {
+                Operand a = batch_item(run, 1, i), b = batch_item(run, 2, i);
+                void *to = buffers[(n - 1 - i) % 2];
+                TRY(matmul_tensors(run->ctx, &a, &b, &add, alpha, i == 0 ? beta : 1, to, out));
+                add = (Operand){ to, *out };
+        }
+        return STATUS_OK;
+}
+
+const OpDef matmul_composite_ops[] = {
+        { "aten::outer(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
+        { "aten::ger(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
+        { "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", 0, OP_INPLACE, .expand = addr_expand },
+        { "aten::inner(Tensor self, Tensor other) -> Tensor", 0, .expand = inner_expand },
+        { "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", 0, .expand = tensordot_expand },
+        { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE,
+          .infer = addbmm_infer, .run = addbmm_run },
+};
+OP_FILE(matmul_composite_ops);

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN behind convolutions and products of matrices in programs: constant weights are reordered once into the layout its kernel wants, constant biases are
+// copied in, and what is left at run time is one call. float32 only; everything else keeps the portable kernels.
+#include "core/ops/pack.h"
+#include <string.h>
+#include "core/kernels/dnnl/primitive.h"
+#include "core/ops/conv.h"
+
+static Status packed_run(const OpRun *run)
+{
+        return dnnl_primitive_run((DnnlPrimitive *)(uintptr_t)run->state, run->in[0], NULL, run->out[0], run->scratch);
+}
+
+// addmm: the matrix is the second tensor.
+static Status packed_second_run(const OpRun *run)
+{
+        return dnnl_primitive_run((DnnlPrimitive *)(uintptr_t)run->state, run->in[1], NULL, run->out[0], run->scratch);
+}
+
+static Status product_run(const OpRun *run)
+{
+        return dnnl_primitive_run((DnnlPrimitive *)(uintptr_t)run->state, run->in[0], run->in[1], run->out[0], run->scratch);
+}
+
+static void take(DnnlPrimitive *primitive, Status (*run)(const OpRun *run), uint64_t baked, Packed *out_packed)
+{
+        if (primitive == NULL)
+                return;
+        *out_packed = (Packed){ .run = run,
+                                .impl = primitive,
+                                .free_impl = dnnl_primitive_free,
+                                .kernel = dnnl_primitive_name(primitive),
+                                .scratch_bytes = dnnl_primitive_scratch(primitive),
+                                .baked = baked };
+}
+
+// The argument's tensor when its bytes are known now and are dense float32; else NULL.
+static const Tensor *constant_of(const OpCall *call, int index)
+{
+        const Tensor *tensor = NULL;
+        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL || tensor->meta.dtype != DTYPE_F32 ||
+            !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+                return NULL;
+        return tensor;
+}
+
+static bool is_plain_f32(const TensorMeta *meta)
+{
+        if (meta->dtype != DTYPE_F32 || meta_numel(meta) == 0)
+                return false;
+        for (int d = 0; d < meta->rank; d++)
+                if (meta->stride[d] <= 0 && meta->size[d] > 1)
+                        return false;
+        return true;
+}
+
+Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        ConvArgs args;
+        const TensorMeta *input = arg_meta(call, 0);
+        const Tensor *weight = constant_of(call, 1), *bias = constant_of(call, 2);
+        bool has_bias = arg_meta(call, 2) != NULL;
+        TRY(conv_args(call, &args));
+        if (args.transposed || weight == NULL || (has_bias && bias == NULL) || !is_plain_f32(input))
+                return STATUS_OK;
+        DnnlConv conv = { .input = conv_batched(input, args.spatial),
+                          .weight = weight->meta,
+                          .out = conv_batched(&call->outs[0].meta, args.spatial),
+                          .weight_data = tensor_data(weight),
+                          .bias_data = has_bias ? tensor_data(bias) : NULL,
+                          .groups = args.groups,
+                          .n_threads = context->n_threads };
+        for (int i = 0; i < args.spatial; i++) {
+                conv.stride[i] = args.stride[i];
+                conv.padding[i] = args.padding[i];
+                conv.dilation[i] = args.dilation[i];
+        }
+        DnnlPrimitive *primitive = NULL;
+        TRY(dnnl_conv_new(&conv, &primitive));
+        take(primitive, packed_run, 1u << 1 | (has_bias ? 1u << 2 : 0u), out_packed);
+        return STATUS_OK;
+}
+
+// [.., K] as [M, K]; false when its rows do not lie at one distance.
+static bool as_rows(const TensorMeta *meta, TensorMeta *out)
+{
+        int64_t size[2] = { 1, meta->size[meta->rank - 1] };
+        for (int d = 0; d < meta->rank - 1; d++)
+                size[0] *= meta->size[d];
+        *out = *meta;
+        out->rank = 2;
+        out->size[0] = size[0];
+        out->size[1] = size[1];
+        return meta_view_strides(meta, 2, size, out->stride);
+}
+
+static TensorMeta transposed(const TensorMeta *meta)
+{
+        TensorMeta out = *meta;
+        out.size[0] = meta->size[1];
+        out.size[1] = meta->size[0];
+        out.stride[0] = meta->stride[1];
+        out.stride[1] = meta->stride[0];
+        return out;
+}
+
+Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        const TensorMeta *input = arg_meta(call, 0);
+        const Tensor *weight = constant_of(call, 1), *bias = constant_of(call, 2);
+        bool has_bias = arg_meta(call, 2) != NULL;
+        DnnlMatmul matmul = { .n_threads = context->n_threads };
+        if (weight == NULL || weight->meta.rank != 2 || (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
+            !is_plain_f32(input) || !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
+                return STATUS_OK;
+        matmul.b = transposed(&weight->meta);
+        matmul.b_data = tensor_data(weight);
+        matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
+        DnnlPrimitive *primitive = NULL;
+        TRY(dnnl_matmul_new(&matmul, &primitive));
+        take(primitive, packed_run, 1u << 1 | (has_bias ? 1u << 2 : 0u), out_packed);
+        return STATUS_OK;
+}
+
+static bool is_one(Value number)
+{
+        return (number.kind == VALUE_INT && number.i == 1) || (number.kind == VALUE_FLOAT && number.f == 1.0);
+}
+
+Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
+        const Tensor *bias = constant_of(call, 0), *weight = constant_of(call, 2), *data = NULL;
+        // A transposed weight is a constant, too, though not contiguous.
+        if (weight == NULL && arg_data(call, 2, &data) == STATUS_OK && data->meta.dtype == DTYPE_F32 && meta_is_non_overlapping_and_dense(&data->meta))
+                weight = data;
+        if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace || !is_one(arg_number(call, 3)) ||
+            !is_one(arg_number(call, 4)) || !is_plain_f32(a))
+                return STATUS_OK;
+        DnnlMatmul matmul = { .a = *a, .b = *b, .out = call->outs[0].meta, .b_data = tensor_data(weight), .bias_data = tensor_data(bias), .n_threads = context->n_threads };
+        DnnlPrimitive *primitive = NULL;
+        TRY(dnnl_matmul_new(&matmul, &primitive));
+        take(primitive, packed_second_run, 1u << 0 | 1u << 2, out_packed);
+        return STATUS_OK;
+}
+
+Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
+        const Tensor *weight = NULL;
+        if (!is_plain_f32(a) || !is_plain_f32(b) || a->rank != b->rank || a->rank < 2 || call->outs[0].meta.rank != a->rank)
+                return STATUS_OK;
+        for (int d = 0; d < a->rank - 2; d++)
+                if (a->size[d] != b->size[d])
+                        return STATUS_OK;
+        if (arg_data(call, 1, &weight) != STATUS_OK || !meta_is_non_overlapping_and_dense(b))
+                weight = NULL;
+        DnnlMatmul matmul = { .a = *a, .b = *b, .out = call->outs[0].meta, .b_data = weight == NULL ? NULL : tensor_data(weight), .n_threads = context->n_threads };
+        DnnlPrimitive *primitive = NULL;
+        TRY(dnnl_matmul_new(&matmul, &primitive));
+        take(primitive, weight == NULL ? product_run : packed_run, weight == NULL ? 0 : 1u << 1, out_packed);
+        return STATUS_OK;
+}

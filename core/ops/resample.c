@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d, _trilinear3d and _bicubic2d, as .vec (sizes or scale factors) and
+// default overloads. A scale factor that was given also places the samples. Results keep channels_last.
+#include "core/kernels/resample.h"
+#include "core/ops/emitter.h"
+#include <string.h>
+
+typedef struct ResampleRow {
+        ResampleKind kind;
+        int spatial;
+        bool vec;
+} ResampleRow;
+
+typedef struct ResampleArgs {
+        int64_t out_size[3];
+        double scale[3];     // 0: not given
+        bool align_corners;
+} ResampleArgs;
+
+static bool has_corners(const ResampleRow *row)
+{
+        return row->kind == RESAMPLE_LINEAR || row->kind == RESAMPLE_CUBIC;
+}
+
+static Status read_size(const OpCall *call, const ResampleRow *row, int64_t *out)
+{
+        int n;
+        int64_t given[16];
+        TRY(arg_ints(call, 1, 16, given, &n));
+        if (n != row->spatial)
+                return fail(STATUS_VALUE, "It is expected output_size equals to %d, but got size %d", row->spatial, n);
+        memcpy(out, given, (size_t)n * sizeof(int64_t));
+        return STATUS_OK;
+}
+
+// .vec: exactly one of output_size and scale_factors.
+static Status read_scales(const OpCall *call, const ResampleRow *row, int scales_arg, const int64_t *in_size, ResampleArgs *args)
+{
+        uint32_t n = arg_list_length(call, scales_arg);
+        if (n != (uint32_t)row->spatial)
+                return fail(STATUS_VALUE, "%s: scale_factors must hold %d numbers, not %u", call->schema->name, row->spatial, n);
+        for (int i = 0; i < row->spatial; i++) {
+                Value item = call->args[scales_arg].seq->items[i];
+                args->scale[i] = item.kind == VALUE_FLOAT ? item.f : item.kind == VALUE_INT ? (double)item.i : item.kind == VALUE_BOOL ? item.b : 0;
+                double size = (double)in_size[i] * args->scale[i];
+                if (!(size >= 0 && size < 9e15))
+                        return fail(STATUS_VALUE, "%s: scale factor %g is out of range", call->schema->name, args->scale[i]);
+                args->out_size[i] = (int64_t)size;
+        }
+        return STATUS_OK;
+}
+
+static Status resample_args(const OpCall *call, ResampleArgs *out)
+{
+        const ResampleRow *row = call->op->row;
+        const TensorMeta *input = arg_meta(call, 0);
+        char text[128];
+        *out = (ResampleArgs){ .align_corners = has_corners(row) && arg_bool(call, 2, false) };
+        if (input->rank != row->spatial + 2)
+                return fail(STATUS_SHAPE, "It is expected input_size equals to %d, but got size %d", row->spatial + 2, input->rank);
+        const int64_t *in_size = input->size + 2;
+        int next = has_corners(row) ? 3 : 2;
+        if (!row->vec) {
+                TRY(read_size(call, row, out->out_size));
+                for (int i = 0; i < row->spatial; i++) {
+                        if (!arg_is_none(call, next + i))
+                                TRY(arg_double(call, next + i, &out->scale[i]));
+                }
+        } else if (arg_is_none(call, 1) == arg_is_none(call, next)) {
+                return fail(STATUS_VALUE, "Must specify exactly one of output_size and scale_factors");
+        } else if (!arg_is_none(call, 1)) {
+                TRY(read_size(call, row, out->out_size));
+        } else {
+                TRY(read_scales(call, row, next, in_size, out));
+        }
+        for (int i = 0; i < row->spatial; i++) {
+                if (in_size[i] <= 0 || out->out_size[i] <= 0)
+                        return fail(STATUS_SHAPE, "Input and output sizes should be greater than 0, but got input size %ld and output size %ld", (long)in_size[i],
+                                    (long)out->out_size[i]);
+        }
+        if (input->size[1] == 0)
+                return fail(STATUS_SHAPE, "Non-empty %dD data tensor expected but got a tensor with sizes %s", input->rank,
+                            shape_text(input->rank, input->size, text, sizeof(text)));
+        return STATUS_OK;
+}
+
+static Status resample_infer(OpCall *call)
+{
+        const ResampleRow *row = call->op->row;
+        ResampleArgs args;
+        TRY(resample_args(call, &args));
+        TensorMeta meta = *arg_meta(call, 0);
+        memcpy(meta.size + 2, args.out_size, (size_t)row->spatial * sizeof(int64_t));
+        int64_t numel;
+        TRY(shape_numel(meta.rank, meta.size, &numel));
+        meta_set_contiguous(&meta);
+        if (meta_suggests_channels_last(arg_meta(call, 0)))
+                meta_set_channels_last(&meta);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Resample *resample, Scratch *taps)
+{
+        int lead = 3 - row->spatial;
+        int64_t total = 0;
+        for (int i = 0; i < 3; i++) {
+                resample->axis[i].in_size = i < lead ? 1 : run->in_meta[0]->size[2 + i - lead];
+                resample->axis[i].out_size = i < lead ? 1 : args->out_size[i - lead];
+                total += resample->axis[i].out_size;
+        }
+        TRY(scratch_init(taps, run->ctx, total, RESAMPLE_MAX_TAPS * (sizeof(int64_t) + sizeof(double))));
+        int64_t *index = taps->data;
+        double *weight = (double *)taps->data + RESAMPLE_MAX_TAPS * total;
+        for (int i = 0; i < 3; i++) {
+                ResampleAxis *axis = &resample->axis[i];
+                axis->index = index;
+                axis->weight = weight;
+                index += RESAMPLE_MAX_TAPS * axis->out_size;
+                weight += RESAMPLE_MAX_TAPS * axis->out_size;
+                resample_axis(axis, i < lead ? RESAMPLE_NEAREST : row->kind, args->align_corners, i < lead ? 0 : args->scale[i - lead], resample->dtype == DTYPE_F32);
+        }
+        return STATUS_OK;
+}
+
+static Status resample_op_run(const OpRun *run)
+{
+        const ResampleRow *row = run->call->op->row;
+        const TensorMeta *input = run->in_meta[0];
+        ResampleArgs args;
+        TRY(resample_args(run->call, &args));
+        if (meta_numel(run->out_meta[0]) == 0)
+                return STATUS_OK;
+        // uint8 fits float32 exactly (nearest only).
+        Resample resample = { .dtype = input->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32, .planes = input->size[0] * input->size[1] };
+        _cleanup_(scratch_deinit) Scratch taps = { 0 };
+        _cleanup_(dense_deinit) Dense in = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(set_axes(run, row, &args, &resample, &taps));
+        TRY(dense_init(&in, run->ctx, run->in[0], input, resample.dtype));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], resample.dtype));
+        TRY(resample_run(run->ctx, &resample, in.data, out.data));
+        dense_out_store(&out);
+        return STATUS_OK;
+}
+
+enum { NEAREST_DTYPES = DTYPES_FLOATS | 1u << DTYPE_U8 };
+static const ResampleRow
+        nearest_1d = { RESAMPLE_NEAREST, 1, false },
+        nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
+        nearest_2d = { RESAMPLE_NEAREST, 2, false },
+        nearest_2d_vec = { RESAMPLE_NEAREST, 2, true },
+        nearest_3d = { RESAMPLE_NEAREST, 3, false },
+        nearest_3d_vec = { RESAMPLE_NEAREST, 3, true },
+        nearest_exact_1d = { RESAMPLE_NEAREST_EXACT, 1, false },
+        nearest_exact_1d_vec = { RESAMPLE_NEAREST_EXACT, 1, true },
+        nearest_exact_2d = { RESAMPLE_NEAREST_EXACT, 2, false },
+        nearest_exact_2d_vec = { RESAMPLE_NEAREST_EXACT, 2, true },
+        linear_1d = { RESAMPLE_LINEAR, 1, false },
+        linear_1d_vec = { RESAMPLE_LINEAR, 1, true },
+        linear_2d = { RESAMPLE_LINEAR, 2, false },
+        linear_2d_vec = { RESAMPLE_LINEAR, 2, true },
+        cubic_2d = { RESAMPLE_CUBIC, 2, false },
+        cubic_2d_vec = { RESAMPLE_CUBIC, 2, true },
+        linear_3d = { RESAMPLE_LINEAR, 3, false },
+        linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
+#define RESAMPLE(schema, dtypes, row_) { schema, dtypes, .infer = resample_infer, .run = resample_op_run, .row = &(row_) }
+
+const OpDef resample_ops[] = {
+        RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", NEAREST_DTYPES, nearest_1d),
+        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_1d_vec),
+        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NEAREST_DTYPES, nearest_2d),
+        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_2d_vec),
+        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NEAREST_DTYPES, nearest_3d),
+        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_3d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", NEAREST_DTYPES, nearest_exact_1d),
+        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_exact_1d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NEAREST_DTYPES, nearest_exact_2d),
+        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_exact_2d_vec),
+        RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor", DTYPES_FLOATS, linear_1d),
+        RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_1d_vec),
+        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, linear_2d),
+        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_2d_vec),
+        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, cubic_2d),
+        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, cubic_2d_vec),
+        RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, linear_3d),
+        RESAMPLE("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_3d_vec),
+};
+OP_FILE(resample_ops);

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// recording.c: building and rewriting recordings. Everything lives in the recording's arena; what is counted elsewhere (argument values, storages) is
+// dropped at the end. The Tensor inside a Recorded keeps one reference of its own for the recording's whole life, so that it is never freed by value_unref.
+#include "core/program/recording.h"
+
+#include <string.h>
+
+Status recording_new(const Graph *graph, Recording **out_recording)
+{
+        Recording *recording = calloc(1, sizeof(*recording));
+        if (recording == NULL)
+                return fail_memory();
+        arena_init(&recording->arena, 0);
+        recording->graph = graph_ref((Graph *)(uintptr_t)graph);
+        *out_recording = recording;
+        return STATUS_OK;
+}
+
+static void call_deinit(RecordedCall *call)
+{
+        for (uint32_t i = 0; i < call->call.n_args; i++)
+                value_unref(call->call.args[i]);
+}
+
+Recording *recording_free(Recording *recording)
+{
+        if (recording == NULL)
+                return NULL;
+        for (uint32_t i = 0; i < recording->n_calls; i++)
+                call_deinit(recording->calls[i]);
+        value_unref(recording->result);
+        for (uint32_t i = 0; i < recording->n_fetched; i++)
+                value_unref(recording->fetched[i]);
+        for (uint32_t i = 0; i < recording->n_values; i++)
+                storage_unref(recording->values[i]->tensor.storage);
+        for (uint32_t i = 0; i < recording->n_buffers; i++) {
+                storage_unref(recording->buffers[i]->storage);
+                storage_unref(recording->buffers[i]->origin);
+        }
+        free(recording->calls);
+        free(recording->values);
+        free(recording->buffers);
+        free(recording->inputs);
+        graph_unref(recording->graph);
+        arena_deinit(&recording->arena);
+        free(recording);
+        return NULL;
+}
+
+// ---- building ----
+Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_bytes, Buffer **out_buffer)
+{
+        TRY(array_reserve(&recording->buffers, &recording->buffers_capacity, recording->n_buffers + 1, sizeof(Buffer *)));
+        Buffer *buffer = arena_alloc(&recording->arena, sizeof(*buffer));
+        if (buffer == NULL)
+                return fail_memory();
+        *buffer = (Buffer){ .kind = kind, .index = recording->n_buffers, .n_bytes = n_bytes };
+        TRY(storage_adopt(NULL, n_bytes, false, NULL, NULL, &buffer->storage));
+        buffer->storage->buffer = buffer;
+        recording->buffers[recording->n_buffers++] = buffer;
+        *out_buffer = buffer;
+        return STATUS_OK;
+}
+
+Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset, Recorded **out_value)
+{
+        TRY(array_reserve(&recording->values, &recording->values_capacity, recording->n_values + 1, sizeof(Recorded *)));
+        Recorded *value = arena_alloc(&recording->arena, sizeof(*value));
+        if (value == NULL)
+                return fail_memory();
+        refcount_init(&value->tensor.ref);
+        value->tensor.meta = *meta;
+        value->tensor.storage = storage_ref(storage);
+        value->tensor.offset = offset;
+        value->tensor.recorded = value;
+        value->from = from;
+        value->index = recording->n_values;
+        if (storage->buffer != NULL && storage->buffer->base == NULL)
+                storage->buffer->base = value;
+        recording->values[recording->n_values++] = value;
+        *out_value = value;
+        return STATUS_OK;
+}
+
+Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args, RecordedCall **out_call)
+{
+        RecordedCall *added = NULL;
+        Value *args = arena_array(&recording->arena, call->n_args, sizeof(*args));
+        Status status = array_reserve(&recording->calls, &recording->calls_capacity, recording->n_calls + 1, sizeof(RecordedCall *));
+        if (status == STATUS_OK && ((added = arena_alloc(&recording->arena, sizeof(*added))) == NULL || args == NULL))
+                status = fail_memory();
+        if (status == STATUS_OK) {
+                added->call = *call;
+                added->call.outs = call->n_outs <= OP_INLINE_OUTS ? added->call.inline_outs : arena_array(&recording->arena, call->n_outs, sizeof(OutSpec));
+                added->outs = arena_array(&recording->arena, call->n_outs, sizeof(Recorded *));
+                if (added->call.outs == NULL || added->outs == NULL)
+                        status = fail_memory();
+        }
+        if (status != STATUS_OK) {
+                for (uint32_t i = 0; i < call->n_args; i++)
+                        value_unref(take_args[i]);
+                return status;
+        }
+        memcpy(args, take_args, call->n_args * sizeof(*args));
+        memcpy(added->call.outs, call->outs, call->n_outs * sizeof(OutSpec));
+        for (uint32_t k = 0; k < call->n_outs; k++) {
+                if (added->call.outs[k].kind == OUT_VALUE)
+                        added->call.outs[k].kind = OUT_UNSET; // plain values are known, nobody computes them
+        }
+        added->call.args = args;
+        added->call.emitter = NULL;
+        // A schema stands inside its overload.
+        added->overload = (const Overload *)((const char *)call->schema - offsetof(Overload, schema));
+        recording->calls[recording->n_calls++] = added;
+        *out_call = added;
+        return STATUS_OK;
+}
+
+Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node)
+{
+        for (uint32_t i = 0; i < call->n_nodes; i++) {
+                if (call->nodes[i] == node)
+                        return STATUS_OK;
+        }
+        const Node **nodes = arena_array(&recording->arena, call->n_nodes + 1, sizeof(*nodes));
+        if (nodes == NULL)
+                return fail_memory();
+        uint32_t at = 0;
+        while (at < call->n_nodes && call->nodes[at]->index < node->index) {
+                nodes[at] = call->nodes[at];
+                at++;
+        }
+        nodes[at] = node;
+        for (uint32_t i = at; i < call->n_nodes; i++)
+                nodes[i + 1] = call->nodes[i];
+        call->nodes = nodes;
+        call->n_nodes++;
+        return STATUS_OK;
+}
+
+// ---- walking ----
+Status recorded_visit_inputs(const RecordedCall *call, RecordedVisit visit, void *context)
+{
+        for (uint32_t i = 0; i < call->call.n_args; i++) {
+                if (call->call.schema->args[i].type != ARG_TENSOR)
+                        continue;
+                const Value *value = &call->call.args[i];
+                if (!value_is_sequence(*value)) {
+                        TRY(visit(context, value->kind == VALUE_TENSOR ? recorded_of(value->tensor) : NULL));
+                        continue;
+                }
+                for (uint32_t k = 0; k < value->seq->n; k++) {
+                        const Value *item = &value->seq->items[k];
+                        TRY(visit(context, item->kind == VALUE_TENSOR ? recorded_of(item->tensor) : NULL));
+                }
+        }
+        return STATUS_OK;
+}
+
+typedef struct ResultVisit {
+        RecordedVisit visit;
+        void *context;
+} ResultVisit;
+
+static Status visit_leaf(void *context, const Value *leaf)
+{
+        const ResultVisit *result = context;
+        return leaf->kind == VALUE_TENSOR ? result->visit(result->context, recorded_of(leaf->tensor)) : STATUS_OK;
+}
+
+Status recording_visit_results(const Recording *recording, RecordedVisit visit, void *context)
+{
+        ResultVisit result = { .visit = visit, .context = context };
+        TRY(value_walk(recording->result, visit_leaf, &result));
+        for (uint32_t i = 0; i < recording->n_fetched; i++)
+                TRY(value_walk(recording->fetched[i], visit_leaf, &result));
+        return STATUS_OK;
+}
+
+// ---- rewriting ----
+static Status replace_leaf(void *context, const Value *leaf, Value *out)
+{
+        (void)context;
+        *out = *leaf;
+        if (leaf->kind == VALUE_TENSOR) {
+                Recorded *value = recorded_of(leaf->tensor);
+                while (value->instead != NULL)
+                        value = value->instead;
+                out->tensor = &value->tensor;
+        }
+        value_ref(*out);
+        return STATUS_OK;
+}
+
+static Status replace_value(Value *value)
+{
+        if (value->kind != VALUE_TENSOR && !value_is_sequence(*value) && value->kind != VALUE_DICT)
+                return STATUS_OK;
+        Value mapped;
+        TRY(value_map(*value, replace_leaf, NULL, &mapped));
+        value_unref(*value);
+        *value = mapped;
+        return STATUS_OK;
+}
+
+Status recording_substitute(Recording *recording)
+{
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                RecordedCall *call = recording->calls[i];
+                for (uint32_t k = 0; k < call->call.n_args && !call->removed; k++)
+                        TRY(replace_value((Value *)(uintptr_t)&call->call.args[k]));
+        }
+        TRY(replace_value(&recording->result));
+        for (uint32_t i = 0; i < recording->n_fetched; i++)
+                TRY(replace_value(&recording->fetched[i]));
+        return STATUS_OK;
+}
+
+void recording_compact(Recording *recording)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                if (recording->calls[i]->removed)
+                        call_deinit(recording->calls[i]);
+                else
+                        recording->calls[n++] = recording->calls[i];
+        }
+        recording->n_calls = n;
+}

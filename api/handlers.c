@@ -84,7 +84,9 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         Status status = engine_versions(answer->context->engine, version->name, &versions, &n, &default_version);
         if (status == STATUS_OK || status == STATUS_NOT_FOUND) {  // deleted meanwhile: answer all the same
                 Text *out = begin(answer, json_type);
-                status = info_write(version, graph, versions, n, default_version, out);
+                char program[65];
+                engine_latest_program(answer->context->engine, version, program);
+                status = info_write(version, graph, versions, n, default_version, program, out);
                 text_add_char(out, '\n');
         }
         for (uint32_t i = 0; i < n; i++)
@@ -159,18 +161,56 @@ static Status delete_graph(const Answer *answer)
         return STATUS_OK;
 }
 
+// The later stages belong to one specialisation: ?program=ID, or the one that ran last.
+static Status find_program(const Answer *answer, Program **out_program)
+{
+        const char *wish = call_query(answer->call, "program");
+        char id[65] = "";
+        if (wish != NULL)
+                snprintf(id, sizeof(id), "%.64s", wish);
+        else
+                engine_latest_program(answer->context->engine, answer->version, id);
+        *out_program = id[0] == '\0' ? NULL : engine_program(answer->context->engine, id);
+        if (*out_program != NULL)
+                return STATUS_OK;
+        if (wish != NULL)
+                return fail(STATUS_NOT_FOUND, "there is no program '%.64s'; replies name the program that ran", wish);
+        return fail(STATUS_NOT_FOUND, "no program has run for this graph yet; run it twice with inputs of one shape, or once with \"mode\": \"compiled\"");
+}
+
+static Status print_program(const Program *program, const char *stage, GraphForm form, Text *out)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        if (strcmp(stage, "program") == 0) {
+                program_print(program, out);
+                if (out->n > 0 && out->data[out->n - 1] == '\n')
+                        out->n--;
+                return text_status(out);
+        }
+        TRY(program_stage(program, strcmp(stage, "aten") == 0 ? STAGE_ATEN : STAGE_OPTIMISED, &graph));
+        return graph_print(graph, form, out);
+}
+
+static Status print_stage(const Answer *answer, const char *stage, GraphForm form, Text *out)
+{
+        _cleanup_(program_unrefp) Program *program = NULL;
+        if (strcmp(stage, "aten") != 0 && strcmp(stage, "optimised") != 0 && strcmp(stage, "program") != 0)
+                return fail(STATUS_VALUE, "\"stage\" is authored, aten, optimised or program, not \"%s\"", stage);
+        TRY(find_program(answer, &program));
+        return print_program(program, stage, form, out);
+}
+
 static Status get_text(const Answer *answer)
 {
         const char *form = call_query(answer->call, "form"), *stage = call_query(answer->call, "stage");
         int chosen = 0;
-        if (stage != NULL && strcmp(stage, "authored") != 0)
-                return fail(STATUS_NOT_YET, "\"stage\" is \"authored\"; the later stages are not there yet");
         while (form != NULL && chosen < GRAPH_FORM_COUNT && strcmp(form, graph_form_names[chosen]) != 0)
                 chosen++;
         if (chosen == GRAPH_FORM_COUNT)
                 return fail(STATUS_VALUE, "\"form\" is graph, code, tabular or json, not \"%s\"", form);
         Text *out = begin(answer, chosen == GRAPH_FORM_JSON ? json_type : text_type);
-        TRY(graph_print(answer->graph, (GraphForm)chosen, out));
+        TRY(stage == NULL || strcmp(stage, "authored") == 0 ? graph_print(answer->graph, (GraphForm)chosen, out)
+                                                             : print_stage(answer, stage, (GraphForm)chosen, out));
         text_add_char(out, '\n');
         return STATUS_OK;
 }

@@ -205,7 +205,7 @@ void info_write_row(const GraphVersion *version, Text *out)
         write_run(version, out);
 }
 
-Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions, int64_t default_version, Text *out)
+Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions, int64_t default_version, const char *program, Text *out)
 {
         write_head(version, out);
         if (graph != NULL) {
@@ -214,7 +214,7 @@ Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion 
                 TRY(write_outputs(graph, out));
                 text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes, graph->weights_bytes);
                 TRY(write_ops(graph, out));
-                text_add(out, ", \"programs\": []");
+                text_addf(out, ", \"programs\": [%s%s%s]", program[0] == '\0' ? "" : "\"", program, program[0] == '\0' ? "" : "\"");
         }
         if (n_versions > 0) {
                 text_add(out, ", \"versions\": [");

@@ -39,6 +39,8 @@ Status metrics_write(const ApiContext *context, Text *out)
         gauge(out, "fxserve_decoded_graph_bytes", "Memory of decoded graphs and their weights.", (double)stats.graphs.bytes);
         counter(out, "fxserve_graph_loads_total", "Stored graphs decoded on first use.", stats.graphs.builds);
         counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.", stats.graphs.evictions);
+        counter(out, "fxserve_compiles_total", "Programs compiled.", stats.compiles);
+        gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats.programs.bytes);
         gauge(out, "fxserve_connections", "Open connections.", (double)facts->n_connections);
         gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
         gauge(out, "fxserve_running", "Requests on a worker.", (double)facts->n_running);

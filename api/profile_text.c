@@ -23,25 +23,60 @@ static void write_meta(bool has_tensor, const TensorMeta *meta, Text *out)
         text_addf(out, "], \"dtype\": \"%s\"", dtype_info[meta->dtype].name);
 }
 
-static void write_node(const Node *node, const char *kernel, Text *out)
+// What a row stands for: one authored node, or all that an instruction of a program computes.
+typedef struct RowNodes {
+        const Node *first;
+        const Node *const *nodes;
+        uint32_t n;
+} RowNodes;
+
+static RowNodes row_nodes(const Node *const *node, const Node *const *nodes, uint32_t n_nodes)
 {
-        bool is_view = kernel != NULL && strcmp(kernel, "view") == 0;
+        if (nodes != NULL && n_nodes > 0)
+                return (RowNodes){ nodes[0], nodes, n_nodes };
+        return (RowNodes){ *node, node, *node == NULL ? 0 : 1 };
+}
+
+static void write_node(RowNodes row, const char *kernel, const char *why, Text *out)
+{
         text_add(out, "{\"nodes\": [");
-        text_add_json(out, node->name);
-        text_addf(out, "], \"op\": \"%s\", \"target\": ", opcode_names[node->op]);
-        text_add_json(out, node->target);
+        for (uint32_t i = 0; i < row.n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, row.nodes[i]->name);
+        }
+        text_addf(out, "], \"op\": \"%s\", \"target\": ", opcode_names[row.first->op]);
+        text_add_json(out, row.first->target);
         text_add(out, ", \"kernel\": ");
         if (kernel == NULL)
                 text_add(out, "null");
         else
                 text_add_json(out, kernel);
-        if (is_view)
-                text_add(out, ", \"why\": \"view\"");
+        if (why == NULL && kernel != NULL && strcmp(kernel, "view") == 0)
+                why = "view";
+        if (why != NULL) {
+                text_add(out, ", \"why\": ");
+                text_add_json(out, why);
+        }
+}
+
+static bool is_shown_node(const Node *node)
+{
+        return node != NULL && (node_is_call(node) || node->op == OP_GET_ATTR);
 }
 
 static bool is_shown(const NodeTiming *row)
 {
-        return node_is_call(row->node) || row->node->op == OP_GET_ATTR;
+        return is_shown_node(row->node);
+}
+
+// "conv1 +2" for the tables.
+static const char *row_label(const Node *node, uint32_t n_nodes, char out[64])
+{
+        if (n_nodes > 1)
+                snprintf(out, 64, "%.40s +%u", node->name, n_nodes - 1);
+        else
+                snprintf(out, 64, "%.60s", node->name);
+        return out;
 }
 
 void profile_write_json(const RunProfile *profile, Text *out)
@@ -58,9 +93,10 @@ void profile_write_json(const RunProfile *profile, Text *out)
         text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)profile->version);
         text_add_json(out, profile->signature);
         text_addf(out,
-                  ", \"ended_ms\": %lld, \"program\": null, \"decode_us\": %.3f, \"queue_us\": %.3f, \"compile_us\": %.3f, \"run_us\": %.3f, "
+                  ", \"ended_ms\": %lld, \"program\": %s%s%s, \"decode_us\": %.3f, \"queue_us\": %.3f, \"compile_us\": %.3f, \"run_us\": %.3f, "
                   "\"encode_us\": %.3f, \"total_us\": %.3f, \"nodes\": [",
-                  (long long)profile->wall_ms, us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
+                  (long long)profile->wall_ms, profile->program == NULL ? "" : "\"", profile->program == NULL ? "null" : profile->program->id.hex,
+                  profile->program == NULL ? "" : "\"", us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
                   us(profile->total_ns));
         for (uint32_t i = 0; i < profile->n_rows; i++) {
                 const NodeTiming *row = &profile->rows[i];
@@ -70,7 +106,7 @@ void profile_write_json(const RunProfile *profile, Text *out)
                 in_nodes += took;
                 text_add(out, first ? "\n" : ",\n");
                 first = false;
-                write_node(row->node, row->kernel, out);
+                write_node(row_nodes(&row->node, row->nodes, row->n_nodes), row->kernel, row->why, out);
                 text_addf(out, ", \"start_us\": %.3f, \"us\": %.3f, \"share\": %.4f", us(row->start_ns - profile->run_start_ns), took,
                           profile->run_ns > 0 ? took / us(profile->run_ns) : 0.0);
                 write_meta(row->has_tensor, &row->meta, out);
@@ -116,12 +152,13 @@ Status profile_write_table(const RunProfile *profile, Text *out)
         _cleanup_(freep) const NodeTiming **rows = new_array(profile->n_rows, sizeof(*rows));
         uint32_t n = 0;
         int name = 4, kernel = 6;
+        char label[64];
         if (rows == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < profile->n_rows; i++)
-                if (is_shown(&profile->rows[i]) && profile->rows[i].kernel != NULL) {
+                if (is_shown(&profile->rows[i]) && profile->rows[i].kernel != NULL && profile->rows[i].why == NULL) {
                         rows[n++] = &profile->rows[i];
-                        name = name_width(rows[n - 1]->node->name, name);
+                        name = name_width(row_label(rows[n - 1]->node, rows[n - 1]->n_nodes, label), name);
                         kernel = name_width(rows[n - 1]->kernel, kernel);
                 }
         qsort(rows, n, sizeof(*rows), by_time);
@@ -132,7 +169,7 @@ Status profile_write_table(const RunProfile *profile, Text *out)
                 char shape[160];
                 double took = us(rows[i]->end_ns - rows[i]->start_ns), share = profile->run_ns > 0 ? took / us(profile->run_ns) : 0;
                 shape_cell(rows[i]->has_tensor, &rows[i]->meta, shape, sizeof(shape));
-                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %5.1f%%  ", name, rows[i]->node->name, kernel, rows[i]->kernel, took, share * 100);
+                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %5.1f%%  ", name, row_label(rows[i]->node, rows[i]->n_nodes, label), kernel, rows[i]->kernel, took, share * 100);
                 size_t before = out->n;
                 bar(out, share);
                 text_repeat(out, ' ', 22 - (out->n - before));
@@ -161,11 +198,11 @@ void stats_write_json(const SignatureSummary *signatures, uint32_t n, Text *out)
                 text_addf(out, ", \"other_us\": %.3f, \"nodes\": [", signatures[i].other_us);
                 for (uint32_t row = 0; row < signatures[i].n_nodes; row++) {
                         const NodeSummary *node = &signatures[i].nodes[row];
-                        if (!node_is_call(node->node) && node->node->op != OP_GET_ATTR)
+                        if (!is_shown_node(node->node))
                                 continue;
                         text_add(out, first ? "\n" : ",\n");
                         first = false;
-                        write_node(node->node, node->kernel, out);
+                        write_node(row_nodes(&node->node, node->nodes, node->n_nodes), node->kernel, node->why, out);
                         text_add(out, ", \"us\": ");
                         write_summary(&node->us, out);
                         text_addf(out, ", \"share\": %.4f", node->share);
@@ -188,12 +225,13 @@ static Status write_signature_table(const SignatureSummary *signature, Text *out
         _cleanup_(freep) const NodeSummary **rows = new_array(signature->n_nodes, sizeof(*rows));
         uint32_t n = 0;
         int name = 4, kernel = 6;
+        char label[64];
         if (rows == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < signature->n_nodes; i++)
-                if (signature->nodes[i].kernel != NULL) {
+                if (signature->nodes[i].node != NULL && signature->nodes[i].kernel != NULL && signature->nodes[i].why == NULL) {
                         rows[n++] = &signature->nodes[i];
-                        name = name_width(rows[n - 1]->node->name, name);
+                        name = name_width(row_label(rows[n - 1]->node, rows[n - 1]->n_nodes, label), name);
                         kernel = name_width(rows[n - 1]->kernel, kernel);
                 }
         qsort(rows, n, sizeof(*rows), by_mean);
@@ -202,7 +240,7 @@ static Status write_signature_table(const SignatureSummary *signature, Text *out
                   run->mean_us, run->p50_us, run->p90_us, run->p99_us, run->max_us, PROFILE_WINDOW);
         text_addf(out, "%-*s  %-*s  %10s  %10s  %10s  %6s\n", name, "node", kernel, "kernel", "mean us", "p90 us", "max us", "share");
         for (uint32_t i = 0; i < n; i++) {
-                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %10.2f  %10.2f  %5.1f%%  ", name, rows[i]->node->name, kernel, rows[i]->kernel, rows[i]->us.mean_us,
+                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %10.2f  %10.2f  %5.1f%%  ", name, row_label(rows[i]->node, rows[i]->n_nodes, label), kernel, rows[i]->kernel, rows[i]->us.mean_us,
                           rows[i]->us.p90_us, rows[i]->us.max_us, rows[i]->share * 100);
                 bar(out, rows[i]->share);
                 text_add_char(out, '\n');

@@ -52,13 +52,19 @@ Status run_take_reply(const char *text, RunCall *run)
         return STATUS_OK;
 }
 
-Status run_take_mode(const char *text)
+// "deterministic" is eager: programs may choose between implementations by their speed.
+Status run_take_mode(const char *text, RunCall *run)
 {
-        if (strcmp(text, "compiled") == 0 || strcmp(text, "deterministic") == 0)
-                return fail(STATUS_NOT_YET, "\"mode\": \"%s\" is not there yet; \"eager\" is, and is the default", text);
-        if (strcmp(text, "eager") != 0)
-                return fail(STATUS_VALUE, "\"mode\" is \"eager\", not \"%s\"", text);
-        return STATUS_OK;
+        static const struct {
+                const char *name;
+                RunMode mode;
+        } modes[] = { { "compiled", RUN_MODE_COMPILED }, { "eager", RUN_MODE_EAGER }, { "deterministic", RUN_MODE_EAGER } };
+        for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
+                if (strcmp(text, modes[i].name) == 0) {
+                        run->mode = modes[i].mode;
+                        return STATUS_OK;
+                }
+        return fail(STATUS_VALUE, "\"mode\" is \"compiled\", \"eager\" or \"deterministic\", not \"%s\"", text);
 }
 
 Status run_take_outputs(const char *names, size_t n, RunCall *run)
@@ -107,7 +113,7 @@ Status run_options(const ApiCall *call, RunCall *run)
                 run->seeded = true;
         }
         if (call_query(call, "mode") != NULL)
-                TRY(run_take_mode(call_query(call, "mode")));
+                TRY(run_take_mode(call_query(call, "mode"), run));
         if (call_query(call, "encoding") != NULL)
                 TRY(run_take_encoding(call_query(call, "encoding"), run));
         if (call_query(call, "reply") != NULL)
@@ -291,7 +297,7 @@ Status run_execute(RunCall *run)
         describe_inputs(run);
         run->ctx.seed = run->seed;
         run->ctx.seeded = run->seeded;
-        RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch };
-        Status status = engine_run(run->graph, &request, &run->ctx, run->profile, &run->result);
+        RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch, .mode = run->mode };
+        Status status = engine_run(run->engine, run->graph, &request, &run->ctx, run->frame, run->profile, &run->result);
         return status == STATUS_OK ? status : add_hints(run, status);
 }

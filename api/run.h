@@ -16,11 +16,14 @@ typedef struct RunCall {
         int64_t deadline_ms;             // limits.run_deadline_ms or less
         uint64_t seed;
         bool seeded;
+        RunMode mode;
         // what runs
         Graph *graph;                    // counted
         GraphVersion *version;           // counted; NULL for POST /v1/run
         Budget budget;                   // of tensors: inputs and everything the run makes
         RunContext ctx;
+        Engine *engine; // for programs; NULL: eager
+        Frame *frame;   // the worker's; NULL: eager
         Value *inputs;                   // flat user inputs (n_inputs), owned
         uint32_t n_inputs;
         const Node **fetch;              // NULL: the graph's outputs

@@ -70,7 +70,7 @@ static Status read_option(JsonReader *reader, const char *key, bool graph_allowe
         }
         if (strcmp(key, "mode") == 0) {
                 TRY(read_text(reader, key, &text));
-                return run_take_mode(text);
+                return run_take_mode(text, run);
         }
         if (strcmp(key, "encoding") == 0) {
                 TRY(read_text(reader, key, &text));

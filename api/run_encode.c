@@ -109,7 +109,11 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
                 text_add(out, ", \"structure\": ");
                 text_add_n(out, list->structure.data, list->structure.n);
         }
-        text_add(out, ", \"program\": null");
+        text_add(out, ", \"program\": ");
+        if (run->profile->program == NULL)
+                text_add(out, "null");
+        else
+                text_add_json(out, run->profile->program->id.hex);
         return STATUS_OK;
 }
 

@@ -16,6 +16,6 @@ const Input *run_user_input(const RunCall *run, uint32_t index);
 uint32_t run_n_user_inputs(const Graph *graph);
 Status run_take_encoding(const char *text, RunCall *run);
 Status run_take_reply(const char *text, RunCall *run);
-Status run_take_mode(const char *text);
+Status run_take_mode(const char *text, RunCall *run);
 // Fetches from node names separated by commas.
 Status run_take_outputs(const char *names, size_t n, RunCall *run);

@@ -135,6 +135,7 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         pthread_mutex_init(&engine->mutex, NULL);
         engine->loader = options->loader;
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
+        TRY(registry_open(&engine_program_type, (size_t)limits.max_program_memory, &engine->programs));
         TRY(profile_ring_open((uint32_t)limits.max_profiles, &engine->profiles));
         if (options->data_folder != NULL) {
                 TRY(store_open(options->data_folder, options->log, options->log_context, &engine->store));
@@ -153,6 +154,7 @@ Engine *engine_close(Engine *engine)
                         graph_free(engine->graphs.entries[i].value);
         string_map_deinit(&engine->graphs);
         profile_ring_close(engine->profiles);
+        registry_close(engine->programs);
         registry_close(engine->decoded);
         store_close(engine->store);
         pthread_mutex_destroy(&engine->mutex);
@@ -464,7 +466,7 @@ Status engine_delete(Engine *engine, const char *name, int64_t version)
 
 EngineStats engine_stats(Engine *engine)
 {
-        EngineStats stats = { .runs = atomic_load(&engine->n_runs), .graphs = registry_stats(engine->decoded) };
+        EngineStats stats = { .runs = atomic_load(&engine->n_runs), .compiles = atomic_load(&engine->n_compiles), .graphs = registry_stats(engine->decoded), .programs = registry_stats(engine->programs) };
         pthread_mutex_lock(&engine->mutex);
         stats.n_graphs = engine->graphs.n_live;
         for (uint32_t i = 0; i < engine->graphs.n; i++)

@@ -4,6 +4,7 @@
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
+#include "core/compile/compile.h"
 #include "core/eval/bind.h"
 #include "core/eval/walk.h"
 #include "core/profile/profile.h"
@@ -45,6 +46,7 @@ typedef struct GraphVersion {
         ProfileStats *stats;
         _Atomic int state; // GraphState
         char reason[256];  // why damaged; written once before state
+        char latest_program[65];             // id of the last one that ran; guarded by the engine
 } GraphVersion;
 
 Status engine_open(const EngineOptions *options, Engine **out_engine);
@@ -85,10 +87,13 @@ Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);
 Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
 
 // ---- runs ----
+// AUTO: eager at first sight of a signature, compiled from the second on. DETERMINISTIC: the same bits every time, whatever else happens.
+typedef enum RunMode { RUN_MODE_AUTO, RUN_MODE_COMPILED, RUN_MODE_EAGER } RunMode;
 typedef struct RunRequest {
         ValueSpan inputs;         // flat user inputs in signature order (bind.h)
         const Node *const *fetch; // NULL: the graph's outputs
         uint32_t n_fetch;
+        RunMode mode;
 } RunRequest;
 typedef struct RunResult {
         Value value;    // the output node's structure
@@ -96,16 +101,21 @@ typedef struct RunResult {
         uint32_t n_fetched;
 } RunResult;
 void run_result_deinit(RunResult *result);
-// Binds and runs eagerly on the calling thread. `profile` (made by run_profile_new for this graph) receives rows, run_ns and memory
-// figures.
-Status engine_run(const Graph *graph, const RunRequest *request, RunContext *ctx, RunProfile *profile, RunResult *out_result);
+// Binds and runs on the calling thread. `engine` and `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by run_profile_new for
+// this graph) receives rows, run and compile times, memory figures and the program.
+Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result);
+// A program by its id, counted; NULL when it is not (or no longer) there.
+Program *engine_program(Engine *engine, const char *id);
+// The id of the program that ran last for this version; "" if none has.
+void engine_latest_program(Engine *engine, const GraphVersion *version, char out_id[65]);
+void engine_note_program(Engine *engine, GraphVersion *version, const Program *program);
 // Records a finished run: the ring and (when version is not NULL) its statistics.
 void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile);
 ProfileRing *engine_profiles(Engine *engine);
 
 typedef struct EngineStats {
         uint32_t n_graphs, n_versions;
-        uint64_t runs;
-        RegistryStats graphs;
+        uint64_t runs, compiles;
+        RegistryStats graphs, programs;
 } EngineStats;
 EngineStats engine_stats(Engine *engine);

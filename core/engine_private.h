@@ -5,6 +5,11 @@
 #include "core/base/map.h"
 #include "core/engine.h"
 
+enum { ENGINE_SEEN = 4096 };
+typedef struct SeenTable {
+        _Atomic uint64_t words[ENGINE_SEEN];
+} SeenTable;
+
 typedef struct EngineGraph {
         char name[STORE_NAME_MAX + 1];
         int64_t next_version, default_version;
@@ -19,6 +24,13 @@ struct Engine {
         Store *store;            // NULL: memory only
         GraphLoader loader;
         Registry *decoded; // graphs by content
+        Registry *programs;            // by program key
+        SeenTable seen, unplannable;   // of program keys
         ProfileRing *profiles;
         _Atomic uint64_t n_runs;
+        _Atomic uint64_t n_compiles;
 };
+
+extern const RegistryType engine_program_type;
+// The program for a bound run (counted), or NULL: run eagerly. Compiles on this thread when it is time to. Never fails.
+void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx, Program **out_program);

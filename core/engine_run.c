@@ -117,33 +117,61 @@ static void values_free(Value *values, uint32_t n)
         free(values);
 }
 
-static Status walk(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile,
-                   RunResult *out_result)
+// What both ways of running share: the trace goes straight into the profile's rows.
+static void end_run(RunContext *ctx, const WalkTrace *trace, int64_t start_ns, RunProfile *profile)
+{
+        profile->run_start_ns = start_ns;
+        profile->run_ns = clock_ns() - start_ns;
+        profile->n_rows = trace->n_rows;
+        profile->peak_live_bytes = ctx->budget == NULL ? 0 : atomic_load(&ctx->budget->peak);
+}
+
+static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile, RunResult *result)
 {
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
-        WalkTrace trace = { .rows = profile->rows, .capacity = graph->n_nodes };
-        RunResult result = { .value = value_none(), .n_fetched = request->n_fetch };
-        result.fetched = new_array(request->n_fetch, sizeof(*result.fetched));
-        if (result.fetched == NULL)
-                return fail_memory();
+        WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
         WalkOptions options = { .inputs = inputs, .fetch = request->fetch, .n_fetch = request->n_fetch, .trace = &trace };
-        Status status = eager_open(graph, ctx, &eager);
-        profile->run_start_ns = clock_ns();
-        if (status == STATUS_OK)
-                status = walk_graph(eager_emitter(eager), graph, &options, &result.value, result.fetched);
-        profile->run_ns = clock_ns() - profile->run_start_ns;
-        profile->n_rows = trace.n_rows;
-        profile->peak_live_bytes = ctx->budget == NULL ? 0 : atomic_load(&ctx->budget->peak);
-        if (status != STATUS_OK)
-                run_result_deinit(&result);
-        else
-                *out_result = result;
+        TRY(eager_open(graph, ctx, &eager));
+        int64_t start_ns = clock_ns();
+        Status status = walk_graph(eager_emitter(eager), graph, &options, &result->value, result->fetched);
+        end_run(ctx, &trace, start_ns, profile);
         return status;
 }
 
-Status engine_run(const Graph *graph, const RunRequest *request, RunContext *ctx, RunProfile *profile, RunResult *out_result)
+static Status run_program(Program *program, ValueSpan inputs, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *result)
+{
+        TRY(run_profile_reserve(profile, program->n_rows));
+        WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
+        ProgramRun run = { .inputs = inputs, .trace = &trace };
+        int64_t start_ns = clock_ns();
+        Status status = program_run(program, frame, &run, ctx, &result->value, result->fetched);
+        end_run(ctx, &trace, start_ns, profile);
+        profile->program = program_ref(program);
+        profile->arena_bytes = program->figures.arena_bytes;
+        return status;
+}
+
+static Status run_bound(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, Frame *frame, RunProfile *profile,
+                        RunResult *result)
+{
+        _cleanup_(program_unrefp) Program *program = NULL;
+        result->n_fetched = request->n_fetch;
+        result->fetched = new_array(request->n_fetch, sizeof(*result->fetched));
+        if (result->fetched == NULL)
+                return fail_memory();
+        int64_t start_ns = clock_ns();
+        if (engine != NULL && frame != NULL)
+                engine_choose(engine, graph, request, inputs, ctx, &program);
+        profile->compile_ns += clock_ns() - start_ns;
+        if (program != NULL)
+                return run_program(program, inputs, ctx, frame, profile, result);
+        return run_eagerly(graph, request, inputs, ctx, profile, result);
+}
+
+Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result)
 {
         uint32_t n = graph->signature.n_inputs;
+        RunResult result = { .value = value_none() };
         Value *inputs = new_array(n, sizeof(*inputs));
         if (inputs == NULL)
                 return fail_memory();
@@ -151,8 +179,12 @@ Status engine_run(const Graph *graph, const RunRequest *request, RunContext *ctx
                 inputs[i].kind = VALUE_ABSENT;
         Status status = bind_inputs(graph, request->inputs, inputs);
         if (status == STATUS_OK)
-                status = walk(graph, request, (ValueSpan){ inputs, n }, ctx, profile, out_result);
+                status = run_bound(engine, graph, request, (ValueSpan){ inputs, n }, ctx, frame, profile, &result);
         values_free(inputs, n);
+        if (status != STATUS_OK)
+                run_result_deinit(&result);
+        else
+                *out_result = result;
         return status;
 }
 
@@ -162,6 +194,7 @@ void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile)
         profile_ring_add(engine->profiles, profile);
         if (version != NULL)
                 profile_stats_add(version->stats, profile);
+        engine_note_program(engine, version, profile->program);
 }
 
 ProfileRing *engine_profiles(Engine *engine)

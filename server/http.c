@@ -114,20 +114,16 @@ static const char *header_of(const Exchange *exchange, const char *name)
 }
 
 // A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of bearable size is
-// read to its end first; a client that waits to be asked for its body (Expect) is answered at once, and so is a request whose end is in doubt.
+// read to its end first, and the connection is kept; a client that waits to be asked for its body (Expect) is answered at once, and so is a request whose
+// end is in doubt.
 static enum MHD_Result refuse_head(Exchange *exchange)
 {
-        const char *length = header_of(exchange, "Content-Length"), *expect = header_of(exchange, "Expect");
-        bool chunked = header_of(exchange, "Transfer-Encoding") != NULL;
-        uint64_t n = length == NULL ? 0 : strtoull(length, NULL, 10);
-        bool has_body = chunked || n > 0;
-        bool bearable = exchange->framed && expect == NULL && n <= (uint64_t)limits.max_body_budget;
-        exchange->refused = !exchange->framed || (has_body && !bearable);
-        exchange->dropping = has_body && bearable;
-        if (!exchange->dropping)
-                return refuse(exchange);
+        const char *length = header_of(exchange, "Content-Length");
+        bool bearable = length == NULL || strtoull(length, NULL, 10) <= (uint64_t)limits.max_body_budget;
         prepare_refusal(exchange);
-        return MHD_YES;
+        exchange->dropping = exchange->framed && bearable && header_of(exchange, "Expect") == NULL;
+        exchange->refused = !exchange->dropping;
+        return exchange->dropping ? MHD_YES : send_reply(exchange);
 }
 
 // Part of a body that nobody wants. Without end it is cut off: there is no way to answer in its middle.

@@ -77,12 +77,12 @@ Status guard_request(Exchange *exchange)
                 return fail(STATUS_MALFORMED, "a request has one Content-Length, or Transfer-Encoding: chunked, not both");
         if (count.n_host != 1)
                 return fail(STATUS_MALFORMED, "a request has exactly one Host header");
-        exchange->framed = true;
-        if (count.content_encoding != NULL && strcasecmp(count.content_encoding, "identity") != 0)
-                return fail(STATUS_WRONG_FILE, "Content-Encoding is not taken yet; send the body as it is");
         for (const char *at = exchange->target; *at != '\0'; at++)
                 if ((unsigned char)*at <= 0x20 || (unsigned char)*at >= 0x7f)
                         return fail(STATUS_MALFORMED, "the request target holds a character that must be percent-encoded");
+        exchange->framed = true;
+        if (count.content_encoding != NULL && strcasecmp(count.content_encoding, "identity") != 0)
+                return fail(STATUS_WRONG_FILE, "Content-Encoding is not taken yet; send the body as it is");
         return check_host(exchange->http, &count);
 }
 

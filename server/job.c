@@ -118,7 +118,7 @@ static Status step_encode(Job *job)
                 profile->version = job->version->stored.version;
         }
         profile->decode_ns = job->step_ns[STEP_DECODE];
-        profile->compile_ns = job->step_ns[STEP_GRAPH];
+        profile->compile_ns += job->step_ns[STEP_GRAPH];
         profile->queue_ns = job->queue_ns;
         TRY(run_encode(&job->run, job->received_ns, &job->reply));
         engine_record(job->context.engine, job->version, profile);
@@ -165,8 +165,10 @@ static void add_timing(Job *job)
                                  (double)ns[STEP_ENCODE] / 1e6);
 }
 
-void job_advance(Job *job)
+void job_advance(Job *job, Frame *frame)
 {
+        job->run.frame = frame;
+        job->run.engine = job->context.engine;
         int64_t now = clock_ns();
         job->queue_ns += now - job->queued_ns;
         while (job->step != STEP_SEND) {

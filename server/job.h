@@ -32,7 +32,7 @@ struct Job {
 
 Status job_new(Job **out_job);
 Job *job_free(Job *job);
-// Drives the job until it is parked or finished. On a worker.
-void job_advance(Job *job);
+// Drives the job until it is parked or finished. On a worker; `frame` is the worker's memory for programs.
+void job_advance(Job *job, Frame *frame);
 // Asks a running job to stop; any thread.
 void job_cancel(Job *job);

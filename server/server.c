@@ -161,15 +161,20 @@ static Status preload(Server *server, const Options *options)
 }
 
 // ---- stopping ----
+static void close_loop(Server *server)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(server->signals); i++)
+                uv_close((uv_handle_t *)&server->signals[i], NULL);
+        uv_close((uv_handle_t *)&server->drain_timer, NULL);
+        uv_close((uv_handle_t *)&server->stop_timer, NULL);
+}
+
 static void stop_now(uv_timer_t *timer)
 {
         Server *server = timer->data;
         // A suspended connection may not outlive its daemon: jobs end first, the loop hands them back, and only then is there nothing suspended.
         http_stop(server->http);
-        for (size_t i = 0; i < ARRAY_LENGTH(server->signals); i++)
-                uv_close((uv_handle_t *)&server->signals[i], NULL);
-        uv_close((uv_handle_t *)&server->drain_timer, NULL);
-        uv_close((uv_handle_t *)&server->stop_timer, NULL);
+        close_loop(server);
 }
 
 static void on_idle(void *context)
@@ -254,6 +259,9 @@ int server_main(const Options *options)
         if (status != STATUS_OK) {
                 log_stop();
                 fprintf(stderr, "fxserve: %s\n", failure_current()->message);
+                close_loop(&server);
+                uv_run(&server.loop, UV_RUN_DEFAULT);
+                uv_loop_close(&server.loop);
                 workers_stop(server.workers);
                 engine_close(server.engine);
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-enum { STACK_BYTES = 2 << 20 };
+enum { STACK_BYTES = 2 << 20, FRAME_KEPT_BYTES = 256 << 20 };
 
 struct Workers {
         pthread_mutex_t mutex;
@@ -20,6 +20,8 @@ struct Workers {
 static void *work(void *argument)
 {
         Workers *workers = argument;
+        Frame frame;
+        frame_init(&frame);
         pthread_mutex_lock(&workers->mutex);
         for (;;) {
                 while (workers->head == NULL && !workers->stopping)
@@ -34,11 +36,13 @@ static void *work(void *argument)
                 workers->n_queued--;
                 workers->n_running++;
                 pthread_mutex_unlock(&workers->mutex);
-                job_advance(job);
+                job_advance(job, &frame);
+                frame_trim(&frame, FRAME_KEPT_BYTES);
                 pthread_mutex_lock(&workers->mutex);
                 workers->n_running--;
         }
         pthread_mutex_unlock(&workers->mutex);
+        frame_deinit(&frame);
         return NULL;
 }
 

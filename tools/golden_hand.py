@@ -675,6 +675,34 @@ def others():
         for corners in (True, False):
             yield "upsample_bilinear2d.vec", [image, size, corners, scale]
             yield "upsample_bilinear2d.vec", [image.to(f16), size, corners, scale]
+    for dtype in (f32, f64, f16, bf16):
+        line, plane, volume = ramp(1, 2, 5, dtype=dtype), ramp(1, 2, 3, 4, dtype=dtype), ramp(1, 2, 3, 2, 4, dtype=dtype)
+        for rank, source, sizes in ((1, line, [8]), (2, plane, [5, 2]), (3, volume, [2, 4, 5])):
+            for size, scale in ((sizes, None), (None, [1.5] * rank), (None, [0.75] * rank)):
+                out = size or [int(n * 1.5) for n in source.shape[2:]]
+                smooth = {1: "upsample_linear1d", 2: "upsample_bicubic2d", 3: "upsample_trilinear3d"}[rank]
+                for corners in (True, False):
+                    yield f"{smooth}.vec", [source, size, corners, scale]
+                    yield f"{smooth}.default", [source, out, corners]
+                for name in (f"upsample_nearest{rank}d", f"_upsample_nearest_exact{rank}d"):
+                    yield f"{name}.vec", [source, size, scale]
+                    yield f"{name}.default", [source, out]
+        for groups in (1, 2, 3):
+            yield "channel_shuffle.default", [ramp(1, 6, 2, 2, dtype=dtype), groups]
+            yield "native_channel_shuffle.default", [ramp(1, 6, 2, 2, dtype=dtype), groups]
+        for matrix in (ramp(3, 4, dtype=dtype), ramp(4, 3, dtype=dtype).t()):
+            yield "fliplr.default", [matrix]
+            yield "flipud.default", [matrix]
+            yield "narrow_copy.default", [matrix, 1, 1, 2]
+            yield "diagonal_scatter.default", [matrix, ramp(3, dtype=dtype), 1]
+            yield "diff.default", [matrix, 1, 0]
+            yield "meshgrid.default", [[matrix[0], matrix[1, :2]]]
+            yield "meshgrid.indexing", [[matrix[0], matrix[1, :2]]], {"indexing": "xy"}
+            yield "meshgrid.indexing", [[matrix[0], matrix[1, :2]]], {"indexing": "ij"}
+            yield "tensordot.default", [matrix, matrix, [0], [0]]
+            yield "tensordot.default", [matrix, matrix.t(), [1, 0], [0, 1]]
+            yield "ger.default", [matrix[0], matrix[1, :2]]
+            yield "addr.default", [matrix, matrix[:, 0], matrix[0]]
     yield "upsample_nearest2d.vec", [image.to(memory_format=torch.channels_last), [5, 7], None]
     yield "upsample_bilinear2d.vec", [image.to(memory_format=torch.channels_last), [5, 7], False, None]
     yield "upsample_nearest2d.vec", [ints(1, 2, 3, 4, dtype=u8, low=0), [5, 7], None]

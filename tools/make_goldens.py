@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what PyTorch 2.13 gives for operator calls: the golden cases of tests/golden.
 
-    python tools/make_goldens.py [--overloads tests/golden/overloads.txt] [--out tests/golden] [--only aten.add.Tensor …]
+    python tools/make_goldens.py            everything in tests/golden/overloads.txt
+    python tools/make_goldens.py --new      only what was added to that list
 
 The arguments come from PyTorch's own operator tests (torch.testing's OpInfo samples; needs the package expecttest), from
 variants of them (other dtypes, strides, special values, Python numbers in tensor slots) and from golden_hand.py. An overload
@@ -23,6 +24,7 @@ import time
 import warnings
 
 import torch
+from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -230,7 +232,7 @@ def casts_out_of_range(candidate):
 def is_ill_conditioned(candidate, group):
     """Whether PyTorch's own result is too far from that of the next larger type for a comparison at its tolerance."""
     wider = {torch.float32: torch.float64}
-    if group in SUMS:
+    if group in SUMS or "upsample" in candidate.overload._schema.name:
         wider |= {torch.float16: torch.float32, torch.bfloat16: torch.float32}
     results = [out[1] for out in candidate.outs if out[0] == "tensor"] + [tensor for _, tensor in candidate.mutated]
     if not any(tensor.dtype in wider for tensor in results):
@@ -556,9 +558,12 @@ def encode_case(candidate, tensors, number):
     return case
 
 
-def write_group(folder, group, candidates, overrides):
-    lines, tensors = [], {}
-    for number, candidate in enumerate(candidates):
+def write_group(folder, group, candidates, overrides, append):
+    path, lines, tensors = folder / f"{group}.jsonl", [], {}
+    if append and path.exists():
+        lines, tensors = path.read_text(encoding="utf-8").splitlines(), load_file(path.with_suffix(".safetensors"))
+    first = 1 + max((int(key.split(".")[0]) for key in tensors), default=-1)
+    for number, candidate in enumerate(candidates, first):
         case = encode_case(candidate, tensors, number)
         rtol, atol, origin = tolerance(candidate, overrides)
         case["opinfo"] = candidate.source + (f", {candidate.tag}" if candidate.tag else "")
@@ -566,7 +571,6 @@ def write_group(folder, group, candidates, overrides):
         if origin.startswith("OpInfo"):
             case["tolerance"] = origin
         lines.append(json.dumps(case, separators=(",", ":"), allow_nan=False))
-    path = folder / f"{group}.jsonl"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     write_safetensors(folder / f"{group}.safetensors", tensors, {"format": "pt"})
     return path.stat().st_size + path.with_suffix(".safetensors").stat().st_size
@@ -583,11 +587,20 @@ def read_overloads(path):
     return groups
 
 
+def without_cases(groups, folder):
+    """The part of `groups` that the files in `folder` hold no case of."""
+    files = [path.read_text(encoding="utf-8") for path in folder.glob("*.jsonl")]
+    done = {json.loads(line)["op"] for text in files for line in text.splitlines()}
+    lacking = {group: [name for name in names if name not in done] for group, names in groups.items()}
+    return {group: names for group, names in lacking.items() if names}
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--overloads", type=pathlib.Path, default=here / "overloads.txt")
     parser.add_argument("--out", type=pathlib.Path, default=here)
+    parser.add_argument("--new", action="store_true", help="keep the files, add those of the list that have no cases yet")
     parser.add_argument("--only", nargs="*", metavar="OVERLOAD", help="these overloads instead of the list's")
     parser.add_argument("--cases", type=int, default=11, help="cases per overload (default: 11)")
     parser.add_argument("--seconds", type=float, default=1.0, help="time limit per OpInfo and dtype (default: 1)")
@@ -601,6 +614,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     torch.set_num_threads(1)
     groups = {"only": options.only} if options.only else read_overloads(options.overloads)
+    if options.new:
+        groups = without_cases(groups, options.out)
     targets = {name: find_overload(name) for names in groups.values() for name in names}
     if unknown := [name for name, overload in targets.items() if overload is None]:
         raise SystemExit(f"PyTorch {torch.__version__} has no {', '.join(unknown)}")
@@ -628,7 +643,7 @@ def main():
             chosen.extend(cases)
             if len(cases) < 8:
                 few.append(f"{name} {len(cases)}")
-        total += write_group(options.out, group, chosen, overrides)
+        total += write_group(options.out, group, chosen, overrides, options.new)
         n_cases += len(chosen)
         print(f"{group}: {len(names)} overloads, {len(chosen)} cases")
     print(f"{n_cases} cases, {total / 1e6:.1f} MB, {time.time() - started:.0f} s")

@@ -496,6 +496,10 @@ def indexing():
     ]  # fmt: skip
     for item in everything:
         function("_operator.getitem", x, item)
+    picks = torch.tensor([0, 1, 1])
+    for item in ((mask, picks), (mask, slice(n, n, n), picks), (mask, n, picks), (mask, Ellipsis, 0), (Ellipsis, picks, picks)):
+        function("_operator.getitem", seq(2, 3, 4, 2), item)
+    function("_operator.setitem", seq(2, 3, 4, 2), (mask, slice(n, n, n), picks), 0.5)
     function("_operator.getitem", torch.tensor(3.0), 0)
     function("_operator.getitem", torch.tensor(3.0), n)
     function("_operator.getitem", torch.tensor(3.0), (n, 0))

@@ -317,7 +317,7 @@ static Status run_node(Walk *walk, const Node *node, Value *out)
 
 // ---- failures, timing ----
 // A failure goes on with the line PyTorch prints. Cancelled runs, deadlines and our own faults are nobody's node.
-static Status annotate(Status status, const Node *node)
+Status walk_annotate(Status status, const Node *node)
 {
         if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE)
                 return status;
@@ -391,7 +391,7 @@ static Status walk_nodes(Walk *walk, Value *out_fetched)
                 TRY(run_poll(walk->emitter->ctx));
                 Status status = traced ? run_traced(walk, node, &clock, &value) : run_node(walk, node, &value);
                 if (__builtin_expect(status != STATUS_OK, 0))
-                        return annotate(status, node);
+                        return walk_annotate(status, node);
                 keep_fetched(walk, node, value, out_fetched);
                 if (node->op == OP_OUTPUT)
                         walk->result = value_ref(value);

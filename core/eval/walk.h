@@ -12,6 +12,10 @@ typedef struct NodeTiming {
         bool has_tensor;
         TensorMeta meta;         // of the (first) tensor result
         int64_t bytes, flops;
+        // Rows of programs: all authored nodes that the instruction computes, in order; `node` is the first. Eager rows: NULL.
+        const Node *const *nodes;
+        uint32_t n_nodes;
+        const char *why;         // "view", "folded": nothing ran for the node; static; else NULL
 } NodeTiming;
 
 typedef struct WalkTrace {       // caller's storage; rows: capacity >= graph->n_nodes
@@ -28,6 +32,9 @@ typedef struct WalkOptions {
         uint32_t n_fetch;
         WalkTrace *trace;        // NULL: no timing
 } WalkOptions;
+
+// Adds the line PyTorch prints and the node's name to the thread's failure, if it is somebody's node that failed; returns `status`.
+Status walk_annotate(Status status, const Node *node);
 
 // `out_fetched` (n_fetch Values, may be NULL when n_fetch is 0) and *out_value (the output node's structure) are owned by the caller.
 Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value, Value *out_fetched);

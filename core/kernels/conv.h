@@ -17,3 +17,13 @@ typedef struct Conv {
 // weight: contiguous [groups * group_out][group_in][kernel], also for transposed convolution. bias: contiguous [groups * group_out] or NULL.
 // The pixels of one output channel must be evenly spaced (any dense NCHW or NHWC layout is).
 Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, const void *weight, const void *bias, void *out);
+
+// Transposed convolution of DTYPE_F16 or DTYPE_BF16, as PyTorch's plain path rounds it: every tap's sum over channels, every addition of taps, and the bias.
+// Arrays hold such values as float32 (conv->dtype is DTYPE_F32); slower than conv_run.
+typedef struct ConvHalf {
+        const Conv *conv;
+        Dtype half;
+        const float *input, *weight, *bias;  // bias NULL: none
+        float *out;
+} ConvHalf;
+Status conv_run_transposed_half(const RunContext *ctx, const ConvHalf *task);

@@ -49,6 +49,41 @@ PointClass point_class(Dtype common)
         return common == DTYPE_F64 ? POINT_F64 : POINT_F32;
 }
 
+PointIsa point_isa(void)
+{
+#ifdef POINT_WIDE
+        static _Atomic int known = -1;
+        int isa = atomic_load_explicit(&known, memory_order_relaxed);
+        if (isa >= 0)
+                return (PointIsa)isa;
+        bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        isa = avx512 ? POINT_AVX512 : avx2 ? POINT_AVX2 : POINT_PORTABLE;
+        atomic_store_explicit(&known, isa, memory_order_relaxed);
+        return (PointIsa)isa;
+#else
+        return POINT_PORTABLE;
+#endif
+}
+
+PointLoop *point_loop_for(const PointKernel *kernel, PointClass class, PointIsa isa)
+{
+        if (isa == POINT_PORTABLE)
+                return kernel->loop[class];
+        const PointKernel *wide = kernel->wide[isa - 1];
+        return wide == NULL ? NULL : wide->loop[class];
+}
+
+PointParams point_params_for(const PointParams *params, Dtype common, bool exact)
+{
+        PointParams sized = *params;
+        sized.bits = 8 * dtype_info[common].bytes;
+        sized.is_unsigned = common == DTYPE_U8 || (DTYPES_UINTS >> common & 1) != 0;
+        sized.half = (DTYPES_HALFS >> common & 1) != 0 && !exact ? common : DTYPE_NONE;
+        return sized;
+}
+
 // ---- plan ----
 static bool goes_inside(const Plan *plan, int a, int b)
 {
@@ -276,17 +311,13 @@ Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams 
         PointClass class = point_class(common);
         if (kernel->loop[class] == NULL)
                 return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", kernel->label, dtype_info[common].name);
-        PointParams sized = *params;
-        sized.bits = 8 * dtype_info[common].bytes;
-        sized.is_unsigned = common == DTYPE_U8 || (DTYPES_UINTS >> common & 1) != 0;
-        sized.half = (DTYPES_HALFS >> common & 1) != 0 ? common : DTYPE_NONE;
-        for (size_t k = 0; kernel->in[k] != '\0'; k++) {
-                if (in[k].exact)
-                        sized.half = DTYPE_NONE;
-        }
+        bool exact = false;
+        for (size_t k = 0; kernel->in[k] != '\0'; k++)
+                exact |= in[k].exact;
+        PointParams sized = point_params_for(params, common, exact);
         atomic_bool zero_divisor = false;
         Plan plan = { .n_in = (int)strlen(kernel->in),
-                      .loop = kernel->loop[class],
+                      .loop = point_loop(kernel, class),
                       .class = tile_class(class),
                       .params = &sized,
                       .zero_divisor = &zero_divisor };

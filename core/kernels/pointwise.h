@@ -33,14 +33,21 @@ typedef struct PointTile {
 } PointTile;
 typedef void PointLoop(const PointTile *tile);
 
-typedef struct PointKernel {
+// The instruction sets that all loops are compiled for; chosen when the process runs. A loop's results depend on this choice (libm's float
+// functions stand in POINT_PORTABLE, vector_math.h's in the others) and on nothing else.
+typedef enum PointIsa { POINT_PORTABLE, POINT_AVX2, POINT_AVX512, POINT_ISA_COUNT } PointIsa;
+
+typedef struct PointKernel PointKernel;
+struct PointKernel {
         const char *label;                  // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
         const char *in;                     // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
         bool mask_out;                      // the result is a mask
-        PointLoop *loop[POINT_CLASS_COUNT]; // NULL: not implemented
-} PointKernel;
+        PointLoop *loop[POINT_CLASS_COUNT]; // POINT_PORTABLE's; NULL: not implemented
+        const PointKernel *wide[POINT_ISA_COUNT - 1]; // the same row compiled for the others; NULL where the compiler's target lacks them
+};
 
 #define POINT1(name, ...)  extern const PointKernel point_##name;
+#define POINT1T(name, ...) extern const PointKernel point_##name;
 #define POINT1M(name, ...) extern const PointKernel point_##name;
 #define POINT2(name, ...)  extern const PointKernel point_##name;
 #define POINT2M(name, ...) extern const PointKernel point_##name;
@@ -49,6 +56,7 @@ typedef struct PointKernel {
 #include "core/kernels/pointwise_activation.def"
 #include "core/kernels/pointwise_binary.def"
 #undef POINT1
+#undef POINT1T
 #undef POINT1M
 #undef POINT2
 #undef POINT2M
@@ -64,6 +72,16 @@ typedef struct PointOperand {
 } PointOperand;
 
 PointClass point_class(Dtype common);
+// The widest set that this machine and build have.
+PointIsa point_isa(void);
+// NULL: the row lacks the class, or the build lacks the set.
+PointLoop *point_loop_for(const PointKernel *kernel, PointClass class, PointIsa isa);
+static inline PointLoop *point_loop(const PointKernel *kernel, PointClass class)
+{
+        return point_loop_for(kernel, class, point_isa());
+}
+// What `params` become in `common`: width and signedness filled in. `exact`: an operand is not rounded to f16 or bf16.
+PointParams point_params_for(const PointParams *params, Dtype common, bool exact);
 // out[i] = formula(in...[i]) in the class of `common`. `out` is writable, of any real dtype and strides (no element twice); it may be the
 // very same tensor as an input, but must not overlap one otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL
 // when the row lacks the class.

@@ -101,11 +101,13 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
                         out[i] = (formula);                                                                                                \
                 }                                                                                                                          \
         }                                                                                                                                  \
-        const PointKernel point_##name = {                                                                                                 \
+        POINT_WIDER(name)                                                                                                                  \
+        const PointKernel POINT_NAME(name) = {                                                                                             \
                 .label = #name,                                                                                                            \
                 .in = "mm",                                                                                                                \
                 .mask_out = true,                                                                                                          \
                 .loop = { name, name, name, name },                                                                                        \
+                .wide = POINT_WIDE_OF(name),                                                                                               \
         };
 MASK_LOOP(logical_and, x &&y)
 MASK_LOOP(logical_or, x || y)
@@ -118,9 +120,12 @@ static void logical_not(const PointTile *tile)
         for (size_t i = 0; i < tile->n; i++)
                 out[i] = xs[i] == 0;
 }
-const PointKernel point_logical_not = {
-        .label = "logical_not", .in = "m", .mask_out = true, .loop = { logical_not, logical_not, logical_not, logical_not }
-};
+POINT_WIDER(logical_not)
+const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
+                                              .in = "m",
+                                              .mask_out = true,
+                                              .loop = { logical_not, logical_not, logical_not, logical_not },
+                                              .wide = POINT_WIDE_OF(logical_not) };
 
 // chosen = mask ? yes : no, with the mask as operand `at_mask`.
 #define CHOOSE_LOOP(name, CLASS, type, at_mask, at_yes, at_no)                                                                             \

@@ -8,6 +8,53 @@
 #include "core/kernels/pointwise.h"
 #include "core/tensor/half.h"
 
+#ifdef POINT_SUFFIX
+// Compiled for one of the wider instruction sets: float functions that the compiler can put into vector loops.
+#include "core/kernels/vector_math.h"
+#undef exp
+#undef expm1
+#undef log
+#undef log1p
+#undef tanh
+#undef erf
+#define exp(x)          _Generic((x), float : vm_exp, default : (exp))(x)
+#define expm1(x)        _Generic((x), float : vm_expm1, default : (expm1))(x)
+#define log(x)          _Generic((x), float : vm_log, default : (log))(x)
+#define log1p(x)        _Generic((x), float : vm_log1p, default : (log1p))(x)
+#define tanh(x)         _Generic((x), float : vm_tanh, default : (tanh))(x)
+#define erf(x)          _Generic((x), float : vm_erf, default : (erf))(x)
+#define ONE_PLUS_EXP(x) _Generic((x), float : vm_one_plus_exp, default : one_plus_exp)(x)
+static inline double one_plus_exp(double x)
+{
+        return 1 + (exp)(x);
+}
+
+#define POINT_PASTE(name, suffix)  point_##name##suffix
+#define POINT_EXPAND(name, suffix) POINT_PASTE(name, suffix)
+#define POINT_NAME(name)           POINT_EXPAND(name, POINT_SUFFIX)
+#define POINT_WIDER(name)          extern const PointKernel POINT_NAME(name);
+#define POINT_WIDE_OF(name)                                                                                                                \
+        {                                                                                                                                  \
+                NULL                                                                                                                       \
+        }
+#else
+#define ONE_PLUS_EXP(x) (K(1) + exp(x))
+#define POINT_NAME(name) point_##name
+#ifdef POINT_WIDE
+#define POINT_WIDER(name) extern const PointKernel point_##name##_avx2, point_##name##_avx512;
+#define POINT_WIDE_OF(name)                                                                                                                \
+        {                                                                                                                                  \
+                &point_##name##_avx2, &point_##name##_avx512                                                                               \
+        }
+#else
+#define POINT_WIDER(name)
+#define POINT_WIDE_OF(name)                                                                                                                \
+        {                                                                                                                                  \
+                NULL                                                                                                                       \
+        }
+#endif
+#endif
+
 enum { F = 1, I = 2, B = 4 };
 
 #define K(value)            ((T)(value))
@@ -92,7 +139,8 @@ static inline double round_f64(double x, Dtype half)
         }
 
 #define POINT_ROW(name_, label_, operands, is_mask, classes)                                                                               \
-        const PointKernel point_##name_ = {                                                                                                \
+        POINT_WIDER(name_)                                                                                                                 \
+        const PointKernel POINT_NAME(name_) = {                                                                                            \
                 .label = label_,                                                                                                           \
                 .in = operands,                                                                                                            \
                 .mask_out = is_mask,                                                                                                       \
@@ -100,6 +148,7 @@ static inline double round_f64(double x, Dtype half)
                           [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                                                  \
                           [POINT_I64] = (classes)&I ? name_##_I64 : NULL,                                                                  \
                           [POINT_BOOL] = (classes)&B ? name_##_BOOL : NULL },                                                              \
+                .wide = POINT_WIDE_OF(name_),                                                                                              \
         };
 
 #define POINT_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                                  \
@@ -115,6 +164,39 @@ static inline double round_f64(double x, Dtype half)
 
 #define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
         POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", false, classes)
+#ifdef POINT_SUFFIX
+#define POINT1T(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
+        POINT_TRIG_LOOP(name)                                                                                                              \
+        POINT_LOOP_1(name, F64, double, T, float_formula)                                                                                  \
+        POINT_LOOP_1(name, I64, int64_t, T, int_formula)                                                                                   \
+        POINT_LOOP_1(name, BOOL, uint8_t, T, bool_formula)                                                                                 \
+        POINT_ROW(name, label, "x", false, classes)
+// The few elements beyond the range of the vector form are done over by libm.
+#define POINT_TRIG_LOOP(name)                                                                                                              \
+        static void name##_F32(const PointTile *tile)                                                                                      \
+        {                                                                                                                                  \
+                enum { BLOCK = 256 };                                                                                                      \
+                for (size_t begin = 0; begin < tile->n; begin += BLOCK) {                                                                  \
+                        const float *xs = (const float *)tile->in[0] + begin;                                                              \
+                        float *out = (float *)tile->out + begin, large[BLOCK];                                                             \
+                        size_t n = tile->n - begin < BLOCK ? tile->n - begin : BLOCK;                                                      \
+                        int n_large = 0;                                                                                                   \
+                        _Pragma("GCC ivdep") for (size_t i = 0; i < n; i++)                                                                \
+                        {                                                                                                                  \
+                                const float x = xs[i];                                                                                     \
+                                large[i] = x;                                                                                              \
+                                n_large += vm_float(vm_bits(x) & INT32_MAX) > VM_TRIG_MOST;                                                \
+                                out[i] = vm_##name(x);                                                                                     \
+                        }                                                                                                                  \
+                        for (size_t i = 0; n_large > 0 && i < n; i++) {                                                                    \
+                                if (vm_float(vm_bits(large[i]) & INT32_MAX) > VM_TRIG_MOST)                                                \
+                                        out[i] = name##f(large[i]);                                                                        \
+                        }                                                                                                                  \
+                }                                                                                                                          \
+        }
+#else
+#define POINT1T POINT1
+#endif
 #define POINT1M(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
         POINT_MASK_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", true, classes)
 #define POINT2(name, label, classes, float_formula, int_formula, bool_formula)                                                             \

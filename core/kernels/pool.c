@@ -105,3 +105,51 @@ Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, voi
         PoolRun run = { .ctx = ctx, .pool = pool, .in = in, .out = out };
         return over_planes(&run, average_planes_f32, average_planes_f64, average_planes_i64);
 }
+
+// ---- half values, rounded at every step ----
+typedef struct StepwiseTask {
+        const Pool *pool;
+        Dtype half;
+        const float *in;
+        float *out;
+} StepwiseTask;
+
+static float round_half(Dtype half, float value)
+{
+        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
+}
+
+static float stepwise_window(const StepwiseTask *task, const float *in, const int64_t *at)
+{
+        const PoolAxis *axis = task->pool->axis;
+        float sum = 0;
+        for (int64_t z = axis[0].low[at[0]]; z < axis[0].high[at[0]]; z++) {
+                for (int64_t y = axis[1].low[at[1]]; y < axis[1].high[at[1]]; y++) {
+                        for (int64_t x = axis[2].low[at[2]]; x < axis[2].high[at[2]]; x++)
+                                sum = round_half(task->half, sum + in[(z * axis[1].in_size + y) * axis[2].in_size + x]);
+                }
+        }
+        for (int d = 0; d < 3; d++)
+                sum = round_half(task->half, sum / (float)axis[d].count[at[d]]);
+        return sum;
+}
+
+static void stepwise_planes(void *argument, int64_t begin, int64_t end)
+{
+        const StepwiseTask *task = argument;
+        const PoolAxis *axis = task->pool->axis;
+        int64_t in_plane = axis[0].in_size * axis[1].in_size * axis[2].in_size, at[3];
+        float *out = task->out + begin * axis[0].out_size * axis[1].out_size * axis[2].out_size;
+        for (int64_t plane = begin; plane < end; plane++) {
+                for (at[0] = 0; at[0] < axis[0].out_size; at[0]++)
+                        for (at[1] = 0; at[1] < axis[1].out_size; at[1]++)
+                                for (at[2] = 0; at[2] < axis[2].out_size; at[2]++)
+                                        *out++ = stepwise_window(task, task->in + plane * in_plane, at);
+        }
+}
+
+Status pool_average_stepwise(const RunContext *ctx, const Pool *pool, Dtype half, const float *in, float *out)
+{
+        StepwiseTask task = { pool, half, in, out };
+        return parallel_for(ctx, pool->planes, 1, stepwise_planes, &task);
+}

@@ -88,8 +88,26 @@ static void cubic_taps(ResampleAxis *axis, bool align_corners, double scale, boo
         }
 }
 
-void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, bool single)
+static double round_weight(Dtype precision, double weight)
 {
+        if (precision == DTYPE_F16)
+                return (double)f16_to_f32(f32_to_f16((float)weight));
+        return precision == DTYPE_BF16 ? (double)bf16_to_f32(f32_to_bf16((float)weight)) : weight;
+}
+
+static void round_weights(ResampleAxis *axis, Dtype precision)
+{
+        for (int64_t i = 0; i < axis->out_size * axis->n_taps; i++) {
+                // The first of two is what the second leaves of 1.
+                bool first = axis->n_taps == 2 && i % 2 == 0;
+                double weight = first ? 1 - round_weight(precision, axis->weight[i + 1]) : axis->weight[i];
+                axis->weight[i] = round_weight(precision, weight);
+        }
+}
+
+void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision)
+{
+        bool single = precision != DTYPE_F64;
         axis->n_taps = kind == RESAMPLE_LINEAR ? 2 : kind == RESAMPLE_CUBIC ? 4 : 1;
         if (kind == RESAMPLE_LINEAR)
                 linear_taps(axis, align_corners, scale, single);
@@ -97,6 +115,8 @@ void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, do
                 cubic_taps(axis, align_corners, scale, single);
         else
                 nearest_taps(axis, kind == RESAMPLE_NEAREST_EXACT, scale);
+        if (precision == DTYPE_F16 || precision == DTYPE_BF16)
+                round_weights(axis, precision);
 }
 
 typedef struct ResampleTask {

@@ -16,8 +16,8 @@ typedef struct ResampleAxis {
 } ResampleAxis;
 
 // Fills index and weight (n_taps * out_size entries each; RESAMPLE_MAX_TAPS are enough). scale: the scale factor that was asked for, 0 when only sizes
-// were. `single`: source positions are computed in float32, as PyTorch does for all but float64.
-void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, bool single);
+// were. `precision`: DTYPE_F64, or DTYPE_F32 for source positions in float32, or a half dtype to which weights are rounded as well.
+void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision);
 
 typedef struct Resample {
         Dtype dtype;  // F32 or F64
@@ -25,3 +25,7 @@ typedef struct Resample {
         ResampleAxis axis[3];  // depth, height, width
 } Resample;
 Status resample_run(const RunContext *ctx, const Resample *resample, const void *in, void *out);
+
+// Bilinear resampling of uint8 in fixed point, width first and rounded between the two passes, as PyTorch does it. axis[1] and axis[2] hold linear taps
+// in float64. in, out: contiguous uint8 planes.
+Status resample_run_u8(const RunContext *ctx, const Resample *resample, const uint8_t *in, uint8_t *out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs get a batch of one. Results keep channels_last when input
-// or weight has it (two spatial dimensions only, as PyTorch on CPUs).
+// or weight has it.
 #include "core/kernels/conv.h"
 #include "core/ops/conv.h"
 #include "core/ops/emitter.h"
@@ -173,6 +173,25 @@ static Status read_padding(const OpCall *call, const ConvRow *row, const TensorM
         return STATUS_OK;
 }
 
+// Volumes keep channels_last where PyTorch's oneDNN path takes them; lines are convolved as images of height 1, of which only the weight's layout is asked.
+static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
+{
+        if (args->spatial == 2)
+                return meta_suggests_channels_last(input) || meta_suggests_channels_last(weight);
+        if (args->spatial == 1) {
+                TensorMeta image = *weight;
+                image.rank = 4;
+                image.size[2] = 1;
+                image.stride[2] = weight->size[2] * weight->stride[2];
+                image.size[3] = weight->size[2];
+                image.stride[3] = weight->stride[2];
+                return meta_suggests_channels_last(&image);
+        }
+        int64_t kernel_h = weight->size[3], kernel_w = weight->size[4];
+        bool fast = input->dtype == DTYPE_BF16 || (input->dtype == DTYPE_F32 && (args->groups > 1 || input->size[0] > 1 || (kernel_h > 3 && kernel_w > 3)));
+        return fast && (meta_suggests_channels_last(input) || meta_suggests_channels_last(weight));
+}
+
 Status conv_args(const OpCall *call, ConvArgs *out_args)
 {
         const ConvRow *row = call->op->row;
@@ -206,7 +225,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         args.out_size[0] = input.size[0];
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
         TRY(args.transposed ? transposed_sizes(&args, &input, weight) : forward_sizes(&args, &input, weight, same));
-        args.channels_last = weight->rank == 4 && (meta_suggests_channels_last(&input) || meta_suggests_channels_last(weight));
+        args.channels_last = keeps_channels_last(&args, &input, weight);
         *out_args = args;
         return STATUS_OK;
 }
@@ -220,8 +239,12 @@ static Status conv_infer(OpCall *call)
         TRY(shape_numel(rank, args.out_size, &numel));
         TensorMeta meta;
         meta_init(&meta, arg_meta(call, 0)->dtype, rank, args.out_size);
-        if (args.channels_last)
+        if (args.channels_last && rank > 3)
                 meta_set_channels_last(&meta);
+        if (args.channels_last && rank == 3) {
+                meta.stride[1] = 1;
+                meta.stride[2] = meta.size[1];
+        }
         if (!args.batched) {
                 meta.rank--;
                 memmove(meta.size, meta.size + 1, meta.rank * sizeof(int64_t));
@@ -276,6 +299,18 @@ static TensorMeta transposed_weight(const TensorMeta *weight, int64_t groups)
         return out;
 }
 
+// Transposed convolution of halfs is rounded step by step in PyTorch's plain path: always for float16, for bfloat16 with a large output_padding.
+static bool steps_in_half(Dtype dtype, const ConvArgs *args)
+{
+        if (!args->transposed || dtype == DTYPE_F16)
+                return args->transposed;
+        for (int i = 0; i < args->spatial; i++) {
+                if (dtype == DTYPE_BF16 && args->output_padding[i] >= args->stride[i])
+                        return true;
+        }
+        return false;
+}
+
 static Status conv_op_run(const OpRun *run)
 {
         ConvArgs args;
@@ -302,7 +337,12 @@ static Status conv_op_run(const OpRun *run)
         }
         set_strides(conv.in_stride, &input, args.spatial);
         set_strides(conv.out_stride, &out, args.spatial);
-        TRY(conv_run(run->ctx, &conv, x.data, w.data, run->in_meta[2] == NULL ? NULL : b.data, y.data));
+        const void *bias = run->in_meta[2] == NULL ? NULL : b.data;
+        ConvHalf half = { &conv, run->in_meta[0]->dtype, x.data, w.data, bias, y.data };
+        if (steps_in_half(half.half, &args))
+                TRY(conv_run_transposed_half(run->ctx, &half));
+        else
+                TRY(conv_run(run->ctx, &conv, x.data, w.data, bias, y.data));
         if (!direct)
                 dense_out_store(&y);
         return STATUS_OK;

@@ -94,10 +94,7 @@ static Status scatter_infer(OpCall *call)
         TRY(scatter_kind(call, &kind));
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
         TensorMeta meta = *self;
-        if (row->lines)
-                meta_set_strides_like(&meta, self);
-        else
-                meta_set_contiguous(&meta);
+        meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
 }
 

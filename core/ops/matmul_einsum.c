@@ -330,20 +330,26 @@ static Status join(Emitter *emitter, Value a, Value b, uint32_t summed, Value *o
         return emit_dims(emitter, "aten::permute", wide, pair.back, rank, out);
 }
 
-static Status sum_dims(Emitter *emitter, uint32_t mask, bool keepdim, Value *inout_value)
+static int dims_of_mask(uint32_t mask, int64_t *out_dims)
 {
-        int64_t dims[MAX_RANK];
         int n = 0;
         for (int d = 0; d < MAX_RANK; d++) {
                 if ((mask >> d & 1) != 0)
-                        dims[n++] = d;
+                        out_dims[n++] = d;
         }
+        return n;
+}
+
+static Status sum_dims(Emitter *emitter, uint32_t mask, Value *inout_value)
+{
+        int64_t dims[MAX_RANK];
+        int n = dims_of_mask(mask, dims);
         if (n == 0)
                 return STATUS_OK;
         _cleanup_(value_clear) Value list = value_none();
         Value next;
         TRY(value_ints_new(VALUE_LIST, dims, (uint32_t)n, &list));
-        TRY(EMIT(emitter, "aten::sum.dim_IntList", &next, *inout_value, list, value_bool(keepdim)));
+        TRY(EMIT(emitter, "aten::sum.dim_IntList", &next, *inout_value, list, value_bool(true)));
         replace(inout_value, next);
         return STATUS_OK;
 }
@@ -363,8 +369,8 @@ static Status step(Emitter *emitter, const Einsum *einsum, uint32_t i, Value *in
                 else if (b)
                         right_only |= 1u << d;
         }
-        TRY(sum_dims(emitter, left_only, true, inout_left));
-        TRY(sum_dims(emitter, right_only, true, inout_right));
+        TRY(sum_dims(emitter, left_only, inout_left));
+        TRY(sum_dims(emitter, right_only, inout_right));
         Value next;
         TRY(join(emitter, *inout_left, *inout_right, both, &next));
         replace(inout_left, next);
@@ -381,10 +387,17 @@ static Status contract(Emitter *emitter, Einsum *einsum, Value *operands, Value 
         }
         for (uint32_t i = 1; i < einsum->n_operands; i++)
                 TRY(step(emitter, einsum, i, &operands[0], &operands[i]));
-        uint32_t rest = 0;
-        for (int d = einsum->n_out; d < einsum->n_total; d++)
-                rest |= 1u << d;
-        TRY(sum_dims(emitter, rest, false, &operands[0]));
+        uint32_t contracted = 0, rest = 0;
+        for (int d = einsum->n_out; d < einsum->n_total; d++) {
+                contracted |= 1u << d;
+                if (meta_of(operands[0])->size[d] != 1)
+                        rest |= 1u << d;
+        }
+        TRY(sum_dims(emitter, rest, &operands[0]));
+        int64_t dims[MAX_RANK];
+        int n = dims_of_mask(contracted, dims);
+        if (n > 0)
+                return emit_dims(emitter, "aten::squeeze.dims", operands[0], dims, n, out);
         *out = operands[0];
         operands[0] = value_none();
         return STATUS_OK;

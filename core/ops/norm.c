@@ -82,11 +82,13 @@ static Status layer_infer(OpCall *call)
         const TensorMeta *params[] = { arg_meta(call, 2), is_rms(call) ? NULL : arg_meta(call, 3) };
         LayerArgs args;
         TRY(layer_args(call, params[1], &args));
-        args.stats = input->dtype;
+        args.stats = is_rms(call) ? dtype_compute(input->dtype) : input->dtype;
         if (!is_rms(call))
                 TRY(norm_check_params(input, params, 2, &args.stats));
         TensorMeta meta = *input;
         meta_set_contiguous(&meta);
+        if (is_rms(call) && meta_suggests_channels_last(input))
+                meta_set_channels_last(&meta);
         TRY(out_fresh(call, 0, &meta));
         stats_meta(input, &args, &meta);
         for (uint32_t k = 1; k < call->schema->n_returns; k++)
@@ -201,13 +203,13 @@ static void group_scales(const GroupArgs *args, Dtype as, const void *mean, cons
         for (int64_t i = 0; i < args->n * args->channels; i++) {
                 int64_t channel = i % args->channels, group = i / per_group;
                 double s = compute_as_f64(as, rstd, group) * (weight == NULL ? 1 : compute_as_f64(as, weight, channel));
-                double t = (bias == NULL ? 0 : compute_as_f64(as, bias, channel)) - compute_as_f64(as, mean, group) * s;
+                double b = bias == NULL ? 0 : compute_as_f64(as, bias, channel), m = compute_as_f64(as, mean, group);
                 if (as == DTYPE_F32) {
                         ((float *)scale)[i] = (float)s;
-                        ((float *)shift)[i] = (float)t;
+                        ((float *)shift)[i] = (float)b - (float)s * (float)m;
                 } else {
                         ((double *)scale)[i] = s;
-                        ((double *)shift)[i] = t;
+                        ((double *)shift)[i] = b - m * s;
                 }
         }
 }

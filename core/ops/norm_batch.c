@@ -112,10 +112,42 @@ static bool is_dense_image(const TensorMeta *meta)
         return meta_is_contiguous(meta) || meta_is_channels_last(meta);
 }
 
+// Half inputs that are not dense, with half parameters, go through PyTorch's elementwise path: every step is rounded.
+static bool steps_in_half(const OpRun *run)
+{
+        Dtype dtype = run->in_meta[0]->dtype, stats;
+        bool half = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
+        return half && !is_dense_image(run->in_meta[0]) && batch_check(run->call, true, &stats) == STATUS_OK && stats == dtype;
+}
+
+static float round_to(Dtype half, float value)
+{
+        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
+}
+
+static void normalise_in_half(const OpRun *run, BatchArrays *arrays, const float *mean, const float *rstd)
+{
+        Dtype half = run->in_meta[0]->dtype;
+        const float *weight = arrays->weight.data, *bias = arrays->bias.data, *x = arrays->x;
+        float *y = arrays->y;
+        int64_t channels = run->in_meta[0]->size[1], outer, inner, n = meta_numel(run->in_meta[0]);
+        split_channels(run->out_meta[0], &outer, &inner);
+        for (int64_t i = 0; i < n; i++) {
+                int64_t c = i / inner % channels;
+                float value = round_to(half, round_to(half, x[i] - mean[c]) * rstd[c]);
+                value = round_to(half, value * (weight == NULL ? 1 : weight[c]));
+                y[i] = round_to(half, value + (bias == NULL ? 0 : bias[c]));
+        }
+}
+
 // From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled and shifted in one step, where mean * scale is part of the
 // shift, others are centred first: a difference where mean and values nearly cancel.
 static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean, const void *rstd)
 {
+        if (steps_in_half(run)) {
+                normalise_in_half(run, arrays, mean, rstd);
+                return STATUS_OK;
+        }
         int64_t channels = run->in_meta[0]->size[1];
         Dtype as = arrays->as;
         bool centred = !is_dense_image(run->in_meta[0]);
@@ -178,8 +210,15 @@ static Status eval_run(const OpRun *run)
         TRY(norm_param_init(&arrays.var, run, 4, arrays.as));
         _cleanup_(scratch_deinit) Scratch rstd = { 0 };
         TRY(scratch_init(&rstd, run->ctx, run->in_meta[0]->size[1], sizeof(double)));
-        for (int64_t c = 0; c < run->in_meta[0]->size[1]; c++)
-                set_element(arrays.as, rstd.data, c, 1 / sqrt(compute_as_f64(arrays.as, arrays.var.data, c) + eps));
+        bool steps = steps_in_half(run);
+        Dtype half = run->in_meta[0]->dtype;
+        for (int64_t c = 0; c < run->in_meta[0]->size[1]; c++) {
+                double var = compute_as_f64(arrays.as, arrays.var.data, c);
+                if (steps)
+                        ((float *)rstd.data)[c] = round_to(half, 1 / round_to(half, sqrtf(round_to(half, (float)(var + eps)))));
+                else
+                        set_element(arrays.as, rstd.data, c, 1 / sqrt(var + eps));
+        }
         TRY(normalise(run, &arrays, arrays.mean.data, rstd.data));
         dense_out_store(&arrays.out);
         return STATUS_OK;
@@ -187,19 +226,27 @@ static Status eval_run(const OpRun *run)
 
 // ---- with the statistics of the batch ----
 // Positions from the end: ..., bool training, float momentum, float eps.
+static bool is_training(const OpCall *call)
+{
+        return arg_bool(call, (int)call->n_args - 3, true);
+}
+
 static Status train_infer(OpCall *call)
 {
         Dtype stats;
         const TensorMeta *input = arg_meta(call, 0);
-        if (!arg_bool(call, (int)call->n_args - 3, true))
-                return fail(STATUS_UNSUPPORTED, "%s(training=False): use batch_norm or _native_batch_norm_legit_no_training", call->schema->name);
-        TRY(batch_check(call, true, &stats));
+        bool training = is_training(call);
+        if (!training && !has_running(call))
+                return fail(STATUS_VALUE, "%s(training=False) has no statistics to use; pass running_mean and running_var", call->schema->name);
+        TRY(batch_check(call, training, &stats));
         TensorMeta meta, param;
         result_meta(input, &meta);
         TRY(out_fresh(call, 0, &meta));
-        meta_init(&param, stats, 1, (int64_t[]){ n_channels(input) });
-        for (uint32_t k = 1; k < call->schema->n_returns; k++)
+        for (uint32_t k = 1; k < call->schema->n_returns; k++) {
+                // Without training there are no batch statistics; running ones are handed through.
+                meta_init(&param, stats, 1, (int64_t[]){ training || k > 2 ? n_channels(input) : 0 });
                 TRY(out_fresh(call, k, &param));
+        }
         return STATUS_OK;
 }
 
@@ -242,11 +289,11 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
         return STATUS_OK;
 }
 
-// Nothing to take statistics of: running ones stay, the others are 0 and NaN-free.
-static Status train_run_empty(const OpRun *run)
+// Nothing to take statistics of: running ones stay, the others are 0.
+static Status keep_running(const OpRun *run)
 {
         for (int64_t c = 0; c < n_channels(run->in_meta[0]); c++) {
-                for (uint32_t k = 1; k < run->n_out; k++)
+                for (uint32_t k = 1; k < MIN(run->n_out, 3u) && meta_numel(run->out_meta[k]) != 0; k++)
                         store_stat(run, k, c, 0);
                 for (uint32_t k = 3; k < run->n_out; k++) {
                         const TensorMeta *meta = run->in_meta[k];
@@ -260,8 +307,10 @@ static Status train_run(const OpRun *run)
 {
         double eps;
         const TensorMeta *input = run->in_meta[0];
-        if (meta_numel(input) == 0)
-                return train_run_empty(run);
+        if (!is_training(run->call))
+                TRY(eval_run(run));
+        if (meta_numel(input) == 0 || !is_training(run->call))
+                return keep_running(run);
         TRY(arg_double(run->call, (int)run->call->n_args - 1, &eps));
         bool last = meta_suggests_channels_last(run->out_meta[0]);
         TensorMeta in_order = in_memory_order(input, last), out_order = in_memory_order(run->out_meta[0], last), dense = in_order;

@@ -233,6 +233,15 @@ static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *arg
         return STATUS_OK;
 }
 
+// PyTorch rounds three-dimensional adaptive averages of half types at every step, unless the output is one voxel: then it is a mean.
+static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *args)
+{
+        Dtype dtype = run->in_meta[0]->dtype;
+        if (row->kind != POOL_ADAPTIVE_AVERAGE || row->spatial != 3 || (dtype != DTYPE_F16 && dtype != DTYPE_BF16))
+                return false;
+        return run->call->schema->name[0] == '_' || args->out_size[0] != 1 || args->out_size[1] != 1 || args->out_size[2] != 1;
+}
+
 static Status pool_run(const OpRun *run)
 {
         const PoolRow *row = run->call->op->row;
@@ -251,6 +260,8 @@ static Status pool_run(const OpRun *run)
                 TRY(dense_out_init(&indices, run->ctx, run->out[1], run->out_meta[1], DTYPE_I64));
         if (row->kind == POOL_MAX || row->kind == POOL_ADAPTIVE_MAX)
                 TRY(pool_max(run->ctx, &pool, in.data, out.data, indices.data));
+        else if (steps_in_half(run, row, &args))
+                TRY(pool_average_stepwise(run->ctx, &pool, run->in_meta[0]->dtype, in.data, out.data));
         else
                 TRY(pool_average(run->ctx, &pool, in.data, out.data));
         dense_out_store(&out);

@@ -99,10 +99,23 @@ static Status resample_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
+// PyTorch's general path rounds the weights of half images to their dtype; its channels_last path (small images, or that layout) does not.
+static Dtype weight_precision(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Dtype computed)
+{
+        const TensorMeta *input = run->in_meta[0];
+        if ((input->dtype != DTYPE_F16 && input->dtype != DTYPE_BF16) || row->kind < RESAMPLE_LINEAR)
+                return computed;
+        bool packed = input->size[1] > 3 && meta_is_channels_last(input);
+        bool small = row->spatial == 2 && args->out_size[0] + args->out_size[1] <= 128;
+        bool exact = row->kind == RESAMPLE_LINEAR && row->spatial > 1 && (packed || small);
+        return exact ? computed : input->dtype;
+}
+
 static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Resample *resample, Scratch *taps)
 {
         int lead = 3 - row->spatial;
         int64_t total = 0;
+        Dtype precision = weight_precision(run, row, args, resample->dtype);
         for (int i = 0; i < 3; i++) {
                 resample->axis[i].in_size = i < lead ? 1 : run->in_meta[0]->size[2 + i - lead];
                 resample->axis[i].out_size = i < lead ? 1 : args->out_size[i - lead];
@@ -117,7 +130,7 @@ static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleA
                 axis->weight = weight;
                 index += RESAMPLE_MAX_TAPS * axis->out_size;
                 weight += RESAMPLE_MAX_TAPS * axis->out_size;
-                resample_axis(axis, i < lead ? RESAMPLE_NEAREST : row->kind, args->align_corners, i < lead ? 0 : args->scale[i - lead], resample->dtype == DTYPE_F32);
+                resample_axis(axis, i < lead ? RESAMPLE_NEAREST : row->kind, args->align_corners, i < lead ? 0 : args->scale[i - lead], precision);
         }
         return STATUS_OK;
 }
@@ -130,20 +143,25 @@ static Status resample_op_run(const OpRun *run)
         TRY(resample_args(run->call, &args));
         if (meta_numel(run->out_meta[0]) == 0)
                 return STATUS_OK;
-        // uint8 fits float32 exactly (nearest only).
-        Resample resample = { .dtype = input->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32, .planes = input->size[0] * input->size[1] };
+        // uint8 fits float32 exactly where samples are only copied; otherwise it is mixed in fixed point with taps in float64.
+        bool bytes = input->dtype == DTYPE_U8 && row->kind == RESAMPLE_LINEAR;
+        Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32, .planes = input->size[0] * input->size[1] };
         _cleanup_(scratch_deinit) Scratch taps = { 0 };
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
         TRY(set_axes(run, row, &args, &resample, &taps));
-        TRY(dense_init(&in, run->ctx, run->in[0], input, resample.dtype));
-        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], resample.dtype));
-        TRY(resample_run(run->ctx, &resample, in.data, out.data));
+        Dtype as = bytes ? DTYPE_U8 : resample.dtype;
+        TRY(dense_init(&in, run->ctx, run->in[0], input, as));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
+        if (bytes)
+                TRY(resample_run_u8(run->ctx, &resample, in.data, out.data));
+        else
+                TRY(resample_run(run->ctx, &resample, in.data, out.data));
         dense_out_store(&out);
         return STATUS_OK;
 }
 
-enum { NEAREST_DTYPES = DTYPES_FLOATS | 1u << DTYPE_U8 };
+enum { IMAGE_DTYPES = DTYPES_FLOATS | 1u << DTYPE_U8 };
 static const ResampleRow
         nearest_1d = { RESAMPLE_NEAREST, 1, false },
         nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
@@ -153,6 +171,8 @@ static const ResampleRow
         nearest_3d_vec = { RESAMPLE_NEAREST, 3, true },
         nearest_exact_1d = { RESAMPLE_NEAREST_EXACT, 1, false },
         nearest_exact_1d_vec = { RESAMPLE_NEAREST_EXACT, 1, true },
+        nearest_exact_3d = { RESAMPLE_NEAREST_EXACT, 3, false },
+        nearest_exact_3d_vec = { RESAMPLE_NEAREST_EXACT, 3, true },
         nearest_exact_2d = { RESAMPLE_NEAREST_EXACT, 2, false },
         nearest_exact_2d_vec = { RESAMPLE_NEAREST_EXACT, 2, true },
         linear_1d = { RESAMPLE_LINEAR, 1, false },
@@ -166,20 +186,22 @@ static const ResampleRow
 #define RESAMPLE(schema, dtypes, row_) { schema, dtypes, .infer = resample_infer, .run = resample_op_run, .row = &(row_) }
 
 const OpDef resample_ops[] = {
-        RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", NEAREST_DTYPES, nearest_1d),
-        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_1d_vec),
-        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NEAREST_DTYPES, nearest_2d),
-        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_2d_vec),
-        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", NEAREST_DTYPES, nearest_3d),
-        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_3d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", NEAREST_DTYPES, nearest_exact_1d),
-        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_exact_1d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", NEAREST_DTYPES, nearest_exact_2d),
-        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", NEAREST_DTYPES, nearest_exact_2d_vec),
+        RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES, nearest_1d),
+        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_1d_vec),
+        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_2d),
+        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_2d_vec),
+        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_3d),
+        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_3d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES, nearest_exact_1d),
+        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_exact_1d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_exact_3d),
+        RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_exact_3d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_exact_2d),
+        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_exact_2d_vec),
         RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor", DTYPES_FLOATS, linear_1d),
         RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_1d_vec),
-        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, linear_2d),
-        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_2d_vec),
+        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, linear_2d),
+        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, linear_2d_vec),
         RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, cubic_2d),
         RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, cubic_2d_vec),
         RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, linear_3d),

@@ -103,7 +103,7 @@ static Status check_grid(const OpCall *call, uint32_t n, int64_t *out_sizes)
         return STATUS_OK;
 }
 
-// Grid k varies along dimension k; "xy" exchanges the first two dimensions afterwards.
+// Grid k varies along dimension k; for "xy" the first two change places.
 static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         uint32_t n = arg_list_length(call, 0);
@@ -125,13 +125,8 @@ static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(seq_new(n, &seq));
         _cleanup_(value_clear) Value grids = value_seq_take(VALUE_LIST, seq);
         for (uint32_t i = 0; i < n; i++) {
-                _cleanup_(value_clear) Value grid = value_none();
                 int at = swap && i < 2 ? 1 - (int)i : (int)i;
-                TRY(grid_one(emitter, call->args[0].seq->items[i], at, (int)n, sizes, &grid));
-                if (swap)
-                        TRY(EMIT(emitter, "aten::transpose.int", &seq->items[i], grid, value_int(0), value_int(1)));
-                else
-                        seq->items[i] = value_ref(grid);
+                TRY(grid_one(emitter, call->args[0].seq->items[i], at, (int)n, sizes, &seq->items[i]));
         }
         *out = grids;
         grids = value_none();

@@ -58,10 +58,13 @@ static Status flatten_expand(Emitter *emitter, const OpCall *call, Value *out)
         return reshape_to(emitter, call, rank, size, out);
 }
 
+// Contiguous first: a strided line is copied, though it could be viewed.
 static Status ravel_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        int64_t numel = meta_numel(arg_meta(call, 0));
-        return reshape_to(emitter, call, 1, &numel, out);
+        _cleanup_(value_clear) Value dense = value_none(), shape = value_none();
+        TRY(EMIT(emitter, "aten::contiguous", &dense, arg_value(call, 0)));
+        TRY(value_ints_new(VALUE_LIST, &(int64_t){ meta_numel(&dense.tensor->meta) }, 1, &shape));
+        return EMIT(emitter, "aten::view", out, dense, shape);
 }
 
 static Status contiguous_expand(Emitter *emitter, const OpCall *call, Value *out)

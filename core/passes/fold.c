@@ -1,1 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
+// fold.c: what depends on constants alone is computed now, by the very kernels that would run later, so with the same bits. A result that is larger than
+// what it is made from and than FOLD_BYTES stays a call: it would cost memory for as long as the program lives.
+#include "core/passes/passes.h"
+
+#include "core/eval/eager.h"
+
+enum { FOLD_BYTES = 1 << 20, FOLD_TOTAL_BYTES = 256 << 20 };
+
+typedef struct Operands {
+        bool constant;
+        size_t n_bytes;
+} Operands;
+
+static Status look_at(void *context, const Value *leaf)
+{
+        Operands *operands = context;
+        if (leaf->kind != VALUE_TENSOR)
+                return STATUS_OK;
+        operands->constant &= recorded_is_constant(recorded_of(leaf->tensor));
+        operands->n_bytes += leaf->tensor->storage->n_bytes;
+        return STATUS_OK;
+}
+
+static bool can_fold(const RecordedCall *call, const PassContext *context)
+{
+        if (!call->computes || call->call.inplace || call->call.n_outs == 0 || (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) != 0)
+                return false;
+        size_t n_bytes = 0;
+        for (uint32_t k = 0; k < call->call.n_outs; k++) {
+                const Recorded *value = call->outs[k];
+                if (value == NULL)
+                        continue;
+                if (value->call != call || recorded_is_constant(value) || recorded_buffer(value)->written)
+                        return false;
+                n_bytes += recorded_buffer(value)->n_bytes;
+        }
+        Operands operands = { .constant = true };
+        for (uint32_t i = 0; i < call->call.n_args; i++)
+                (void)value_walk(call->call.args[i], look_at, &operands);
+        return operands.constant && n_bytes <= MAX(operands.n_bytes, (size_t)FOLD_BYTES) && context->folded_bytes + n_bytes <= FOLD_TOTAL_BYTES;
+}
+
+static bool take_result(Recording *recording, Recorded *value, Value result, PassContext *context)
+{
+        if (value == NULL)
+                return true;
+        if (result.kind != VALUE_TENSOR)
+                return false;
+        context->folded_bytes += result.tensor->storage->n_bytes;
+        recording_move_storage(recording, value->tensor.storage, result.tensor->storage); // views of it are constants as well
+        return true;
+}
+
+static Status fold(Recording *recording, RecordedCall *call, Emitter *eager, PassContext *context)
+{
+        _cleanup_(value_clear) Value result = value_none();
+        Status status = emit(eager, call->overload, call->call.args, call->call.given, &result);
+        if (status != STATUS_OK)
+                return status == STATUS_NO_MEMORY ? status : STATUS_OK; // it fails in the run, at its node, if the run gets there
+        const Value *items = value_is_sequence(result) ? result.seq->items : &result;
+        uint32_t n = value_is_sequence(result) ? result.seq->n : 1;
+        if (n != call->call.n_outs)
+                return STATUS_OK;
+        for (uint32_t k = 0; k < n; k++) {
+                if (!take_result(recording, call->outs[k], items[k], context))
+                        return fail(STATUS_INTERNAL, "%s: folded to something else than a tensor", call->call.schema->name);
+        }
+        call->removed = true;
+        return STATUS_OK;
+}
+
+Status pass_fold_constants(Recording *recording, PassContext *context)
+{
+        RunContext ctx; // of its own: constants outlive whoever compiles
+        run_context_init(&ctx);
+        _cleanup_(eager_closep) EagerEmitter *eager = NULL;
+        TRY(eager_open(recording->graph, &ctx, &eager));
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                TRY(run_poll(context->poll));
+                if (can_fold(recording->calls[i], context))
+                        TRY(fold(recording, recording->calls[i], eager_emitter(eager), context));
+        }
+        recording_compact(recording);
+        return STATUS_OK;
+}

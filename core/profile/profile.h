@@ -3,6 +3,7 @@
 // over the last PROFILE_WINDOW runs of each input signature, never mixed.
 #pragma once
 #include "core/eval/walk.h"
+#include "core/program/program.h"
 
 enum { PROFILE_ID_MAX = 64, PROFILE_WINDOW = 128, PROFILE_MAX_SIGNATURES = 16, PROFILE_SIGNATURE_MAX = 256 };
 
@@ -17,11 +18,15 @@ typedef struct RunProfile {
         Graph *graph; // counted; rows point into it
         NodeTiming *rows;
         uint32_t n_rows;
+        uint32_t n_rows_capacity;
+        Program *program; // counted; NULL: eager. Rows point into it
         int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
 } RunProfile;
 
 Status run_profile_new(Graph *graph, uint32_t n_rows_capacity, RunProfile **out_profile);
+// Makes room for at least `n_rows`; earlier rows are lost.
+Status run_profile_reserve(RunProfile *profile, uint32_t n_rows);
 RunProfile *run_profile_ref(RunProfile *profile);
 RunProfile *run_profile_unref(RunProfile *profile);
 DEFINE_CLEANUP(RunProfile, run_profile_unref)
@@ -53,6 +58,9 @@ typedef struct NodeSummary {
         int64_t bytes, flops;
         bool has_tensor;
         TensorMeta meta;
+        const Node *const *nodes; // of a program's row; NULL: `node` alone
+        uint32_t n_nodes;
+        const char *why;
 } NodeSummary;
 typedef struct SignatureSummary {
         char signature[PROFILE_SIGNATURE_MAX];
@@ -61,6 +69,7 @@ typedef struct SignatureSummary {
         NodeSummary *nodes;
         double other_us;
         Graph *graph;
+        Program *program;
 } SignatureSummary;
 // A snapshot; caller frees with profile_summary_free.
 Status profile_stats_read(ProfileStats *stats, SignatureSummary **out_signatures, uint32_t *out_n);

@@ -14,9 +14,23 @@ Status run_profile_new(Graph *graph, uint32_t n_rows_capacity, RunProfile **out_
         profile->rows = new_array(n_rows_capacity, sizeof(*profile->rows));
         if (profile->rows == NULL)
                 return fail_memory();
+        profile->n_rows_capacity = n_rows_capacity;
         profile->graph = graph_ref(graph);
         profile->weights_bytes = graph->weights_bytes;
         *out_profile = take_ptr(profile);
+        return STATUS_OK;
+}
+
+Status run_profile_reserve(RunProfile *profile, uint32_t n_rows)
+{
+        if (n_rows <= profile->n_rows_capacity)
+                return STATUS_OK;
+        NodeTiming *rows = new_array(n_rows, sizeof(*rows));
+        if (rows == NULL)
+                return fail_memory();
+        free(profile->rows);
+        profile->rows = rows;
+        profile->n_rows_capacity = n_rows;
         return STATUS_OK;
 }
 
@@ -30,6 +44,7 @@ RunProfile *run_profile_unref(RunProfile *profile)
 {
         if (profile == NULL || !refcount_put(&profile->ref))
                 return NULL;
+        program_unref(profile->program);
         graph_unref(profile->graph);
         free(profile->rows);
         free(profile);

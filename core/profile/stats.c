@@ -14,6 +14,7 @@ typedef struct SignatureStats {
         char signature[PROFILE_SIGNATURE_MAX];
         uint64_t n_runs, last_use;
         Graph *graph; // counted: rows point into it
+        Program *program; // counted: rows point into it; NULL: eager runs
         uint32_t n_nodes;
         NodeTiming *rows; // of the last run: node, kernel, shape
         Window run;
@@ -31,6 +32,7 @@ static SignatureStats *signature_free(SignatureStats *stats)
 {
         if (stats == NULL)
                 return NULL;
+        program_unref(stats->program);
         graph_unref(stats->graph);
         free(stats->rows);
         free(stats->nodes);
@@ -67,6 +69,7 @@ static SignatureStats *signature_new(const RunProfile *profile)
                 return NULL;
         memcpy(stats->signature, profile->signature, sizeof(stats->signature));
         stats->graph = graph_ref(profile->graph);
+        stats->program = profile->program == NULL ? NULL : program_ref(profile->program);
         stats->n_nodes = profile->n_rows;
         stats->rows = new_array(profile->n_rows, sizeof(*stats->rows));
         stats->nodes = new_array(profile->n_rows, sizeof(*stats->nodes));
@@ -83,7 +86,7 @@ static SignatureStats *find_or_add(ProfileStats *stats, const RunProfile *profil
         for (; place < stats->n; place++)
                 if (strcmp(stats->items[place]->signature, profile->signature) == 0)
                         break;
-        if (place < stats->n && stats->items[place]->graph == profile->graph && stats->items[place]->n_nodes == profile->n_rows)
+        if (place < stats->n && stats->items[place]->graph == profile->graph && stats->items[place]->program == profile->program && stats->items[place]->n_nodes == profile->n_rows)
                 return stats->items[place];
         SignatureStats *fresh = signature_new(profile);
         if (fresh == NULL)
@@ -158,6 +161,7 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
                 return fail_memory();
         memcpy(out->signature, stats->signature, sizeof(out->signature));
         out->graph = graph_ref(stats->graph);
+        out->program = stats->program == NULL ? NULL : program_ref(stats->program);
         out->run = summarise(&stats->run, stats->n_runs);
         out->n_nodes = stats->n_nodes;
         double in_nodes = 0;
@@ -165,7 +169,7 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
                 const NodeTiming *row = &stats->rows[i];
                 TimeSummary us = summarise(&stats->nodes[i], stats->n_runs);
                 double share = out->run.mean_us > 0 ? us.mean_us / out->run.mean_us : 0;
-                out->nodes[i] = (NodeSummary){ .node = row->node,
+                out->nodes[i] = (NodeSummary){ .node = row->node, .nodes = row->nodes, .n_nodes = row->n_nodes, .why = row->why,
                                                .kernel = row->kernel,
                                                .us = us,
                                                .share = share,
@@ -203,6 +207,7 @@ Status profile_stats_read(ProfileStats *stats, SignatureSummary **out_signatures
 void profile_summary_free(SignatureSummary *signatures, uint32_t n)
 {
         for (uint32_t i = 0; i < n; i++) {
+                program_unref(signatures[i].program);
                 graph_unref(signatures[i].graph);
                 free(signatures[i].nodes);
         }

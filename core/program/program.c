@@ -19,10 +19,30 @@ Program *program_unref(Program *program)
                 if (program->packed[i].free_impl != NULL)
                         program->packed[i].free_impl(program->packed[i].impl);
         }
+        for (uint32_t i = 0; i < program->n_signature; i++)
+                value_unref(program->signature[i]);
         recording_free(program->recording);
         arena_deinit(&program->arena);
         free(program);
         return NULL;
+}
+
+static Status forget_bytes(void *context, const Value *leaf, Value *out)
+{
+        (void)context;
+        if (leaf->kind != VALUE_TENSOR) {
+                *out = value_ref(*leaf);
+                return STATUS_OK;
+        }
+        Tensor *tensor;
+        TRY(tensor_new_view(NULL, &leaf->tensor->meta, 0, &tensor));
+        *out = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+Status signature_value(Value value, Value *out_value)
+{
+        return value_map(value, forget_bytes, NULL, out_value);
 }
 
 size_t program_bytes(const Program *program)

@@ -66,11 +66,18 @@ typedef struct Program {
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
+        Value *signature;        // input values it was made for; tensors have metas only
+        uint32_t n_signature;
+        const Node **fetch;
+        uint32_t n_fetch;
 } Program;
 
 Program *program_ref(const Program *program);
 Program *program_unref(Program *program);  // NULL-safe, returns NULL
 DEFINE_CLEANUP(Program, program_unref)
+
+// `value` with tensors that have a meta and no storage: nothing of the request that brought it is kept.
+Status signature_value(Value value, Value *out_value);
 
 // The listing: one line per instruction with implementation, places of operands and authored nodes; then the memory figures.
 void program_print(const Program *program, Text *out);

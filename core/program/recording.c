@@ -216,6 +216,18 @@ Status recording_substitute(Recording *recording)
         return STATUS_OK;
 }
 
+void recording_move_storage(Recording *recording, const Storage *from, Storage *to)
+{
+        for (uint32_t i = 0; i < recording->n_values; i++) {
+                Tensor *tensor = &recording->values[i]->tensor;
+                if (tensor->storage != from)
+                        continue;
+                storage_ref(to);
+                storage_unref(tensor->storage);
+                tensor->storage = to;
+        }
+}
+
 void recording_compact(Recording *recording)
 {
         uint32_t n = 0;

@@ -112,6 +112,8 @@ static inline bool recorded_writes_self(const RecordedCall *call)
 }
 // Puts `instead` wherever a replaced value stands, in live calls and results.
 Status recording_substitute(Recording *recording);
+// All values on `from` come to stand on `to`: the same bytes at the same offsets.
+void recording_move_storage(Recording *recording, const Storage *from, Storage *to);
 // Drops removed calls from the array.
 void recording_compact(Recording *recording);
 

@@ -56,12 +56,17 @@ static Status autocast_expand(Emitter *emitter, const OpCall *call, Value *out)
         return emitter->vtbl->call(emitter, body, span_arg(call, ARGS), out);
 }
 
+static const char *message_of(Value message, const char *if_none)
+{
+        return message.kind == VALUE_STR && message.str->n > 0 ? message.str->text : if_none;
+}
+
 static Status assert_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         bool held;
         TRY(value_is_true(emitter, call->args[0], &held));
         if (!held)
-                return fail(STATUS_RUN, "%s", call->args[1].kind == VALUE_STR ? call->args[1].str->text : "Assertion failed");
+                return fail(STATUS_RUN, "%s", message_of(call->args[1], "Assertion failed"));
         *out = value_none();
         return STATUS_OK;
 }
@@ -70,8 +75,7 @@ static Status assert_none_expand(Emitter *emitter, const OpCall *call, Value *ou
 {
         (void)emitter;
         if (call->args[0].kind != VALUE_NONE)
-                return fail(STATUS_RUN, "%s",
-                            call->args[1].kind == VALUE_STR ? call->args[1].str->text : "Assertion failed: the value must be None");
+                return fail(STATUS_RUN, "%s", message_of(call->args[1], "Assertion failed: the value must be None"));
         *out = value_none();
         return STATUS_OK;
 }

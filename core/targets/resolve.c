@@ -196,6 +196,11 @@ static Status resolve_graph(Graph *graph, CheckReport *report, int depth)
                 if (graph->modules[i]->graph != NULL)
                         TRY(resolve_graph(graph->modules[i]->graph, report, depth + 1)); // depth: limits.max_child_graphs
         }
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->kind == INPUT_STATE && graph_state(graph, input->path) == NULL)
+                        TRY(report_missing_state(report, input->path));
+        }
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 TRY(resolve_node(graph, graph->nodes[i], report, depth));
         return STATUS_OK;

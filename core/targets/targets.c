@@ -144,7 +144,7 @@ static Status append_derived(void)
         for (uint32_t i = 0; i < names.functions.n; i++) {
                 TargetEntry *entry = names.functions.entries[i].value;
                 const char *name = entry->target.name;
-                const char *base = strncmp(name, "torch.", 6) == 0 && strchr(name + 6, '.') == NULL ? name + 6 : NULL;
+                const char *base = strncmp(name, "torch.", 6) == 0 && strrchr(name, '.') == name + 5 ? name + 6 : NULL;
                 if (strncmp(name, "torch._C._nn.", 13) == 0)
                         base = name + 13;
                 TargetEntry *derived = base == NULL ? NULL : string_map_get(&names.derived, base);

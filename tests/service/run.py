@@ -16,7 +16,6 @@ from service import HERE, ROOT, Tally
 # Codes no request can bring about in this version, and why. A code that is seen must not stand here.
 UNSEEN = {
     "length_required": "bodies without a length are taken as chunked, and a body that is missing is named by its route",
-    "cancelled": "its reader has gone; only a second SIGTERM makes it, and then the connection is on its way out",
     "disk_full": "needs a full disk; tests of the store bring it about",
     "usage": "the command line: exit code 2, see the scenarios that start the program",
     "dynamic": "belongs to recording, which is no part of this version",

@@ -203,6 +203,7 @@ class Scenario:
         return flags if any(flag.startswith("--data") for flag in flags) else ["--data", "none", *flags]
 
     def _start(self, rest, _=None):
+        self._close_all()
         files = [word for word in self._flags(rest) if word.startswith(MODELS) or word.startswith(self.folder + "/file")]
         flags = [word for word in self._flags(rest) if word not in files]
         self.server = Server(self.binary, flags, files, folder=self.folder)

@@ -26,7 +26,7 @@ MODELS = os.path.join(ROOT, "tests", "models")
 SANITIZER = re.compile(r"ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:|Sanitizer:DEADLYSIGNAL|SUMMARY: \w+Sanitizer")
 DEFAULTS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
             "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
-START_SECONDS, STOP_SECONDS, REPLY_SECONDS = 30, 60, 30
+START_SECONDS, STOP_SECONDS, REPLY_SECONDS = 30, 60, 25
 
 
 class Failed(Exception):

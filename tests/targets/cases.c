@@ -247,7 +247,7 @@ static void run_group(const char *group, size_t max_lacking)
 
 Test(cases, torch_functions_choose_their_overload_by_the_arguments)
 {
-        run_group("names", 1);
+        run_group("names", 0);
 }
 
 Test(cases, tensor_methods_take_every_call_form_of_python)
@@ -257,7 +257,7 @@ Test(cases, tensor_methods_take_every_call_form_of_python)
 
 Test(cases, functionals_have_pythons_signatures)
 {
-        run_group("functional", 5);
+        run_group("functional", 1);
 }
 
 Test(cases, operators_on_tensors_dispatch_as_in_python)
@@ -282,5 +282,5 @@ Test(cases, indexing_gives_and_writes_what_pytorch_does)
 
 Test(cases, module_classes_compute_what_torch_nn_does)
 {
-        run_group("modules", 5);
+        run_group("modules", 1);
 }

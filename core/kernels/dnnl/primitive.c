@@ -138,19 +138,22 @@ static void copy_dims(dnnl_dims_t out, int rank, const int64_t *from)
                 out[d] = from[d];
 }
 
-static void init_desc(dnnl_memory_desc_t *out, int rank, const int64_t *size, const int64_t *stride)
+// false: not a layout that oneDNN can describe (elements overlap).
+static bool init_desc(dnnl_memory_desc_t *out, int rank, const int64_t *size, const int64_t *stride)
 {
         dnnl_dims_t sizes, strides;
         copy_dims(sizes, rank, size);
         copy_dims(strides, rank, stride);
-        dnnl_memory_desc_init_by_strides(out, rank, sizes, dnnl_f32, strides);
+        memset(out, 0, sizeof(*out));
+        return dnnl_memory_desc_init_by_strides(out, rank, sizes, dnnl_f32, strides) == dnnl_success;
 }
 
-static void init_tag(dnnl_memory_desc_t *out, int rank, const int64_t *size, dnnl_format_tag_t tag)
+static bool init_tag(dnnl_memory_desc_t *out, int rank, const int64_t *size, dnnl_format_tag_t tag)
 {
         dnnl_dims_t sizes;
         copy_dims(sizes, rank, size);
-        dnnl_memory_desc_init_by_tag(out, rank, sizes, dnnl_f32, tag);
+        memset(out, 0, sizeof(*out));
+        return dnnl_memory_desc_init_by_tag(out, rank, sizes, dnnl_f32, tag) == dnnl_success;
 }
 
 static Status reorder(const dnnl_memory_desc_t *from, const void *data, const dnnl_memory_desc_t *to, void **out_packed)
@@ -359,15 +362,16 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 dilates[i] = conv->dilation[i] - 1;
                 after[i] = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach - conv->input.size[2 + i] - conv->padding[i];
+                // brgconv of 2.6 reads wild addresses for windows that lie in the padding alone.
+                if (conv->padding[i] >= reach || after[i] >= reach)
+                        return STATUS_OK;
         }
         copy_dims(strides, spatial, conv->stride);
         copy_dims(before, spatial, conv->padding);
         int rank = grouped(conv, size, stride);
-        init_desc(&input, conv->input.rank, conv->input.size, conv->input.stride);
-        init_desc(&out, conv->out.rank, conv->out.size, conv->out.stride);
-        init_desc(&constant, rank, size, stride);
-        init_tag(&weight, rank, size, dnnl_format_tag_any);
-        init_tag(&bias, 1, &conv->out.size[1], dnnl_a);
+        if (!init_desc(&input, conv->input.rank, conv->input.size, conv->input.stride) || !init_desc(&out, conv->out.rank, conv->out.size, conv->out.stride) ||
+            !init_desc(&constant, rank, size, stride) || !init_tag(&weight, rank, size, dnnl_format_tag_any) || !init_tag(&bias, 1, &conv->out.size[1], dnnl_a))
+                return STATUS_OK;
         dnnl_convolution_desc_t desc;
         if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &input, &weight,
                                                        conv->bias_data == NULL ? NULL : &bias, &out, strides, dilates, before, after) != dnnl_success)
@@ -390,13 +394,11 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
                 bias_size[d] = d == rank - 1 ? matmul->out.size[d] : 1;
                 bias_stride[d] = d == rank - 1 ? 1 : matmul->out.size[rank - 1];
         }
-        init_desc(&a, rank, matmul->a.size, matmul->a.stride);
-        init_desc(&out, rank, matmul->out.size, matmul->out.stride);
-        init_desc(&constant, rank, matmul->b.size, matmul->b.stride);
-        init_desc(&bias, rank, bias_size, bias_stride);
-        if (matmul->b_data != NULL)
-                init_tag(&b, rank, matmul->b.size, dnnl_format_tag_any);
-        else
+        if (!init_desc(&a, rank, matmul->a.size, matmul->a.stride) || !init_desc(&out, rank, matmul->out.size, matmul->out.stride) ||
+            !init_desc(&constant, rank, matmul->b.size, matmul->b.stride) || !init_desc(&bias, rank, bias_size, bias_stride) ||
+            !init_tag(&b, rank, matmul->b.size, dnnl_format_tag_any))
+                return STATUS_OK;
+        if (matmul->b_data == NULL)
                 b = constant;
         dnnl_matmul_desc_t desc;
         if (dnnl_matmul_desc_init(&desc, &a, &b, matmul->bias_data == NULL ? NULL : &bias, &out) != dnnl_success)

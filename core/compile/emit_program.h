@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a recording to a program: implementations, states, places, operands, rows of the profile.
+#pragma once
+#include "core/program/program.h"
+
+typedef struct EmitOptions {
+        int n_threads;
+        PackCache *cache;         // may be NULL
+        const RunContext *poll;   // may be NULL
+} EmitOptions;
+
+// The recording is taken, also on failure. The program's id is left empty.
+Status emit_program(Recording *take_recording, const EmitOptions *options, Program **out_program);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tile.c builds and tile_run.c runs.
+#pragma once
+#include "core/kernels/tile.h"
+#include "core/tensor/convert.h"
+
+enum {
+        TILE_BYTES = 4096,    // of a register
+        TILE_REGISTERS = 24,
+        TILE_LANES = 16,      // the last tile is padded to a multiple where steps cannot fail
+        NO_REGISTER = 255,
+};
+
+typedef enum TileKind { TILE_INPUT, TILE_NUMBER, TILE_MADE } TileKind;
+typedef struct TileValue {
+        TileKind kind;
+        Dtype dtype;
+        TileClass class;     // of its elements, unless is_mask: then uint8_t, 0 or 1
+        bool is_mask;
+        bool uniform;        // one element for all: loaded once per range
+        bool filled;         // ... and somebody wants it repeated over a tile
+        uint8_t operand;     // INPUT: which
+        uint8_t reg;
+        uint16_t last_use;   // step
+        PointParam number;   // NUMBER: an element of its class
+} TileValue;
+
+typedef enum TileStepKind { STEP_LOOP, STEP_LOAD, STEP_CONVERT, STEP_TO_MASK, STEP_ROUND, STEP_STORE } TileStepKind;
+typedef struct TileStep {
+        TileStepKind kind;
+        uint8_t n_in, uniform; // LOOP: bit k: operand k is one element
+        TileValueId in[POINT_MAX_INPUTS], out;
+        PointLoop *loop;
+        PointParams params;
+        Dtype round_to;        // CONVERT, ROUND: DTYPE_NONE or the dtype whose values are kept
+        uint8_t operand;       // LOAD, STORE
+} TileStep;
+
+typedef struct TileOperand {
+        TensorMeta meta;
+        TileValueId value;
+        int64_t stride[MAX_RANK]; // bytes, in plan order
+        bool dense;               // one run of elements in plan order, of the kind the tile holds
+        bool direct;              // OUTPUT: the step that makes the value writes here
+} TileOperand;
+
+struct TileProgram {
+        int rank; // dimension 0 is the innermost
+        int64_t size[MAX_RANK], numel;
+        uint32_t tile; // elements
+        bool padded, finished;
+        TileOperand inputs[TILE_MAX_INPUTS], outputs[TILE_MAX_OUTPUTS];
+        uint32_t n_inputs, n_outputs, n_values, n_steps, n_once;
+        TileValue values[TILE_MAX_VALUES];
+        TileStep steps[TILE_MAX_STEPS];
+};

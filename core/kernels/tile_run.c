@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// tile_run.c: running tile programs. A range of output elements is walked in tiles; per tile the steps run in order on registers, which
+// live on the stack. An operand that is one dense run is read and written where it stands, all others are gathered or scattered in runs
+// along the innermost dimension. The last tile is filled up to whole vectors.
+#include <string.h>
+#include "core/kernels/tile_private.h"
+
+enum { GRAIN_TILES = 16 };
+
+typedef struct Run {
+        const TileProgram *program;
+        const void *const *in;
+        void *const *out;
+        atomic_bool zero_divisor;
+} Run;
+
+typedef struct Frame {
+        _Alignas(64) char registers[TILE_REGISTERS][TILE_BYTES];
+        _Alignas(64) char scratch[2 * TILE_BYTES];
+        void *at[TILE_MAX_VALUES]; // where a value's elements are now
+        const void *single[TILE_MAX_VALUES];
+        PointParam elements[TILE_MAX_INPUTS];
+        int64_t begin;             // of the tile
+        size_t n, n_run;           // elements, and with padding
+} Frame;
+
+// ---- walking an operand ----
+typedef struct Walk {
+        int64_t index[MAX_RANK], offset;
+} Walk;
+
+static void walk_start(const TileProgram *program, const TileOperand *operand, int64_t at, Walk *walk)
+{
+        walk->offset = 0;
+        for (int d = 0; d < program->rank; d++) {
+                walk->index[d] = at % program->size[d];
+                at /= program->size[d];
+                walk->offset += walk->index[d] * operand->stride[d];
+        }
+}
+
+static void walk_on(const TileProgram *program, const TileOperand *operand, int64_t n, Walk *walk)
+{
+        walk->index[0] += n;
+        walk->offset += n * operand->stride[0];
+        for (int d = 0; d + 1 < program->rank && walk->index[d] == program->size[d]; d++) {
+                walk->index[d] = 0;
+                walk->index[d + 1]++;
+                walk->offset += operand->stride[d + 1] - operand->stride[d] * program->size[d];
+        }
+}
+
+static size_t element_bytes(const TileValue *value)
+{
+        return value->is_mask ? 1 : tile_bytes[value->class];
+}
+
+static void load_elements(const TileValue *value, const char *from, int64_t stride, size_t n, void *to)
+{
+        if (!value->is_mask) {
+                tile_loaders[value->class][value->dtype](from, stride, n, to);
+                return;
+        }
+        uint8_t *mask = to;
+        for (size_t i = 0; i < n; i++)
+                mask[i] = from[(int64_t)i * stride] != 0;
+}
+
+static void store_elements(const TileValue *value, const void *from, size_t n, char *to, int64_t stride)
+{
+        if (!value->is_mask) {
+                tile_storers[value->class][value->dtype](from, n, to, stride);
+                return;
+        }
+        const uint8_t *mask = from;
+        for (size_t i = 0; i < n; i++)
+                to[(int64_t)i * stride] = (char)mask[i];
+}
+
+static void run_load(const Run *run, const TileStep *step, Frame *frame)
+{
+        const TileProgram *program = run->program;
+        const TileOperand *operand = &program->inputs[step->operand];
+        const TileValue *value = &program->values[step->out];
+        const char *data = run->in[step->operand];
+        size_t bytes = element_bytes(value);
+        if (operand->dense && frame->n == frame->n_run) {
+                const char *from = data + frame->begin * (int64_t)bytes;
+                memcpy(&frame->at[step->out], &from, sizeof(from)); // only read
+                return;
+        }
+        char *to = frame->registers[value->reg];
+        frame->at[step->out] = to;
+        if (operand->dense) {
+                memcpy(to, data + frame->begin * (int64_t)bytes, frame->n * bytes);
+        } else {
+                Walk walk;
+                walk_start(program, operand, frame->begin, &walk);
+                for (size_t done = 0; done < frame->n;) {
+                        size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
+                        load_elements(value, data + walk.offset, operand->stride[0], count, to + done * bytes);
+                        walk_on(program, operand, (int64_t)count, &walk);
+                        done += count;
+                }
+        }
+        memset(to + frame->n * bytes, 0, (frame->n_run - frame->n) * bytes);
+}
+
+static void run_store(const Run *run, const TileStep *step, Frame *frame)
+{
+        const TileProgram *program = run->program;
+        const TileOperand *operand = &program->outputs[step->operand];
+        const TileValue *value = &program->values[step->in[0]];
+        const char *from = frame->at[step->in[0]];
+        char *data = run->out[step->operand];
+        size_t bytes = element_bytes(value);
+        if (operand->dense) {
+                char *to = data + frame->begin * (int64_t)bytes;
+                if (to != from)
+                        memcpy(to, from, frame->n * bytes);
+                return;
+        }
+        Walk walk;
+        walk_start(program, operand, frame->begin, &walk);
+        for (size_t done = 0; done < frame->n;) {
+                size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
+                store_elements(value, from + done * bytes, count, data + walk.offset, operand->stride[0]);
+                walk_on(program, operand, (int64_t)count, &walk);
+                done += count;
+        }
+}
+
+// ---- steps ----
+static void run_loop(Run *run, const TileStep *step, Frame *frame)
+{
+        const void *in[POINT_MAX_INPUTS];
+        for (int k = 0; k < step->n_in; k++)
+                in[k] = (step->uniform >> k & 1) != 0 ? frame->single[step->in[k]] : frame->at[step->in[k]];
+        PointTile tile = { .in = in,
+                           .out = frame->at[step->out],
+                           .n = frame->n_run,
+                           .uniform = step->uniform,
+                           .params = &step->params,
+                           .zero_divisor = &run->zero_divisor };
+        step->loop(&tile);
+}
+
+static void round_tile(TileClass class, Dtype to, const void *from, size_t n, Frame *frame, void *out)
+{
+        tile_storers[class][to](from, n, frame->scratch, dtype_info[to].bytes);
+        tile_loaders[class][to](frame->scratch, dtype_info[to].bytes, n, out);
+}
+
+static void run_convert(const TileProgram *program, const TileStep *step, Frame *frame)
+{
+        const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
+        const void *from = frame->at[step->in[0]];
+        void *out = frame->at[step->out];
+        size_t n = frame->n_run;
+        if (source->is_mask) {
+                tile_loaders[value->class][DTYPE_BOOL](from, 1, n, out);
+        } else if (source->class == value->class) {
+                memcpy(out, from, n * tile_bytes[value->class]);
+        } else {
+                tile_storers[source->class][source->dtype](from, n, frame->scratch, dtype_info[source->dtype].bytes);
+                tile_loaders[value->class][source->dtype](frame->scratch, dtype_info[source->dtype].bytes, n, out);
+        }
+        if (step->round_to != DTYPE_NONE)
+                round_tile(value->class, step->round_to, out, n, frame, out);
+}
+
+// A result goes straight to its output when that is dense, so that nothing is left to store.
+static void place_result(const Run *run, const TileStep *step, Frame *frame)
+{
+        const TileProgram *program = run->program;
+        frame->at[step->out] = frame->registers[program->values[step->out].reg];
+        for (uint32_t k = 0; k < program->n_outputs && frame->n == frame->n_run; k++) {
+                const TileOperand *output = &program->outputs[k];
+                if (output->direct && output->value == step->out)
+                        frame->at[step->out] = (char *)run->out[k] + frame->begin * (int64_t)element_bytes(&program->values[step->out]);
+        }
+}
+
+static void run_step(Run *run, const TileStep *step, Frame *frame)
+{
+        const TileProgram *program = run->program;
+        if (step->kind != STEP_LOAD && step->kind != STEP_STORE)
+                place_result(run, step, frame);
+        switch (step->kind) {
+        case STEP_LOOP:
+                run_loop(run, step, frame);
+                return;
+        case STEP_LOAD:
+                run_load(run, step, frame);
+                return;
+        case STEP_CONVERT:
+                run_convert(program, step, frame);
+                return;
+        case STEP_TO_MASK:
+                tile_storers[program->values[step->in[0]].class][DTYPE_BOOL](frame->at[step->in[0]], frame->n_run, frame->at[step->out], 1);
+                return;
+        case STEP_ROUND:
+                round_tile(program->values[step->out].class, step->round_to, frame->at[step->in[0]], frame->n_run, frame,
+                           frame->at[step->out]);
+                return;
+        case STEP_STORE:
+                run_store(run, step, frame);
+                return;
+        }
+}
+
+// ---- ranges ----
+// Values of one element, once for all tiles of a range.
+static void load_uniform(const Run *run, Frame *frame)
+{
+        const TileProgram *program = run->program;
+        for (uint32_t i = 0; i < program->n_values; i++) {
+                const TileValue *value = &program->values[i];
+                if (!value->uniform)
+                        continue;
+                frame->single[i] = &value->number;
+                if (value->kind == TILE_INPUT) {
+                        load_elements(value, run->in[value->operand], 0, 1, &frame->elements[value->operand]);
+                        frame->single[i] = &frame->elements[value->operand];
+                }
+                if (!value->filled)
+                        continue;
+                char *to = frame->registers[value->reg];
+                frame->at[i] = to;
+                size_t bytes = element_bytes(value);
+                for (size_t k = 0; k < program->tile; k++)
+                        memcpy(to + k * bytes, frame->single[i], bytes);
+        }
+}
+
+static void run_range(void *argument, int64_t begin, int64_t end)
+{
+        Run *run = argument;
+        const TileProgram *program = run->program;
+        Frame frame;
+        load_uniform(run, &frame);
+        for (int64_t at = begin; at < end; at += program->tile) {
+                frame.begin = at;
+                frame.n = (size_t)MIN(end - at, (int64_t)program->tile);
+                frame.n_run = program->padded ? (frame.n + TILE_LANES - 1) / TILE_LANES * TILE_LANES : frame.n;
+                for (uint32_t i = 0; i < program->n_steps; i++)
+                        run_step(run, &program->steps[i], &frame);
+        }
+}
+
+Status tile_run(const TileProgram *program, const void *const *in, void *const *out, const RunContext *ctx)
+{
+        Run run = { .program = program, .in = in, .out = out };
+        if (program->numel == 0)
+                return STATUS_OK;
+        TRY(parallel_for(ctx, program->numel, (int64_t)GRAIN_TILES * program->tile, run_range, &run));
+        if (atomic_load_explicit(&run.zero_divisor, memory_order_relaxed))
+                return fail(STATUS_RUN, "ZeroDivisionError");
+        return STATUS_OK;
+}

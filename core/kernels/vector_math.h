@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// float32 functions without branches or calls, so that the compiler makes vector loops of the formulas that use them. Included by files
+// that are compiled for AVX2 and FMA or more (point_isa in pointwise.h chooses at run time); elsewhere libm's functions stand in their
+// place. A lane's bits depend on its own value only: the same in any vector width and any position of a loop.
+//
+// Errors are at most 2 ULP against float64 over all floats; NaN, infinities, signed zeros and denormals are as in libm.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include "core/kernels/vector_math.inc"
+
+#define VM_FMA __builtin_fmaf
+// Adding and subtracting it rounds to the nearest whole number, which then stands in the low bits of the sum.
+#define VM_MAGIC 12582912.0F
+
+static inline int32_t vm_bits(float x)
+{
+        union {
+                float f;
+                int32_t i;
+        } u = { .f = x };
+        return u.i;
+}
+
+static inline float vm_float(int32_t bits)
+{
+        union {
+                int32_t i;
+                float f;
+        } u = { .i = bits };
+        return u.f;
+}
+
+// 2^(field - 127) for 0 < field < 255, of which only the low 9 bits count; 0 for 0.
+static inline float vm_with_exponent(int32_t field)
+{
+        return vm_float((int32_t)((uint32_t)field << 23));
+}
+
+static inline float vm_copysign(float x, float sign)
+{
+        return vm_float((vm_bits(x) & INT32_MAX) | (vm_bits(sign) & INT32_MIN));
+}
+
+// ---- exp ----
+typedef struct VmReduced {
+        float r;      // x - n log(2), at most log(2) / 2
+        int32_t bits; // n + bias, modulo 2^22; whatever for NaN
+} VmReduced;
+
+static inline VmReduced vm_reduce_log2(float x, int bias)
+{
+        float magic = VM_MAGIC + (float)bias, shifted = VM_FMA(x, 1.44269504088896341F, magic), n = shifted - magic;
+        return (VmReduced){ VM_FMA(n, -LN2_1, VM_FMA(n, -LN2_0, x)), vm_bits(shifted) };
+}
+
+// exp(r) - 1
+static inline float vm_expm1_near_zero(float r)
+{
+        float p = VM_FMA(EXP_P4, r, EXP_P3);
+        p = VM_FMA(p, r, EXP_P2);
+        p = VM_FMA(p, r, EXP_P1);
+        p = VM_FMA(p, r, EXP_P0);
+        return VM_FMA(r * r, p, r);
+}
+
+// Comparisons are written so that NaN passes.
+static inline float vm_at_most(float x, float most)
+{
+        return most < x ? most : x;
+}
+
+static inline float vm_at_least(float x, float least)
+{
+        return least > x ? least : x;
+}
+
+static inline float vm_exp(float x)
+{
+        VmReduced reduced = vm_reduce_log2(vm_at_least(vm_at_most(x, 89.0F), -104.0F), 2 * 127);
+        float p = vm_expm1_near_zero(reduced.r) + 1.0F;
+        // 2^n in two factors: the first product is exact, the second rounds once, to infinity or a denormal if need be.
+        int32_t half = (int32_t)((uint32_t)reduced.bits >> 1);
+        return p * vm_with_exponent(half) * vm_with_exponent(reduced.bits - half);
+}
+
+// exp(x) for x <= 0 where a result below 2^-124 may be anything as small.
+static inline float vm_exp_not_positive(float x)
+{
+        VmReduced reduced = vm_reduce_log2(vm_at_least(x, -86.0F), 127);
+        float scale = vm_with_exponent(reduced.bits);
+        return VM_FMA(scale, vm_expm1_near_zero(reduced.r), scale);
+}
+
+// 1 + exp(x); infinity where its inverse would be a denormal.
+static inline float vm_one_plus_exp(float x)
+{
+        VmReduced reduced = vm_reduce_log2(vm_at_least(vm_at_most(x, 88.0F), -86.0F), 127);
+        float scale = vm_with_exponent(reduced.bits);
+        float sum = VM_FMA(scale, vm_expm1_near_zero(reduced.r), 1.0F) + scale;
+        return x > 88.0F ? INFINITY : sum;
+}
+
+static inline float vm_expm1(float x)
+{
+        VmReduced reduced = vm_reduce_log2(vm_at_least(vm_at_most(x, 89.0F), -20.0F), 127);
+        float p = vm_expm1_near_zero(reduced.r);
+        bool top = (reduced.bits & 255) == 255; // 2^128 is no float
+        float scale = vm_with_exponent(top ? 254 : reduced.bits);
+        float result = VM_FMA(scale, p, top ? scale : scale - 1.0F);
+        result = top ? result + result : result;
+        return scale == 1.0F ? vm_copysign(p, x) : result;
+}
+
+// 1 - 2 / (1 + exp(2 |x|)), which is 1 from 10 on; near zero a polynomial.
+static inline float vm_tanh(float x)
+{
+        float size = vm_float(vm_bits(x) & INT32_MAX), s = x * x;
+        float p = VM_FMA(VM_FMA(VM_FMA(TANH_P3, s, TANH_P2), s, TANH_P1), s, TANH_P0);
+        float inner = VM_FMA(s * x, p, x);
+        VmReduced reduced = vm_reduce_log2(vm_at_most(size, 10.0F) * 2.0F, 127);
+        float scale = vm_with_exponent(reduced.bits);
+        float sum = VM_FMA(scale, vm_expm1_near_zero(reduced.r), scale + 1.0F);
+        return size < 0.5625F ? inner : vm_copysign(1.0F - 2.0F / sum, x);
+}
+
+// ---- log ----
+// log of m 2^e (1 + c / m) with f = m - 1 and m between sqrt(1/2) and sqrt(2); `f` is given so that it may be exact.
+static inline float vm_log_parts(float f, float e, float correction)
+{
+        float p = VM_FMA(LOG_P7, f, LOG_P6), square = f * f;
+        p = VM_FMA(p, f, LOG_P5);
+        p = VM_FMA(p, f, LOG_P4);
+        p = VM_FMA(p, f, LOG_P3);
+        p = VM_FMA(p, f, LOG_P2);
+        p = VM_FMA(p, f, LOG_P1);
+        p = VM_FMA(p, f, LOG_P0);
+        float rest = VM_FMA(square * f, p, VM_FMA(e, LN2_1, correction));
+        return VM_FMA(e, LN2_0, f + VM_FMA(square, -0.5F, rest));
+}
+
+typedef struct VmSplit {
+        float m; // between sqrt(1/2) and sqrt(2)
+        int32_t e;
+} VmSplit;
+
+// x = m 2^e for positive normal x.
+static inline VmSplit vm_split(float x)
+{
+        int32_t bits = vm_bits(x), e = (bits - vm_bits(0.70710678F)) >> 23;
+        return (VmSplit){ vm_float(bits - (int32_t)((uint32_t)e << 23)), e };
+}
+
+static inline float vm_log(float x)
+{
+        bool small = x < 0x1p-126F;
+        VmSplit split = vm_split(small ? x * 0x1p25F : x);
+        float result = vm_log_parts(split.m - 1.0F, (float)(split.e - (small ? 25 : 0)), 0.0F);
+        result = x == 0.0F ? -INFINITY : x < 0.0F ? NAN : result;
+        return x < INFINITY ? result : x; // infinity and NaN
+}
+
+static inline float vm_log1p(float x)
+{
+        float u = 1.0F + x;
+        VmSplit split = vm_split(u);
+        // What the sum lost, in units of m.
+        float lost = u >= 2.0F ? 1.0F - (u - x) : x - (u - 1.0F);
+        float scale = vm_with_exponent(split.e > 100 ? 0 : 127 - split.e);
+        bool whole = split.e == 0;
+        float correction = lost * scale;
+        float m_inverse = 1.0F / split.m;
+        float result = vm_log_parts(whole ? x : split.m - 1.0F, (float)split.e, whole ? 0.0F : correction * m_inverse);
+        result = u == 0.0F ? -INFINITY : u < 0.0F ? NAN : result;
+        result = x < INFINITY ? result : x;
+        return vm_float(vm_bits(x) & INT32_MAX) < 0x1p-30F ? x : result;
+}
+
+// ---- erf ----
+static inline float vm_erf(float x)
+{
+        float t = vm_float(vm_bits(x) & INT32_MAX), s = x * x;
+        float p = VM_FMA(ERF_P5, s, ERF_P4);
+        p = VM_FMA(p, s, ERF_P3);
+        p = VM_FMA(p, s, ERF_P2);
+        p = VM_FMA(p, s, ERF_P1);
+        p = VM_FMA(p, s, ERF_P0);
+        float inner = VM_FMA(p, x, x);
+        float u = vm_at_most(t, 4.0F);
+        float q = VM_FMA(ERFC_P7, u, ERFC_P6);
+        q = VM_FMA(q, u, ERFC_P5);
+        q = VM_FMA(q, u, ERFC_P4);
+        q = VM_FMA(q, u, ERFC_P3);
+        q = VM_FMA(q, u, ERFC_P2);
+        q = VM_FMA(q, u, ERFC_P1);
+        q = VM_FMA(q, u, ERFC_P0);
+        float outer = vm_copysign(1.0F - vm_exp_not_positive(q), x);
+        return t > 0.921875F ? outer : t <= 0.921875F ? inner : x;
+}
+
+// ---- sin, cos ----
+// For |x| up to VM_TRIG_MOST: beyond it the three pieces of pi / 2 do not suffice, and callers use libm.
+#define VM_TRIG_MOST 65536.0F
+
+// sin(x + quarter pi / 2)
+static inline float vm_sin_shifted(float x, int32_t quarter)
+{
+        float shifted = VM_FMA(x, 0.636619772367581343F, VM_MAGIC), n = shifted - VM_MAGIC;
+        int32_t quadrant = vm_bits(shifted) + quarter;
+        float r = VM_FMA(n, -HALF_PI_2, VM_FMA(n, -HALF_PI_1, VM_FMA(n, -HALF_PI_0, x))), s = r * r;
+        float sine = VM_FMA(r * s, VM_FMA(VM_FMA(SIN_P2, s, SIN_P1), s, SIN_P0), r);
+        float cosine = VM_FMA(s * s, VM_FMA(VM_FMA(COS_P2, s, COS_P1), s, COS_P0), VM_FMA(s, -0.5F, 1.0F));
+        float chosen = (quadrant & 1) != 0 ? cosine : n == 0.0F && quarter == 0 ? vm_copysign(sine, x) : sine;
+        return vm_float(vm_bits(chosen) ^ (int32_t)((uint32_t)(quadrant & 2) << 30));
+}
+
+static inline float vm_sin(float x)
+{
+        return vm_sin_shifted(x, 0);
+}
+
+static inline float vm_cos(float x)
+{
+        return vm_sin_shifted(x, 1);
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_batch_norm.c: a convolution, linear or addmm with constant weights whose only reader scales and shifts its channels by constants (batch norm with
+// running statistics, mul, add) becomes one with other constants. Scale and shift are computed in double and rounded once, into weight and bias.
+#include "core/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+#include "core/ops/conv.h"
+#include "core/ops/pack.h"
+#include "core/passes/rewrite.h"
+
+// The call that makes the product, and where its constants stand.
+typedef struct Product {
+        RecordedCall *call;
+        int weight_arg, bias_arg;
+        int weight_dim;       // of the weight: output channels
+        int out_dim;          // of the result: channels
+        int64_t n_channels;
+        Recorded *weight, *bias;
+} Product;
+
+// out = scale * in + shift, per channel.
+typedef struct Affine {
+        Recorded *input;
+        double *scale, *shift; // n_channels each
+} Affine;
+
+static Recorded *tensor_arg(const RecordedCall *call, int index)
+{
+        const Value *value = &call->call.args[index];
+        return value->kind == VALUE_TENSOR ? recorded_of(value->tensor) : NULL;
+}
+
+static bool is_known(const Recorded *value)
+{
+        return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL && value->tensor.meta.dtype == DTYPE_F32;
+}
+
+static bool is_one(Value number)
+{
+        return (number.kind == VALUE_INT && number.i == 1) || (number.kind == VALUE_FLOAT && number.f == 1.0);
+}
+
+// ---- the product ----
+static bool conv_product(const RecordedCall *call, Product *product)
+{
+        ConvArgs args;
+        if (conv_args(&call->call, &args) != STATUS_OK || (args.transposed && args.groups != 1))
+                return false;
+        product->weight_arg = 1;
+        product->bias_arg = 2;
+        product->weight_dim = args.transposed ? 1 : 0;
+        product->out_dim = args.batched ? 1 : 0;
+        return true;
+}
+
+static bool find_product(RecordedCall *call, Product *out)
+{
+        Product product = { .call = call };
+        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL)
+                return false;
+        int rank = call->outs[0]->tensor.meta.rank;
+        if (call->call.op->pack == conv_pack) {
+                if (!conv_product(call, &product))
+                        return false;
+        } else if (call->call.op->pack == linear_pack && rank > 0) {
+                product.weight_arg = 1;
+                product.bias_arg = 2;
+                product.out_dim = rank - 1;
+        } else if (call->call.op->pack == addmm_pack && is_one(call->call.args[3]) && is_one(call->call.args[4])) {
+                product.weight_arg = 2;
+                product.weight_dim = 1;
+                product.out_dim = 1;
+        } else {
+                return false;
+        }
+        product.weight = tensor_arg(call, product.weight_arg);
+        product.bias = tensor_arg(call, product.bias_arg);
+        product.n_channels = call->outs[0]->tensor.meta.size[product.out_dim];
+        if (!is_known(product.weight) || product.weight->tensor.meta.rank < 2 || product.weight->tensor.meta.size[product.weight_dim] != product.n_channels)
+                return false;
+        if (product.bias != NULL &&
+            (!is_known(product.bias) || product.bias->tensor.meta.rank != 1 || product.bias->tensor.meta.size[0] != product.n_channels))
+                return false;
+        *out = product;
+        return true;
+}
+
+// ---- scale and shift ----
+static double element(const Recorded *vector, int64_t i)
+{
+        return (double)((const float *)tensor_data(&vector->tensor))[i * vector->tensor.meta.stride[0]];
+}
+
+static bool norm_affine(const RecordedCall *call, const Product *product, Affine *affine)
+{
+        double eps;
+        Recorded *params[4];
+        if (product->out_dim != 1 || arg_double(&call->call, (int)call->call.n_args - 1, &eps) != STATUS_OK)
+                return false;
+        for (int i = 0; i < 4; i++) {
+                params[i] = tensor_arg(call, i + 1);
+                if (params[i] == NULL ? i >= 2 : !is_known(params[i]) || params[i]->tensor.meta.rank != 1 || params[i]->tensor.meta.size[0] != product->n_channels)
+                        return false;
+        }
+        for (int64_t c = 0; c < product->n_channels; c++) {
+                affine->scale[c] = (params[0] == NULL ? 1 : element(params[0], c)) / sqrt(element(params[3], c) + eps);
+                affine->shift[c] = (params[1] == NULL ? 0 : element(params[1], c)) - element(params[2], c) * affine->scale[c];
+        }
+        return true;
+}
+
+// Elements of a constant that is the same everywhere but along the channels.
+static bool channel_values(const Recorded *value, const Product *product, double *out)
+{
+        const Tensor *tensor = &value->tensor;
+        const TensorMeta *meta = &tensor->meta, *result = &product->call->outs[0]->tensor.meta;
+        if (!recorded_is_constant(value) || tensor->storage->data == NULL || (meta->dtype != DTYPE_F32 && !meta->wrapped) || meta->rank > result->rank ||
+            (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
+                return false;
+        int channel = product->out_dim - (result->rank - meta->rank);
+        for (int d = 0; d < meta->rank; d++) {
+                if (meta->size[d] != 1 && (d != channel || meta->size[d] != product->n_channels))
+                        return false;
+        }
+        for (int64_t c = 0; c < product->n_channels; c++) {
+                int64_t at = channel < 0 || meta->size[channel] == 1 ? 0 : c * meta->stride[channel];
+                const char *data = (const char *)tensor_data(tensor) + at * dtype_info[meta->dtype].bytes;
+                out[c] = meta->dtype == DTYPE_I64 ? (double)element_as_i64(DTYPE_I64, data) : element_as_f64(meta->dtype, data);
+        }
+        return true;
+}
+
+// x * c, c * x, x + alpha * c, c + alpha * x; `at` is where x stands.
+static bool pointwise_affine(const RecordedCall *call, const Product *product, int at, Affine *affine)
+{
+        bool adds = strcmp(call->overload->name, "aten::add.Tensor") == 0;
+        const Recorded *other = tensor_arg(call, 1 - at);
+        double alpha = 1;
+        if (other == NULL || (adds && arg_double(&call->call, 2, &alpha) != STATUS_OK) || !channel_values(other, product, adds ? affine->shift : affine->scale))
+                return false;
+        for (int64_t c = 0; c < product->n_channels; c++) {
+                if (!adds) {
+                        affine->shift[c] = 0;
+                } else {
+                        affine->scale[c] = at == 0 ? 1 : alpha;
+                        affine->shift[c] *= at == 0 ? alpha : 1;
+                }
+        }
+        return true;
+}
+
+static bool is_norm(const RecordedCall *call)
+{
+        const char *name = call->overload->name;
+        return strcmp(name, "fxserve::batch_norm_eval") == 0 || strcmp(name, "aten::_native_batch_norm_legit_no_training") == 0 ||
+               strcmp(name, "aten::_batch_norm_no_update") == 0;
+}
+
+static bool is_affine(const RecordedCall *call)
+{
+        const char *name = call->overload->name;
+        return is_norm(call) || strcmp(name, "aten::mul.Tensor") == 0 || strcmp(name, "aten::add.Tensor") == 0;
+}
+
+// ---- new constants ----
+static Status new_weight(Recording *recording, const Product *product, const double *scale, Recorded **out_weight, bool *inout_finite)
+{
+        const Tensor *old = &product->weight->tensor;
+        TensorMeta meta = old->meta;
+        meta_set_contiguous(&meta);
+        TRY(rewrite_constant(recording, &meta, product->weight->name, out_weight));
+        tensor_copy_data(old, &(*out_weight)->tensor);
+        float *data = tensor_data(&(*out_weight)->tensor);
+        int64_t n = meta_numel(&meta), inner = meta.stride[product->weight_dim];
+        for (int64_t i = 0; i < n; i++) {
+                data[i] = (float)((double)data[i] * scale[i / inner % product->n_channels]);
+                *inout_finite &= isfinite(data[i]) != 0;
+        }
+        return STATUS_OK;
+}
+
+static Status new_bias(Recording *recording, const Product *product, const Affine *affine, Recorded **out_bias, bool *inout_finite)
+{
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 1, &product->n_channels);
+        TRY(rewrite_constant(recording, &meta, product->bias == NULL ? NULL : product->bias->name, out_bias));
+        float *data = tensor_data(&(*out_bias)->tensor);
+        for (int64_t c = 0; c < product->n_channels; c++) {
+                data[c] = (float)((product->bias == NULL ? 0 : element(product->bias, c)) * affine->scale[c] + affine->shift[c]);
+                *inout_finite &= isfinite(data[c]) != 0;
+        }
+        return STATUS_OK;
+}
+
+static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product *product, const Affine *affine, PassContext *context)
+{
+        Recorded *weight, *bias;
+        RecordedCall *call = product->call, *added;
+        Value args[SCHEMA_MAX_ARGS];
+        bool finite = true;
+        TRY(new_weight(recording, product, affine->scale, &weight, &finite));
+        TRY(new_bias(recording, product, affine, &bias, &finite));
+        if (!finite) // statistics that overflow give what they give, later
+                return STATUS_OK;
+        for (uint32_t i = 0; i < call->call.n_args; i++)
+                args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight) : (int)i == product->bias_arg ? rewrite_tensor(bias) : value_ref(call->call.args[i]);
+        TRY(rewrite_call(recording, uses, at, call->overload, args, call, &added));
+        if (added != NULL)
+                context->folded_bytes += weight->tensor.storage->n_bytes + bias->tensor.storage->n_bytes;
+        return STATUS_OK;
+}
+
+static Status try_fold(Recording *recording, Uses *uses, uint32_t at, int position, PassContext *context)
+{
+        RecordedCall *call = recording->calls[at];
+        Recorded *input = tensor_arg(call, position);
+        Product product;
+        if (input == NULL || uses_only_reader(uses, input) != call || input->from != FROM_CALL || !find_product(input->call, &product) ||
+            !meta_same_shape(&input->tensor.meta, &call->outs[0]->tensor.meta) || call->outs[0]->tensor.meta.dtype != DTYPE_F32)
+                return STATUS_OK;
+        _cleanup_(freep) double *both = new_array((size_t)product.n_channels, 2 * sizeof(double));
+        if (both == NULL)
+                return fail_memory();
+        Affine affine = { .input = input, .scale = both, .shift = both + product.n_channels };
+        bool found = is_norm(call) ? norm_affine(call, &product, &affine) : pointwise_affine(call, &product, position, &affine);
+        return found ? fold(recording, uses, at, &product, &affine, context) : STATUS_OK;
+}
+
+// What batch norm makes beside its result must be unread.
+static bool others_unread(const Uses *uses, const RecordedCall *call)
+{
+        for (uint32_t k = 1; k < call->call.n_outs; k++) {
+                if (call->outs[k] != NULL && uses->n[recorded_buffer(call->outs[k])->index] != 0)
+                        return false;
+        }
+        return call->outs[0] != NULL && call->outs[0]->call == call;
+}
+
+Status pass_fold_batch_norm(Recording *recording, PassContext *context)
+{
+        Uses uses;
+        TRY(uses_count(recording, &uses));
+        Status status = STATUS_OK;
+        uint32_t n = recording->n_calls;
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
+                RecordedCall *call = recording->calls[i];
+                if (call->removed || call->call.inplace || !call->computes || !is_affine(call) || recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
+                        continue;
+                status = run_poll(context->poll);
+                if (status == STATUS_OK)
+                        status = try_fold(recording, &uses, i, 0, context);
+                if (status == STATUS_OK && recording->calls[i] == call && !is_norm(call))
+                        status = try_fold(recording, &uses, i, 1, context);
+        }
+        uses_deinit(&uses);
+        recording_compact(recording);
+        return status;
+}

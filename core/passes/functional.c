@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// functional.c: `relu_` on a tensor nobody holds a view of is `relu` into a new tensor that takes its place from there on. Only twins that wrote the whole
+// buffer of a result are turned; then the buffer is written once and later passes may move and merge the calls around it. A view made before such a write
+// and read after it sees the write, so its buffer stays as it is.
+#include "core/passes/passes.h"
+
+#include <string.h>
+
+typedef struct State {   // of a buffer
+        bool refused;
+        uint32_t last_write; // position + 1 of the call; 0: none yet
+        Recorded *now;       // what the base's name means at this point; NULL: itself
+} State;
+
+typedef struct Turning {
+        Recording *recording;
+        State *states;       // by buffer (as many as there were)
+        uint32_t n_states;
+        uint32_t *made;      // by value: position + 1 of the call that made it
+        uint32_t n_made;
+} Turning;
+
+static State *state_of(const Turning *turning, const Recorded *value)
+{
+        if (recorded_is_constant(value) || recorded_buffer(value)->index >= turning->n_states)
+                return NULL;
+        return &turning->states[recorded_buffer(value)->index];
+}
+
+static const Overload *functional_twin(const RecordedCall *call)
+{
+        char name[160];
+        const char *text = call->call.op->schema;
+        size_t n = strcspn(text, "(");
+        if (!call->call.inplace || call->call.schema->text == text || (call->call.op->flags & OP_INPLACE) == 0 || call->call.n_outs != 1 || n >= sizeof(name))
+                return NULL;
+        memcpy(name, text, n);
+        name[n] = '\0';
+        const Overload *found = op_find(name);
+        return found != NULL && found->op == call->call.op && !found->inplace && found->schema.n_args == call->call.n_args ? found : NULL;
+}
+
+static bool writes_whole(const RecordedCall *call)
+{
+        const Recorded *self = recorded_of(call->call.args[0].tensor);
+        const Buffer *buffer = recorded_buffer(self);
+        return buffer->kind == BUFFER_RUN && buffer->base == self && self->from == FROM_CALL && self->call != NULL && self->call->computes && self->tensor.offset == 0 &&
+               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self && functional_twin(call) != NULL;
+}
+
+// ---- what can be turned ----
+static Status look_at_use(void *context, const Value *leaf)
+{
+        const Turning *turning = context;
+        if (leaf->kind != VALUE_TENSOR)
+                return STATUS_OK;
+        const Recorded *value = recorded_of(leaf->tensor);
+        State *state = state_of(turning, value);
+        if (state != NULL && value != recorded_buffer(value)->base && state->last_write > turning->made[value->index])
+                state->refused = true;
+        return STATUS_OK;
+}
+
+static Status look_at_result(void *context, Recorded *value)
+{
+        return look_at_use(context, &(Value){ .kind = VALUE_TENSOR, .tensor = &value->tensor });
+}
+
+static void find_refused(const Turning *turning)
+{
+        const Recording *recording = turning->recording;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                const RecordedCall *call = recording->calls[i];
+                for (uint32_t k = 0; k < call->call.n_args; k++)
+                        (void)value_walk(call->call.args[k], look_at_use, (void *)(uintptr_t)turning);
+                for (uint32_t k = 0; k < call->call.n_outs; k++) {
+                        const Recorded *out = call->outs[k];
+                        State *state = out == NULL ? NULL : state_of(turning, out);
+                        if (state == NULL)
+                                continue;
+                        if (out->call == call)
+                                turning->made[out->index] = i + 1;
+                        else if (call->computes && writes_whole(call))
+                                state->last_write = i + 1;
+                        else if (call->computes)
+                                state->refused = true;
+                }
+        }
+        (void)recording_visit_results(recording, look_at_result, (void *)(uintptr_t)turning);
+}
+
+// ---- turning ----
+static Status rename_leaf(void *context, const Value *leaf, Value *out)
+{
+        *out = *leaf;
+        if (leaf->kind == VALUE_TENSOR) {
+                const Recorded *value = recorded_of(leaf->tensor);
+                const State *state = state_of(context, value);
+                if (state != NULL && state->now != NULL && recorded_buffer(value)->base == value)
+                        out->tensor = &state->now->tensor;
+        }
+        value_ref(*out);
+        return STATUS_OK;
+}
+
+static Status rename_value(Turning *turning, Value *value)
+{
+        Value renamed;
+        TRY(value_map(*value, rename_leaf, turning, &renamed));
+        value_unref(*value);
+        *value = renamed;
+        return STATUS_OK;
+}
+
+// Views made from here on stand on the new bytes. Their old buffer knows them no more.
+static void move_views(const Turning *turning, const RecordedCall *call)
+{
+        for (uint32_t k = 0; k < call->call.n_outs; k++) {
+                Recorded *out = call->outs[k];
+                const State *state = out == NULL || out->call != call ? NULL : state_of(turning, out);
+                if (state == NULL || state->now == NULL || recorded_buffer(out)->base == out)
+                        continue;
+                Storage *storage = storage_ref(state->now->tensor.storage);
+                storage_unref(out->tensor.storage);
+                out->tensor.storage = storage;
+        }
+}
+
+static Status turn(Turning *turning, RecordedCall *call)
+{
+        Recording *recording = turning->recording;
+        Recorded *base = call->outs[0], *fresh;
+        Buffer *old = recorded_buffer(base), *buffer;
+        State *state = state_of(turning, base);
+        TRY(recording_add_buffer(recording, BUFFER_RUN, old->n_bytes, &buffer));
+        TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &base->tensor.meta, 0, &fresh));
+        fresh->call = call;
+        const Overload *overload = functional_twin(call);
+        call->overload = overload;
+        call->call.schema = &overload->schema;
+        call->call.inplace = false;
+        call->call.outs[0] = (OutSpec){ .kind = OUT_FRESH, .meta = base->tensor.meta };
+        call->outs[0] = fresh;
+        old->written = false;
+        buffer->is_output = old->is_output;
+        if (state->now != NULL)
+                recorded_buffer(state->now)->is_output = false;
+        state->now = fresh;
+        return STATUS_OK;
+}
+
+static Status turn_calls(Turning *turning)
+{
+        Recording *recording = turning->recording;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                RecordedCall *call = recording->calls[i];
+                const Recorded *self = call->call.inplace && call->computes && call->call.n_outs == 1 ? call->outs[0] : NULL;
+                const State *state = self == NULL ? NULL : state_of(turning, self);
+                bool turned = state != NULL && !state->refused && writes_whole(call);
+                for (uint32_t k = 0; k < call->call.n_args; k++)
+                        TRY(rename_value(turning, (Value *)(uintptr_t)&call->call.args[k]));
+                if (turned)
+                        TRY(turn(turning, call));
+                else
+                        move_views(turning, call);
+        }
+        TRY(rename_value(turning, &recording->result));
+        for (uint32_t i = 0; i < recording->n_fetched; i++)
+                TRY(rename_value(turning, &recording->fetched[i]));
+        for (uint32_t i = 0; i < turning->n_states; i++) {
+                if (turning->states[i].now != NULL)
+                        recording->buffers[i]->is_output = false;
+        }
+        return STATUS_OK;
+}
+
+Status pass_make_functional(Recording *recording, PassContext *context)
+{
+        (void)context;
+        _cleanup_(freep) State *states = new_array(recording->n_buffers, sizeof(*states));
+        _cleanup_(freep) uint32_t *made = new_array(recording->n_values, sizeof(*made));
+        if (states == NULL || made == NULL)
+                return fail_memory();
+        Turning turning = { .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made, .n_made = recording->n_values };
+        find_refused(&turning);
+        return turn_calls(&turning);
+}

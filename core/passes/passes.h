@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes: recording -> recording, in the order of one table. A pass may drop, merge or replace calls only while every buffer concerned is written once
+// (Buffer.written false); effects and random calls keep their number and order. Every call that is left knows all authored nodes it stands for.
+#pragma once
+#include "core/program/recording.h"
+
+typedef struct PassContext {
+        const RunContext *poll;  // may be NULL
+        int n_threads;
+        size_t folded_bytes;     // bytes of constants that passes have made
+} PassContext;
+
+typedef struct Pass {
+        const char *name;
+        Status (*run)(Recording *recording, PassContext *context);
+} Pass;
+
+extern const Pass passes[];
+extern const unsigned n_passes;
+Status passes_run(Recording *recording, PassContext *context);
+
+Status pass_fold_constants(Recording *recording, PassContext *context);
+Status pass_remove_copies(Recording *recording, PassContext *context);
+Status pass_merge_equal(Recording *recording, PassContext *context);
+Status pass_remove_dead(Recording *recording, PassContext *context);
+Status pass_make_functional(Recording *recording, PassContext *context);
+Status pass_fold_batch_norm(Recording *recording, PassContext *context);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes that replace calls share: who reads what, and putting one call where another stood.
+#pragma once
+#include "core/program/recording.h"
+
+typedef struct Uses {
+        uint32_t *n;           // by buffer: how often calls and results name a tensor on it; 0 for buffers made after counting
+        RecordedCall **reader; // by buffer: the last call that reads it
+        uint32_t n_buffers;
+} Uses;
+
+Status uses_count(const Recording *recording, Uses *out_uses);
+void uses_deinit(Uses *uses);
+
+// The one call that reads `value`; NULL when there are more, or views of it, or it is written again, or part of the result.
+RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value);
+
+// Puts a call of `overload` in the place of calls[at]: it makes that call's first output and stands for its nodes and those of `merged` (may be NULL), and
+// both are removed. The arguments are taken. *out_call is NULL (STATUS_OK) and nothing changes when the new result would not have dtype, shape and strides of the old one.
+Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged, RecordedCall **out_call);
+
+// A new float32 constant of `meta` (contiguous), uninitialised.
+Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value);
+
+static inline Value rewrite_tensor(const Recorded *value) // counted
+{
+        return value == NULL ? value_none() : value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)&value->tensor });
+}

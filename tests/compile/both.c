@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/compile/both.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/eval/eager.h"
+#include "core/tensor/convert.h"
+
+#define differs(...) (snprintf(words, 600, __VA_ARGS__), false)
+
+typedef struct Pairs {  // storages that stand for each other on the two sides
+        const Storage *eager[256], *compiled[256];
+        int n;
+        double rtol, atol;
+} Pairs;
+
+static bool same_sharing(Pairs *pairs, const Tensor *eager, const Tensor *compiled, char *words)
+{
+        for (int i = 0; i < pairs->n; i++) {
+                if ((pairs->eager[i] == eager->storage) != (pairs->compiled[i] == compiled->storage) && meta_numel(&eager->meta) > 0)
+                        return differs("shares its storage with another result on one side only");
+        }
+        if (pairs->n < 256 && meta_numel(&eager->meta) > 0) {
+                pairs->eager[pairs->n] = eager->storage;
+                pairs->compiled[pairs->n++] = compiled->storage;
+        }
+        return true;
+}
+
+static bool same_elements(const Pairs *pairs, const Tensor *eager, const Tensor *compiled, char *words)
+{
+        _cleanup_(tensor_unrefp) Tensor *a = NULL, *b = NULL;
+        if (tensor_contiguous((Tensor *)(uintptr_t)eager, NULL, &a) != STATUS_OK || tensor_contiguous((Tensor *)(uintptr_t)compiled, NULL, &b) != STATUS_OK)
+                return differs("out of memory");
+        int64_t n = meta_numel(&a->meta), bytes = dtype_info[a->meta.dtype].bytes;
+        const char *x = tensor_data(a), *y = tensor_data(b);
+        for (int64_t i = 0; i < n; i++) {
+                if (memcmp(x + i * bytes, y + i * bytes, (size_t)bytes) == 0)
+                        continue;
+                double want = element_as_f64(a->meta.dtype, x + i * bytes), have = element_as_f64(a->meta.dtype, y + i * bytes);
+                if ((isnan(want) && isnan(have)) || fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want))
+                        continue;
+                return differs("element %ld is %.9g, eagerly %.9g", (long)i, have, want);
+        }
+        return true;
+}
+
+static bool same_tensor(Pairs *pairs, const Tensor *eager, const Tensor *compiled, char *words)
+{
+        if (eager->meta.dtype != compiled->meta.dtype || !meta_same_shape(&eager->meta, &compiled->meta))
+                return differs("dtype or shape differ");
+        for (int i = 0; i < eager->meta.rank; i++) {
+                if (eager->meta.size[i] > 1 && eager->meta.stride[i] != compiled->meta.stride[i])
+                        return differs("stride %d is %ld, eagerly %ld", i, (long)compiled->meta.stride[i], (long)eager->meta.stride[i]);
+        }
+        if (compiled->storage->buffer != NULL)
+                return differs("a result without bytes");
+        if (tensor_check_bounds(&compiled->meta, compiled->offset, compiled->storage->n_bytes) != STATUS_OK)
+                return differs("a result beyond its storage");
+        return same_sharing(pairs, eager, compiled, words) && same_elements(pairs, eager, compiled, words);
+}
+
+static bool same(Pairs *pairs, Value eager, Value compiled, char *words)
+{
+        if (eager.kind != compiled.kind)
+                return differs("is %s, eagerly %s", value_kind_name(compiled.kind), value_kind_name(eager.kind));
+        switch (eager.kind) {
+        case VALUE_TENSOR:
+                return same_tensor(pairs, eager.tensor, compiled.tensor, words);
+        case VALUE_LIST:
+        case VALUE_TUPLE:
+        case VALUE_SIZE:
+                if (eager.seq->n != compiled.seq->n)
+                        return differs("%u items, eagerly %u", compiled.seq->n, eager.seq->n);
+                for (uint32_t i = 0; i < eager.seq->n; i++) {
+                        if (!same(pairs, eager.seq->items[i], compiled.seq->items[i], words))
+                                return false;
+                }
+                return true;
+        case VALUE_DICT:
+                for (uint32_t i = 0; i < eager.dict->n; i++) {
+                        if (!same(pairs, eager.dict->items[i].value, compiled.dict->items[i].value, words))
+                                return false;
+                }
+                return true;
+        case VALUE_INT:
+                return eager.i == compiled.i || differs("is %ld, eagerly %ld", (long)compiled.i, (long)eager.i);
+        case VALUE_BOOL:
+                return eager.b == compiled.b || differs("is %d, eagerly %d", compiled.b, eager.b);
+        case VALUE_FLOAT:
+                return memcmp(&eager.f, &compiled.f, sizeof(double)) == 0 || differs("is %g, eagerly %g", compiled.f, eager.f);
+        default:
+                return true;
+        }
+}
+
+// ---- copies of inputs, strides kept ----
+static Status copy_leaf(void *context, const Value *leaf, Value *out)
+{
+        (void)context;
+        if (leaf->kind != VALUE_TENSOR) {
+                *out = value_ref(*leaf);
+                return STATUS_OK;
+        }
+        const Tensor *from = leaf->tensor;
+        Tensor *copy;
+        int64_t span;
+        TRY(tensor_new(&from->meta, NULL, &copy));
+        TRY(meta_span(&from->meta, &span));
+        if (span > 0)
+                memcpy(tensor_data(copy), tensor_data(from), (size_t)(span * dtype_info[from->meta.dtype].bytes));
+        *out = value_tensor_take(copy);
+        return STATUS_OK;
+}
+
+static Value *copy_inputs(ValueSpan inputs)
+{
+        Value *copies = new_array(inputs.n, sizeof(Value));
+        for (uint32_t i = 0; i < inputs.n; i++)
+                (void)value_map(inputs.items[i], copy_leaf, NULL, &copies[i]);
+        return copies;
+}
+
+static void free_inputs(Value *inputs, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                value_unref(inputs[i]);
+        free(inputs);
+}
+
+static Status run_eager(const Graph *graph, ValueSpan inputs, Value *out)
+{
+        RunContext ctx;
+        _cleanup_(eager_closep) EagerEmitter *eager = NULL;
+        run_context_init(&ctx);
+        ctx.seeded = true;
+        TRY(eager_open(graph, &ctx, &eager));
+        Value *copies = copy_inputs(inputs);
+        WalkOptions options = { .inputs = { copies, inputs.n } };
+        Status status = walk_graph(eager_emitter(eager), graph, &options, out, NULL);
+        free_inputs(copies, inputs.n);
+        return status;
+}
+
+static Status run_compiled(const Program *program, Frame *frame, ValueSpan inputs, Value *out)
+{
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.seeded = true;
+        Value *copies = copy_inputs(inputs);
+        if (frame->arena != NULL)
+                memset(frame->arena, 0xa5, frame->arena_bytes);
+        Status status = program_run(program, frame, &(ProgramRun){ .inputs = { copies, inputs.n } }, &ctx, out, NULL);
+        free_inputs(copies, inputs.n);
+        return status;
+}
+
+static BothResult compare_runs(const Program *program, ValueSpan inputs, Status eager, Value want, Pairs *pairs, char *words)
+{
+        Frame frame;
+        BothResult result = BOTH_EQUAL;
+        frame_init(&frame);
+        for (int i = 0; i < 3 && result == BOTH_EQUAL; i++) {
+                _cleanup_(value_clear) Value have = value_none();
+                Status status = run_compiled(program, &frame, inputs, &have);
+                pairs->n = 0;
+                if (status != eager)
+                        (void)differs("run %d: compiled says %s (%.300s), eager %s", i, status_code(status), failure_current()->message, status_code(eager));
+                if (status != eager || (status == STATUS_OK && !same(pairs, want, have, words)))
+                        result = BOTH_DIFFER;
+                else if (status != STATUS_OK)
+                        result = BOTH_FAIL;
+        }
+        frame_deinit(&frame);
+        return result;
+}
+
+BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *options, double rtol, double atol, char words[600])
+{
+        _cleanup_(value_clear) Value want = value_none();
+        _cleanup_(program_unrefp) Program *program = NULL;
+        Pairs pairs = { .rtol = rtol, .atol = atol };
+        words[0] = '\0';
+        Status eager = run_eager(graph, inputs, &want);
+        Status compiled = compile_graph(graph, inputs, options, NULL, &program);
+        if (compiled == STATUS_DYNAMIC)
+                return snprintf(words, 600, "%s", failure_current()->message), BOTH_DYNAMIC;
+        if (compiled != STATUS_OK && eager == compiled)
+                return BOTH_FAIL;
+        if (compiled != STATUS_OK) {
+                snprintf(words, 600, "does not compile: %s: %.400s", status_code(compiled), failure_current()->message);
+                return BOTH_DIFFER;
+        }
+        return compare_runs(program, inputs, eager, want, &pairs, words);
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// golden.c: every case of tests/golden as a graph of one node, eager and compiled. Its tensors are inputs, and results again, so that writes show.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/targets/targets.h"
+#include "tests/compile/both.h"
+#include "tests/ops/golden_file.h"
+
+typedef struct CaseGraph {
+        Graph *graph;
+        Value inputs[64];
+        Node *nodes[64];
+        uint32_t n_inputs;
+        bool constants;  // tensors are state instead of inputs
+} CaseGraph;
+
+static Status add_input(void *context, const Value *leaf, Value *out)
+{
+        CaseGraph *made = context;
+        *out = *leaf;
+        if (leaf->kind != VALUE_TENSOR) {
+                value_ref(*out);
+                return STATUS_OK;
+        }
+        out->kind = VALUE_NODE;
+        for (uint32_t i = 0; i < made->n_inputs; i++) {
+                if (made->inputs[i].tensor == leaf->tensor) {
+                        out->node = made->nodes[i];
+                        return STATUS_OK;
+                }
+        }
+        if (made->n_inputs == 64)
+                return fail(STATUS_TOO_LARGE, "too many tensors");
+        char name[16];
+        State *state;
+        snprintf(name, sizeof(name), "x%u", made->n_inputs);
+        if (made->constants)
+                TRY(graph_add_state(made->graph, name, tensor_ref(leaf->tensor), &state));
+        TRY(graph_add_node(made->graph, made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &out->node));
+        made->nodes[made->n_inputs] = out->node;
+        made->inputs[made->n_inputs++] = *leaf;
+        return STATUS_OK;
+}
+
+static Status make_graph(const GoldenCase *golden, CaseGraph *made)
+{
+        Value args = value_none(), kwargs = value_none();
+        Node *node, *output;
+        Seq *results, *out_args;
+        TRY(graph_new(GRAPH_FX_JSON, &made->graph));
+        TRY(value_map(golden->args, add_input, made, &args));
+        if (golden->kwargs.kind == VALUE_DICT)
+                TRY(value_map(golden->kwargs, add_input, made, &kwargs));
+        if (args.kind == VALUE_LIST)
+                args.kind = VALUE_TUPLE;
+        TRY(graph_add_node(made->graph, OP_CALL_FUNCTION, NULL, golden->op, args, kwargs, &node));
+        TRY(seq_new(made->n_inputs + 1, &results));
+        results->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
+        for (uint32_t i = 0; i < made->n_inputs; i++)
+                results->items[1 + i] = (Value){ .kind = VALUE_NODE, .node = made->nodes[i] };
+        TRY(seq_new(1, &out_args));
+        out_args->items[0] = value_seq_take(VALUE_TUPLE, results);
+        TRY(graph_add_node(made->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, out_args), value_none(), &output));
+        CheckReport report;
+        TRY(graph_finish(made->graph));
+        Status status = graph_resolve(made->graph, &report);
+        check_report_deinit(&report);
+        return status;
+}
+
+static void run_group(const char *group, bool constants)
+{
+        static const char *const names[] = { "equal", "DIFFERENT", "dynamic", "failing alike" };
+        char path[512], words[600];
+        GoldenFile file;
+        GoldenCase golden;
+        uint32_t counts[4] = { 0 };
+        bool more = true;
+        cr_assert_eq(ops_init(), STATUS_OK);
+        cr_assert_eq(targets_init(), STATUS_OK);
+        snprintf(path, sizeof(path), "%s/%s", GOLDEN_DIR, group);
+        cr_assert_eq(golden_open(path, &file), STATUS_OK, "%s", failure_current()->message);
+        CompileOptions options = { .n_threads = 1 };
+        for (;;) {
+                CaseGraph made = { .constants = constants };
+                cr_assert_eq(golden_next(&file, &golden, &more), STATUS_OK);
+                if (!more)
+                        break;
+                BothResult result = BOTH_DIFFER;
+                if (make_graph(&golden, &made) != STATUS_OK)
+                        snprintf(words, sizeof(words), "no graph: %s", failure_current()->message);
+                else
+                        result = run_both(made.graph, (ValueSpan){ made.inputs, constants ? 0 : made.n_inputs }, &options, golden.rtol, golden.atol, words);
+                counts[result]++;
+                if (result == BOTH_DIFFER)
+                        fprintf(stderr, "%s line %d, %s: %s\n", group, golden.line, golden.op, words);
+                graph_unref(made.graph);
+                golden_case_deinit(&golden);
+        }
+        golden_close(&file);
+        fprintf(stderr, "%-10s", group);
+        for (int i = 0; i < 4; i++)
+                fprintf(stderr, " %4u %s", counts[i], names[i]);
+        fprintf(stderr, "\n");
+        cr_assert_gt(counts[BOTH_EQUAL], 0);
+        cr_assert_eq(counts[BOTH_DIFFER], 0);
+}
+
+#define GOLDEN_GROUP(group)                                                                                                                          \
+        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 120)                                                                        \
+        {                                                                                                                                            \
+                run_group(#group, false);                                                                                                            \
+        }                                                                                                                                            \
+        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 120)                                                         \
+        {                                                                                                                                            \
+                run_group(#group, true);                                                                                                             \
+        }
+#include "tests/ops/golden_groups.def"
+#undef GOLDEN_GROUP

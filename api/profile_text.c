@@ -236,7 +236,7 @@ static Status write_signature_table(const SignatureSummary *signature, Text *out
                 }
         qsort(rows, n, sizeof(*rows), by_mean);
         const TimeSummary *run = &signature->run;
-        text_addf(out, "%s: %llu runs, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n", signature->signature, (unsigned long long)run->count,
+        text_addf(out, "%s: %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n", signature->signature, (unsigned long long)run->count, run->count == 1 ? "" : "s",
                   run->mean_us, run->p50_us, run->p90_us, run->p99_us, run->max_us, PROFILE_WINDOW);
         text_addf(out, "%-*s  %-*s  %10s  %10s  %10s  %6s\n", name, "node", kernel, "kernel", "mean us", "p90 us", "max us", "share");
         for (uint32_t i = 0; i < n; i++) {

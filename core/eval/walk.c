@@ -79,7 +79,7 @@ static Status read_arg(Walk *walk, Value arg, NodeArgs *args, Value *out)
         }
         TRY(value_map(arg, read_leaf, walk, out));
         args->owned[args->n_owned++] = *out;
-        return STATUS_OK;
+        return value_check_nesting(*out);
 }
 
 static Status node_args_room(NodeArgs *args, uint32_t n_args, uint32_t n_kwargs)
@@ -297,6 +297,18 @@ static Status run_call(Walk *walk, const Node *node, Value *out)
         return status;
 }
 
+static Status run_output(Walk *walk, const Node *node, Value *out)
+{
+        if (node->args.seq->n != 1)
+                return fail(STATUS_LINT, "the output node has %u arguments; it takes one", node->args.seq->n);
+        _cleanup_(value_clear) Value value = value_none();
+        TRY(value_map(node->args.seq->items[0], read_leaf, walk, &value));
+        TRY(value_check_nesting(value));
+        *out = value;
+        value = value_none();
+        return STATUS_OK;
+}
+
 static Status run_node(Walk *walk, const Node *node, Value *out)
 {
         if (walk->emitter->depth == 0)
@@ -307,9 +319,7 @@ static Status run_node(Walk *walk, const Node *node, Value *out)
         case OP_GET_ATTR:
                 return walk->emitter->vtbl->state(walk->emitter, walk->graph, node->target, out);
         case OP_OUTPUT:
-                if (node->args.seq->n != 1)
-                        return fail(STATUS_LINT, "the output node has %u arguments; it takes one", node->args.seq->n);
-                return value_map(node->args.seq->items[0], read_leaf, walk, out);
+                return run_output(walk, node, out);
         default:
                 return run_call(walk, node, out);
         }

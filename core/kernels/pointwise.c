@@ -20,6 +20,7 @@ typedef struct Operand {
         int64_t stride[MAX_RANK]; // bytes, in plan order
         bool is_mask, constant;
         bool in_place;  // storage is what the loop reads or writes
+        bool uniform;   // inputs: the loop takes one element for all
         Dtype round_to; // inputs: rounded to this dtype after loading, DTYPE_NONE if there is no need
 } Operand;
 
@@ -195,6 +196,9 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
                 operand->round_to = round ? common : DTYPE_NONE;
                 operand->in_place = !round && reads_in_place(operand, plan->class);
         }
+        // At most one of two: two constants are repeated.
+        if (point_takes_uniform(kernel, point_class(common)) && plan->operands[0].constant != plan->operands[1].constant)
+                plan->operands[plan->operands[0].constant ? 0 : 1].uniform = true;
         Operand *out = &plan->operands[OUT];
         out->dtype = out_meta->dtype;
         out->is_mask = kernel->mask_out || all_masks;
@@ -250,18 +254,23 @@ static void run_row(const Plan *plan, char *const *data, int64_t n, Tiles *tiles
 {
         bool whole = plan->operands[OUT].in_place;
         for (int k = 0; k < plan->n_in; k++)
-                whole &= plan->operands[k].in_place;
+                whole &= plan->operands[k].in_place || plan->operands[k].uniform;
         int64_t step = whole ? n : TILE;
         for (int64_t i = 0; i < n; i += step) {
                 size_t count = (size_t)MIN(n - i, step);
                 const void *in[POINT_MAX_INPUTS];
-                for (int k = 0; k < plan->n_in; k++)
-                        in[k] = load_tile(plan, k, data[k] + i * plan->operands[k].stride[0], count, tiles);
+                unsigned uniform = 0;
+                for (int k = 0; k < plan->n_in; k++) {
+                        const Operand *operand = &plan->operands[k];
+                        in[k] = load_tile(plan, k, data[k] + i * operand->stride[0], operand->uniform ? 1 : count, tiles);
+                        uniform |= (unsigned)operand->uniform << k;
+                }
                 char *out = data[OUT] + i * plan->operands[OUT].stride[0];
                 bool in_place = plan->operands[OUT].in_place;
                 PointTile tile = { .in = in,
                                    .out = in_place ? out : tiles->bytes[OUT],
                                    .n = count,
+                                   .uniform = (uint8_t)uniform,
                                    .params = plan->params,
                                    .zero_divisor = plan->zero_divisor };
                 plan->loop(&tile);

@@ -28,6 +28,7 @@ typedef struct PointTile {
         const void *const *in;
         void *out;
         size_t n;
+        uint8_t uniform; // bit k: in[k] is one element that counts for all; at most one bit, rows with point_takes_uniform only
         const PointParams *params;
         atomic_bool *zero_divisor;
 } PointTile;
@@ -42,6 +43,7 @@ struct PointKernel {
         const char *label;                  // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
         const char *in;                     // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
         bool mask_out;                      // the result is a mask
+        bool takes_uniform;                 // in class F32
         PointLoop *loop[POINT_CLASS_COUNT]; // POINT_PORTABLE's; NULL: not implemented
         const PointKernel *wide[POINT_ISA_COUNT - 1]; // the same row compiled for the others; NULL where the compiler's target lacks them
 };
@@ -79,6 +81,10 @@ PointLoop *point_loop_for(const PointKernel *kernel, PointClass class, PointIsa 
 static inline PointLoop *point_loop(const PointKernel *kernel, PointClass class)
 {
         return point_loop_for(kernel, class, point_isa());
+}
+static inline bool point_takes_uniform(const PointKernel *kernel, PointClass class)
+{
+        return kernel->takes_uniform && class == POINT_F32;
 }
 // What `params` become in `common`: width and signedness filled in. `exact`: an operand is not rounded to f16 or bf16.
 PointParams point_params_for(const PointParams *params, Dtype common, bool exact);

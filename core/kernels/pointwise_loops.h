@@ -38,7 +38,7 @@ static inline double one_plus_exp(double x)
                 NULL                                                                                                                       \
         }
 #else
-#define ONE_PLUS_EXP(x) (K(1) + exp(x))
+#define ONE_PLUS_EXP(x)  (K(1) + exp(x))
 #define POINT_NAME(name) point_##name
 #ifdef POINT_WIDE
 #define POINT_WIDER(name) extern const PointKernel point_##name##_avx2, point_##name##_avx512;
@@ -123,6 +123,41 @@ static inline double round_f64(double x, Dtype half)
                 }                                                                                                                          \
                 POINT_END                                                                                                                  \
         }
+// float: one of the operands may be a single element.
+#define POINT_UNROLL _Pragma("GCC unroll 4")
+#define POINT_LOOP_2_SPLIT(name, CLASS, type, out_type, formula)                                                                           \
+        static void name##_##CLASS(const PointTile *tile)                                                                                  \
+        {                                                                                                                                  \
+                POINT_NAMES(CLASS, type)                                                                                                   \
+                const T *xs = tile->in[0], *ys = tile->in[1];                                                                              \
+                out_type *out = tile->out;                                                                                                 \
+                const T x0 = xs[0], y0 = ys[0];                                                                                            \
+                if (tile->uniform == 2) {                                                                                                  \
+                        _Pragma("GCC ivdep") POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                             \
+                        {                                                                                                                  \
+                                const T x = xs[i], y = y0;                                                                                 \
+                                (void)x, (void)y;                                                                                          \
+                                out[i] = (out_type)(formula);                                                                              \
+                        }                                                                                                                  \
+                } else if (tile->uniform == 1) {                                                                                           \
+                        _Pragma("GCC ivdep") POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                             \
+                        {                                                                                                                  \
+                                const T x = x0, y = ys[i];                                                                                 \
+                                (void)x, (void)y;                                                                                          \
+                                out[i] = (out_type)(formula);                                                                              \
+                        }                                                                                                                  \
+                } else {                                                                                                                   \
+                        _Pragma("GCC ivdep") POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                             \
+                        {                                                                                                                  \
+                                const T x = xs[i], y = ys[i];                                                                              \
+                                (void)x, (void)y;                                                                                          \
+                                out[i] = (out_type)(formula);                                                                              \
+                        }                                                                                                                  \
+                }                                                                                                                          \
+                POINT_END                                                                                                                  \
+        }
+#define POINT_LOOP_1_SPLIT POINT_LOOP_1
+#define POINT_LOOP_3_SPLIT POINT_LOOP_3
 #define POINT_LOOP_3(name, CLASS, type, out_type, formula)                                                                                 \
         static void name##_##CLASS(const PointTile *tile)                                                                                  \
         {                                                                                                                                  \
@@ -143,6 +178,7 @@ static inline double round_f64(double x, Dtype half)
         const PointKernel POINT_NAME(name_) = {                                                                                            \
                 .label = label_,                                                                                                           \
                 .in = operands,                                                                                                            \
+                .takes_uniform = sizeof(operands) == sizeof("xx"),                                                                         \
                 .mask_out = is_mask,                                                                                                       \
                 .loop = { [POINT_F32] = (classes)&F ? name_##_F32 : NULL,                                                                  \
                           [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                                                  \
@@ -152,15 +188,11 @@ static inline double round_f64(double x, Dtype half)
         };
 
 #define POINT_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                                  \
-        LOOP(name, F32, float, T, float_formula)                                                                                           \
-        LOOP(name, F64, double, T, float_formula)                                                                                          \
-        LOOP(name, I64, int64_t, T, int_formula)                                                                                           \
-        LOOP(name, BOOL, uint8_t, T, bool_formula)
+        LOOP##_SPLIT(name, F32, float, T, float_formula) LOOP(name, F64, double, T, float_formula)                                         \
+                LOOP(name, I64, int64_t, T, int_formula) LOOP(name, BOOL, uint8_t, T, bool_formula)
 #define POINT_MASK_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                             \
-        LOOP(name, F32, float, uint8_t, float_formula)                                                                                     \
-        LOOP(name, F64, double, uint8_t, float_formula)                                                                                    \
-        LOOP(name, I64, int64_t, uint8_t, int_formula)                                                                                     \
-        LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
+        LOOP##_SPLIT(name, F32, float, uint8_t, float_formula) LOOP(name, F64, double, uint8_t, float_formula)                             \
+                LOOP(name, I64, int64_t, uint8_t, int_formula) LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
 
 #define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
         POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", false, classes)

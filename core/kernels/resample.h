@@ -26,6 +26,6 @@ typedef struct Resample {
 } Resample;
 Status resample_run(const RunContext *ctx, const Resample *resample, const void *in, void *out);
 
-// Bilinear resampling of uint8 in fixed point, width first and rounded between the two passes, as PyTorch does it. axis[1] and axis[2] hold linear taps
-// in float64. in, out: contiguous uint8 planes.
+// Bilinear or bicubic resampling of uint8 in fixed point, width first and rounded between the two passes, as PyTorch does it. axis[1] and axis[2] hold
+// taps in float64. in, out: contiguous uint8 planes.
 Status resample_run_u8(const RunContext *ctx, const Resample *resample, const uint8_t *in, uint8_t *out);

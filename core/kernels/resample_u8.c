@@ -3,9 +3,13 @@
 // two passes.
 #include "core/kernels/resample.h"
 
+// Taps in fixed point: position o has count[o] of them, from input first[o] on.
 typedef struct ByteAxis {
         const ResampleAxis *axis;
-        int precision;          // bits of fraction
+        int precision;  // bits of fraction
+        int32_t *weight;
+        int64_t *first;
+        int8_t *count;
 } ByteAxis;
 
 typedef struct ByteTask {
@@ -17,28 +21,52 @@ typedef struct ByteTask {
         _Atomic int failed;
 } ByteTask;
 
-static ByteAxis byte_axis(const ResampleAxis *axis)
+// Neighbouring taps that were clamped to one input are one weight. Returns their number.
+static int merged_taps(const ResampleAxis *axis, int64_t o, double *out_weight)
 {
-        double largest = 0;
-        // Both taps on one input (the border, or equal sizes) are one weight.
-        for (int64_t o = 0; o < axis->out_size; o++) {
-                const double *weight = axis->weight + 2 * o;
-                double top = axis->index[2 * o] == axis->index[2 * o + 1] ? weight[0] + weight[1] : MAX(weight[0], weight[1]);
-                largest = MAX(largest, top);
+        const int64_t *index = axis->index + o * axis->n_taps;
+        const double *weight = axis->weight + o * axis->n_taps;
+        int n = 0;
+        for (int t = 0; t < axis->n_taps; t++) {
+                if (t > 0 && index[t] == index[t - 1])
+                        out_weight[n - 1] += weight[t];
+                else
+                        out_weight[n++] = weight[t];
         }
-        int precision = 0;
-        while (precision < 22 && (int)(0.5 + largest * (1 << (precision + 1))) < 1 << 15)
-                precision++;
-        return (ByteAxis){ axis, precision };
+        return n;
 }
 
-static uint8_t mix(const ByteAxis *by, int64_t o, uint8_t a, uint8_t b)
+static Status byte_axis_init(ByteAxis *by, const RunContext *ctx, const ResampleAxis *axis, Scratch *scratch)
 {
-        const double *weight = by->axis->weight + 2 * o;
-        bool same = by->axis->index[2 * o] == by->axis->index[2 * o + 1];
-        double one = 1 << by->precision;
-        int first = (int)(0.5 + (same ? weight[0] + weight[1] : weight[0]) * one), second = same ? 0 : (int)(0.5 + weight[1] * one);
-        int sum = ((by->precision == 0 ? 0 : 1 << (by->precision - 1)) + a * first + b * second) >> by->precision;
+        TRY(scratch_init(scratch, ctx, axis->out_size, sizeof(int64_t) + RESAMPLE_MAX_TAPS * sizeof(int32_t) + 1));
+        *by = (ByteAxis){ .axis = axis, .first = scratch->data };
+        by->weight = (int32_t *)(by->first + axis->out_size);
+        by->count = (int8_t *)(by->weight + RESAMPLE_MAX_TAPS * axis->out_size);
+        double largest = 0, weight[RESAMPLE_MAX_TAPS];
+        for (int64_t o = 0; o < axis->out_size; o++) {
+                int n = merged_taps(axis, o, weight);
+                for (int t = 0; t < n; t++)
+                        largest = MAX(largest, weight[t]);
+        }
+        while (by->precision < 22 && (int)(0.5 + largest * (1 << (by->precision + 1))) < 1 << 15)
+                by->precision++;
+        for (int64_t o = 0; o < axis->out_size; o++) {
+                int n = merged_taps(axis, o, weight);
+                by->first[o] = axis->index[o * axis->n_taps];
+                by->count[o] = (int8_t)n;
+                for (int t = 0; t < n; t++)
+                        by->weight[o * RESAMPLE_MAX_TAPS + t] = (int32_t)((weight[t] < 0 ? -0.5 : 0.5) + weight[t] * (1 << by->precision));
+        }
+        return STATUS_OK;
+}
+
+// `in` points at the line's or column's first element, `step` apart.
+static uint8_t mix(const ByteAxis *by, int64_t o, const uint8_t *in, int64_t step)
+{
+        int sum = by->precision == 0 ? 0 : 1 << (by->precision - 1);
+        for (int t = 0; t < by->count[o]; t++)
+                sum += by->weight[o * RESAMPLE_MAX_TAPS + t] * in[(by->first[o] + t) * step];
+        sum >>= by->precision;
         return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
@@ -57,12 +85,11 @@ static void byte_planes(void *argument, int64_t begin, int64_t end)
                 uint8_t *out = task->out + plane * height->out_size * width->out_size;
                 for (int64_t y = 0; y < height->in_size; y++) {
                         for (int64_t x = 0; x < width->out_size; x++)
-                                narrow[y * width->out_size + x] = mix(&task->width, x, in[y * width->in_size + width->index[2 * x]], in[y * width->in_size + width->index[2 * x + 1]]);
+                                narrow[y * width->out_size + x] = mix(&task->width, x, in + y * width->in_size, 1);
                 }
                 for (int64_t y = 0; y < height->out_size; y++) {
-                        const uint8_t *top = narrow + height->index[2 * y] * width->out_size, *bottom = narrow + height->index[2 * y + 1] * width->out_size;
                         for (int64_t x = 0; x < width->out_size; x++)
-                                out[y * width->out_size + x] = mix(&task->height, y, top[x], bottom[x]);
+                                out[y * width->out_size + x] = mix(&task->height, y, narrow + x, width->out_size);
                 }
         }
         scratch_deinit(&scratch);
@@ -70,7 +97,10 @@ static void byte_planes(void *argument, int64_t begin, int64_t end)
 
 Status resample_run_u8(const RunContext *ctx, const Resample *resample, const uint8_t *in, uint8_t *out)
 {
-        ByteTask task = { .ctx = ctx, .resample = resample, .height = byte_axis(&resample->axis[1]), .width = byte_axis(&resample->axis[2]), .in = in, .out = out };
+        ByteTask task = { .ctx = ctx, .resample = resample, .in = in, .out = out };
+        _cleanup_(scratch_deinit) Scratch height = { 0 }, width = { 0 };
+        TRY(byte_axis_init(&task.height, ctx, &resample->axis[1], &height));
+        TRY(byte_axis_init(&task.width, ctx, &resample->axis[2], &width));
         TRY(parallel_for(ctx, resample->planes, 1, byte_planes, &task));
         if (atomic_load(&task.failed))
                 return fail(STATUS_TOO_LARGE, "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");

@@ -120,10 +120,13 @@ static Status convert(TileProgram *program, TileValueId from, bool to_mask, Tile
                 *out_value = from;
                 return STATUS_OK;
         }
+        program->values[from].filled |= source.uniform;
         TRY(add_value(program, TILE_MADE, source.dtype, out_value));
         program->values[*out_value].is_mask = to_mask;
         program->values[*out_value].class = class;
-        TileStep step = { .kind = to_mask ? STEP_TO_MASK : STEP_CONVERT, .n_in = 1, .in = { from }, .out = *out_value, .round_to = round_to };
+        TileStep step = {
+                .kind = to_mask ? STEP_TO_MASK : STEP_CONVERT, .n_in = 1, .in = { from }, .out = *out_value, .round_to = round_to
+        };
         return add_step(program, &step);
 }
 

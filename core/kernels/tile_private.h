@@ -5,9 +5,9 @@
 #include "core/tensor/convert.h"
 
 enum {
-        TILE_BYTES = 4096,    // of a register
+        TILE_BYTES = 4096, // of a register
         TILE_REGISTERS = 24,
-        TILE_LANES = 16,      // the last tile is padded to a multiple where steps cannot fail
+        TILE_LANES = 16, // the last tile is padded to a multiple where steps cannot fail
         NO_REGISTER = 255,
 };
 
@@ -15,14 +15,14 @@ typedef enum TileKind { TILE_INPUT, TILE_NUMBER, TILE_MADE } TileKind;
 typedef struct TileValue {
         TileKind kind;
         Dtype dtype;
-        TileClass class;     // of its elements, unless is_mask: then uint8_t, 0 or 1
+        TileClass class; // of its elements, unless is_mask: then uint8_t, 0 or 1
         bool is_mask;
-        bool uniform;        // one element for all: loaded once per range
-        bool filled;         // ... and somebody wants it repeated over a tile
-        uint8_t operand;     // INPUT: which
+        bool uniform;    // one element for all: loaded once per range
+        bool filled;     // ... and somebody wants it repeated over a tile
+        uint8_t operand; // INPUT: which
         uint8_t reg;
-        uint16_t last_use;   // step
-        PointParam number;   // NUMBER: an element of its class
+        uint16_t last_use; // step
+        PointParam number; // NUMBER: an element of its class
 } TileValue;
 
 typedef enum TileStepKind { STEP_LOOP, STEP_LOAD, STEP_CONVERT, STEP_TO_MASK, STEP_ROUND, STEP_STORE } TileStepKind;
@@ -32,8 +32,8 @@ typedef struct TileStep {
         TileValueId in[POINT_MAX_INPUTS], out;
         PointLoop *loop;
         PointParams params;
-        Dtype round_to;        // CONVERT, ROUND: DTYPE_NONE or the dtype whose values are kept
-        uint8_t operand;       // LOAD, STORE
+        Dtype round_to;  // CONVERT, ROUND: DTYPE_NONE or the dtype whose values are kept
+        uint8_t operand; // LOAD, STORE
 } TileStep;
 
 typedef struct TileOperand {

@@ -20,8 +20,8 @@ typedef struct Frame {
         void *at[TILE_MAX_VALUES]; // where a value's elements are now
         const void *single[TILE_MAX_VALUES];
         PointParam elements[TILE_MAX_INPUTS];
-        int64_t begin;             // of the tile
-        size_t n, n_run;           // elements, and with padding
+        int64_t begin;   // of the tile
+        size_t n, n_run; // elements, and with padding
 } Frame;
 
 // ---- walking an operand ----

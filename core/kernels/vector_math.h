@@ -118,10 +118,12 @@ static inline float vm_tanh(float x)
         float size = vm_float(vm_bits(x) & INT32_MAX), s = x * x;
         float p = VM_FMA(VM_FMA(VM_FMA(TANH_P3, s, TANH_P2), s, TANH_P1), s, TANH_P0);
         float inner = VM_FMA(s * x, p, x);
-        VmReduced reduced = vm_reduce_log2(vm_at_most(size, 10.0F) * 2.0F, 127);
+        // One piece of log(2) suffices: where n is large, 2 / sum is small.
+        float twice = vm_at_most(size, 10.0F) * 2.0F, magic = VM_MAGIC + 127, shifted = VM_FMA(twice, 1.44269504088896341F, magic);
+        VmReduced reduced = { VM_FMA(shifted - magic, -0.69314718F, twice), vm_bits(shifted) };
         float scale = vm_with_exponent(reduced.bits);
         float sum = VM_FMA(scale, vm_expm1_near_zero(reduced.r), scale + 1.0F);
-        return size < 0.5625F ? inner : vm_copysign(1.0F - 2.0F / sum, x);
+        return vm_copysign(size < 0.5625F ? inner : 1.0F - 2.0F / sum, x);
 }
 
 // ---- log ----

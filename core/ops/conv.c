@@ -10,13 +10,6 @@
 
 enum { CONV_DTYPES = DTYPES_INTS | DTYPES_FLOATS, CONV_CAP = 16 };
 
-// Positions in the schema; -1: absent. input, weight, bias are always 0, 1, 2.
-typedef struct ConvRow {
-        int spatial;  // 0: taken from the weight (aten::convolution)
-        int stride, padding, dilation, groups, output_padding, transposed_arg;
-        bool transposed;
-} ConvRow;
-
 static Status spatial_ints(const OpCall *call, int index, int n, const char *what, int64_t *out)
 {
         int64_t given[CONV_CAP];
@@ -230,7 +223,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         return STATUS_OK;
 }
 
-static Status conv_infer(OpCall *call)
+Status conv_infer(OpCall *call)
 {
         ConvArgs args;
         TRY(conv_args(call, &args));
@@ -311,7 +304,7 @@ static bool steps_in_half(Dtype dtype, const ConvArgs *args)
         return false;
 }
 
-static Status conv_op_run(const OpRun *run)
+Status conv_op_run(const OpRun *run)
 {
         ConvArgs args;
         TRY(conv_args(run->call, &args));
@@ -348,7 +341,7 @@ static Status conv_op_run(const OpRun *run)
         return STATUS_OK;
 }
 
-static Cost conv_cost(const OpCall *call)
+Cost conv_cost(const OpCall *call)
 {
         const TensorMeta *weight = arg_meta(call, 1), *input = arg_meta(call, 0), *out = &call->outs[0].meta;
         ConvArgs args;

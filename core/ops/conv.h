@@ -3,6 +3,13 @@
 #pragma once
 #include "core/ops/op.h"
 
+// OpDef.row: positions in the schema; -1: absent. input, weight, bias are always 0, 1, 2.
+typedef struct ConvRow {
+        int spatial;  // 0: taken from the weight (aten::convolution)
+        int stride, padding, dilation, groups, output_padding, transposed_arg;
+        bool transposed;
+} ConvRow;
+
 typedef struct ConvArgs {
         int spatial;
         bool transposed, batched;
@@ -15,3 +22,8 @@ typedef struct ConvArgs {
 Status conv_args(const OpCall *call, ConvArgs *out_args);
 // An unbatched meta with a batch of one in front; others as they are.
 TensorMeta conv_batched(const TensorMeta *meta, int spatial);
+
+// The functions of all rows, for rows elsewhere that do more after a convolution.
+Status conv_infer(OpCall *call);
+Status conv_op_run(const OpRun *run);
+Cost conv_cost(const OpCall *call);

@@ -12,6 +12,13 @@ typedef struct ScatterRow {
         bool lines;      // index_*: a vector of indices, whole slices of source
 } ScatterRow;
 
+static bool is_mean(const OpCall *call)
+{
+        const ScatterRow *row = call->op->row;
+        const char *name = row->by_name ? arg_text(call, 4) : NULL;
+        return name != NULL && strcmp(name, "mean") == 0 && strcmp(call->schema->name, "scatter_reduce") == 0;
+}
+
 static Status scatter_kind(const OpCall *call, ScatterKind *out)
 {
         const ScatterRow *row = call->op->row;
@@ -29,8 +36,10 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                         return STATUS_OK;
                 }
         }
-        if (two && name != NULL && strcmp(name, "mean") == 0)
-                return fail(STATUS_UNSUPPORTED, "scatter_reduce(reduce='mean') is not supported; use 'sum' and divide");
+        if (is_mean(call)) {
+                *out = SCATTER_ADD;
+                return STATUS_OK;
+        }
         return fail(STATUS_VALUE, two ? "reduce argument must be either sum, prod, mean, amax or amin, got %s." : "reduce argument must be either add or multiply, got %s.",
                     name == NULL ? "None" : name);
 }
@@ -175,6 +184,34 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         return STATUS_OK;
 }
 
+// reduce='mean': the sums divided by how many met; integers are floored.
+static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool include_self)
+{
+        const TensorMeta *out = run->out_meta[0];
+        int64_t n = meta_numel(out), one = 1, bytes = dtype_info[out->dtype].bytes;
+        _cleanup_(scratch_deinit) Scratch counts = { 0 };
+        TRY(scratch_init(&counts, run->ctx, n, sizeof(int64_t)));
+        int64_t *count = counts.data;
+        for (int64_t i = 0; i < n; i++)
+                count[i] = include_self;
+        IndexWalk ones = *walk;
+        ones.dtype = DTYPE_I64;
+        memset(ones.plain_stride, 0, sizeof(ones.plain_stride));
+        TRY(index_scatter(run->ctx, &ones, SCATTER_ADD, count, &one));
+        for (int64_t i = 0; i < n; i++) {
+                char *at = (char *)run->out[0] + i * bytes;
+                if (count[i] < 2)
+                        continue;
+                if (dtype_is_float(out->dtype)) {
+                        element_from_f64(out->dtype, at, element_as_f64(out->dtype, at) / (double)count[i]);
+                } else {
+                        int64_t sum = element_as_i64(out->dtype, at), quotient = sum / count[i];
+                        element_from_i64(out->dtype, at, quotient - (sum % count[i] < 0));
+                }
+        }
+        return STATUS_OK;
+}
+
 static Status scatter_run(const OpRun *run)
 {
         const ScatterRow *row = run->call->op->row;
@@ -204,9 +241,11 @@ static Status scatter_run(const OpRun *run)
                 if (src_meta.rank > 0)
                         memcpy(walk.plain_stride, src_meta.stride, sizeof(walk.plain_stride));
         }
-        if (run->call->schema->n_args == 6 && !arg_bool(run->call, 5, true))
+        bool include_self = run->call->schema->n_args != 6 || arg_bool(run->call, 5, true);
+        if (!include_self)
                 TRY(forget_self(run, &walk, kind, run->out[0]));
-        return index_scatter(run->ctx, &walk, kind, run->out[0], src);
+        TRY(index_scatter(run->ctx, &walk, kind, run->out[0], src));
+        return is_mean(run->call) ? divide_by_counts(run, &walk, include_self) : STATUS_OK;
 }
 
 static const ScatterRow copy_row = { SCATTER_COPY, false, false, false }, value_row = { SCATTER_COPY, false, true, false }, add_row = { SCATTER_ADD, false, false, false },

@@ -3,6 +3,7 @@
 // rank and multiplies. Half types are multiplied in float32 and rounded once; integers wrap. Results are contiguous.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
+#include "core/ops/matmul.h"
 #include "core/ops/pack.h"
 #include <string.h>
 
@@ -305,7 +306,7 @@ static Status matmul_infer(OpCall *call)
 }
 
 // ---- linear ----
-static Status linear_infer(OpCall *call)
+Status linear_infer(OpCall *call)
 {
         const TensorMeta *input = arg_meta(call, 0), *weight = arg_meta(call, 1), *bias = arg_meta(call, 2);
         if (input->rank == 0 || weight->rank == 0)
@@ -348,7 +349,7 @@ static void add_rounded_bias(const OpRun *run, const TensorMeta *bias)
         }
 }
 
-static Status linear_run(const OpRun *run)
+Status linear_run(const OpRun *run)
 {
         Operand input = operand(run, 0), weight = operand(run, 1), bias;
         if (input.meta.rank == 1)
@@ -369,7 +370,7 @@ static Status linear_run(const OpRun *run)
 }
 
 // ---- cost ----
-static Cost product_cost(const OpCall *call)
+Cost product_cost(const OpCall *call)
 {
         const OutSpec *out = &call->outs[0];
         const TensorMeta *last = arg_meta(call, (int)call->schema->n_tensor_args > 2 && call->op->run == scaled_run ? 1 : 0);

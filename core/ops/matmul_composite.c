@@ -15,19 +15,29 @@ static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
         return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, 1));
 }
 
+// `factor` * value; 1 leaves the dtype alone (bool stays bool).
+static Status scaled(Emitter *emitter, Value value, Value factor, double number, Value *out)
+{
+        if (number != 1)
+                return EMIT(emitter, "aten::mul.Tensor", out, value, factor);
+        *out = value_ref(value);
+        return STATUS_OK;
+}
+
 static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        double beta;
+        double beta, alpha;
         TRY(arg_double(call, 3, &beta));
-        _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none();
-        TRY(EMIT(emitter, "aten::outer", &product, arg_value(call, 1), arg_value(call, 2)));
-        TRY(EMIT(emitter, "aten::mul.Tensor", &scaled, product, arg_value(call, 4)));
+        TRY(arg_double(call, 4, &alpha));
+        _cleanup_(value_clear) Value outer = value_none(), product = value_none(), kept = value_none();
+        TRY(EMIT(emitter, "aten::outer", &outer, arg_value(call, 1), arg_value(call, 2)));
+        TRY(scaled(emitter, outer, arg_value(call, 4), alpha, &product));
         if (beta == 0) {
-                *out = value_ref(scaled);
+                *out = value_ref(product);
                 return STATUS_OK;
         }
-        TRY(EMIT(emitter, "aten::mul.Tensor", &kept, arg_value(call, 0), arg_value(call, 3)));
-        return EMIT(emitter, "aten::add.Tensor", out, kept, scaled);
+        TRY(scaled(emitter, arg_value(call, 0), arg_value(call, 3), beta, &kept));
+        return EMIT(emitter, "aten::add.Tensor", out, kept, product);
 }
 
 // ---- inner, tensordot ----
@@ -55,6 +65,8 @@ typedef struct DotSide {
 static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool contracted_first, DotSide *out)
 {
         uint32_t mask = 0;
+        if (n > meta->rank)
+                return fail(STATUS_VALUE, "tensordot: %d dims are contracted, but the tensor has %d", n, meta->rank);
         *out = (DotSide){ .rank = meta->rank, .n_rows = 1, .depth = 1 };
         int at = contracted_first ? n : 0;
         for (int i = 0; i < n; i++) {

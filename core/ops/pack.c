@@ -44,6 +44,16 @@ static const Tensor *constant_of(const OpCall *call, int index)
         return tensor;
 }
 
+// As above in any dense order: a transposed weight is a constant, too.
+static const Tensor *dense_constant_of(const OpCall *call, int index)
+{
+        const Tensor *tensor = NULL;
+        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL || tensor->meta.dtype != DTYPE_F32 ||
+            !meta_is_non_overlapping_and_dense(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+                return NULL;
+        return tensor;
+}
+
 static bool is_plain_f32(const TensorMeta *meta)
 {
         if (meta->dtype != DTYPE_F32 || meta_numel(meta) == 0)
@@ -54,9 +64,10 @@ static bool is_plain_f32(const TensorMeta *meta)
         return true;
 }
 
-Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+Status conv_primitive(const OpCall *call, const PackContext *context, DnnlPrimitive **out_primitive, uint64_t *out_baked)
 {
         ConvArgs args;
+        *out_primitive = NULL;
         const TensorMeta *input = arg_meta(call, 0);
         const Tensor *weight = constant_of(call, 1), *bias = constant_of(call, 2);
         bool has_bias = arg_meta(call, 2) != NULL;
@@ -75,9 +86,16 @@ Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_pac
                 conv.padding[i] = args.padding[i];
                 conv.dilation[i] = args.dilation[i];
         }
-        DnnlPrimitive *primitive = NULL;
-        TRY(dnnl_conv_new(&conv, &primitive));
-        take(primitive, packed_run, 1u << 1 | (has_bias ? 1u << 2 : 0u), out_packed);
+        *out_baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
+        return dnnl_conv_new(&conv, out_primitive);
+}
+
+Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        DnnlPrimitive *primitive;
+        uint64_t baked;
+        TRY(conv_primitive(call, context, &primitive, &baked));
+        take(primitive, packed_run, baked, out_packed);
         return STATUS_OK;
 }
 
@@ -104,10 +122,11 @@ static TensorMeta transposed(const TensorMeta *meta)
         return out;
 }
 
-Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+Status linear_primitive(const OpCall *call, const PackContext *context, DnnlPrimitive **out_primitive, uint64_t *out_baked)
 {
         const TensorMeta *input = arg_meta(call, 0);
-        const Tensor *weight = constant_of(call, 1), *bias = constant_of(call, 2);
+        const Tensor *weight = dense_constant_of(call, 1), *bias = constant_of(call, 2);
+        *out_primitive = NULL;
         bool has_bias = arg_meta(call, 2) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
         if (weight == NULL || weight->meta.rank != 2 || (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
@@ -116,9 +135,16 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        DnnlPrimitive *primitive = NULL;
-        TRY(dnnl_matmul_new(&matmul, &primitive));
-        take(primitive, packed_run, 1u << 1 | (has_bias ? 1u << 2 : 0u), out_packed);
+        *out_baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
+        return dnnl_matmul_new(&matmul, out_primitive);
+}
+
+Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        DnnlPrimitive *primitive;
+        uint64_t baked;
+        TRY(linear_primitive(call, context, &primitive, &baked));
+        take(primitive, packed_run, baked, out_packed);
         return STATUS_OK;
 }
 
@@ -130,10 +156,7 @@ static bool is_one(Value number)
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
-        const Tensor *bias = constant_of(call, 0), *weight = constant_of(call, 2), *data = NULL;
-        // A transposed weight is a constant, too, though not contiguous.
-        if (weight == NULL && arg_data(call, 2, &data) == STATUS_OK && data->meta.dtype == DTYPE_F32 && meta_is_non_overlapping_and_dense(&data->meta))
-                weight = data;
+        const Tensor *bias = constant_of(call, 0), *weight = dense_constant_of(call, 2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace || !is_one(arg_number(call, 3)) ||
             !is_one(arg_number(call, 4)) || !is_plain_f32(a))
                 return STATUS_OK;

@@ -144,7 +144,7 @@ static Status resample_op_run(const OpRun *run)
         if (meta_numel(run->out_meta[0]) == 0)
                 return STATUS_OK;
         // uint8 fits float32 exactly where samples are only copied; otherwise it is mixed in fixed point with taps in float64.
-        bool bytes = input->dtype == DTYPE_U8 && row->kind == RESAMPLE_LINEAR;
+        bool bytes = input->dtype == DTYPE_U8 && row->kind >= RESAMPLE_LINEAR;
         Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32, .planes = input->size[0] * input->size[1] };
         _cleanup_(scratch_deinit) Scratch taps = { 0 };
         _cleanup_(dense_deinit) Dense in = { 0 };
@@ -202,8 +202,8 @@ const OpDef resample_ops[] = {
         RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_1d_vec),
         RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, linear_2d),
         RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, linear_2d_vec),
-        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, cubic_2d),
-        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, cubic_2d_vec),
+        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, cubic_2d),
+        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, cubic_2d_vec),
         RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, linear_3d),
         RESAMPLE("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_3d_vec),
 };

@@ -69,7 +69,7 @@ static Status shuffle_infer(OpCall *call)
                 TRY(shuffle_size(call, kind, meta.size, &factor));
         TRY(shape_numel(meta.rank, meta.size, &numel));
         meta_set_contiguous(&meta);
-        if (kind != CHANNEL_SHUFFLE && meta.rank == 4 && meta_suggests_channels_last(self))
+        if ((kind == CHANNEL_SHUFFLE || meta.rank == 4) && meta_suggests_channels_last(self))
                 meta_set_channels_last(&meta);
         return out_fresh(call, 0, &meta);
 }

@@ -57,7 +57,7 @@ static bool conv_product(const RecordedCall *call, Product *product)
 static bool find_product(RecordedCall *call, Product *out)
 {
         Product product = { .call = call };
-        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL)
+        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL || !call_is_movable(call))
                 return false;
         int rank = call->outs[0]->tensor.meta.rank;
         if (call->call.op->pack == conv_pack) {

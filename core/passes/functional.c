@@ -6,21 +6,21 @@
 
 #include <string.h>
 
-typedef struct State {   // of a buffer
+typedef struct Rewritten {   // of a buffer
         bool refused;
         uint32_t last_write; // position + 1 of the call; 0: none yet
         Recorded *now;       // what the base's name means at this point; NULL: itself
-} State;
+} Rewritten;
 
 typedef struct Turning {
         Recording *recording;
-        State *states;       // by buffer (as many as there were)
+        Rewritten *states;       // by buffer (as many as there were)
         uint32_t n_states;
         uint32_t *made;      // by value: position + 1 of the call that made it
         uint32_t n_made;
 } Turning;
 
-static State *state_of(const Turning *turning, const Recorded *value)
+static Rewritten *state_of(const Turning *turning, const Recorded *value)
 {
         if (recorded_is_constant(value) || recorded_buffer(value)->index >= turning->n_states)
                 return NULL;
@@ -55,7 +55,7 @@ static Status look_at_use(void *context, const Value *leaf)
         if (leaf->kind != VALUE_TENSOR)
                 return STATUS_OK;
         const Recorded *value = recorded_of(leaf->tensor);
-        State *state = state_of(turning, value);
+        Rewritten *state = state_of(turning, value);
         if (state != NULL && value != recorded_buffer(value)->base && state->last_write > turning->made[value->index])
                 state->refused = true;
         return STATUS_OK;
@@ -75,7 +75,7 @@ static void find_refused(const Turning *turning)
                         (void)value_walk(call->call.args[k], look_at_use, (void *)(uintptr_t)turning);
                 for (uint32_t k = 0; k < call->call.n_outs; k++) {
                         const Recorded *out = call->outs[k];
-                        State *state = out == NULL ? NULL : state_of(turning, out);
+                        Rewritten *state = out == NULL ? NULL : state_of(turning, out);
                         if (state == NULL)
                                 continue;
                         if (out->call == call)
@@ -95,7 +95,7 @@ static Status rename_leaf(void *context, const Value *leaf, Value *out)
         *out = *leaf;
         if (leaf->kind == VALUE_TENSOR) {
                 const Recorded *value = recorded_of(leaf->tensor);
-                const State *state = state_of(context, value);
+                const Rewritten *state = state_of(context, value);
                 if (state != NULL && state->now != NULL && recorded_buffer(value)->base == value)
                         out->tensor = &state->now->tensor;
         }
@@ -117,7 +117,7 @@ static void move_views(const Turning *turning, const RecordedCall *call)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 Recorded *out = call->outs[k];
-                const State *state = out == NULL || out->call != call ? NULL : state_of(turning, out);
+                const Rewritten *state = out == NULL || out->call != call ? NULL : state_of(turning, out);
                 if (state == NULL || state->now == NULL || recorded_buffer(out)->base == out)
                         continue;
                 Storage *storage = storage_ref(state->now->tensor.storage);
@@ -131,7 +131,7 @@ static Status turn(Turning *turning, RecordedCall *call)
         Recording *recording = turning->recording;
         Recorded *base = call->outs[0], *fresh;
         Buffer *old = recorded_buffer(base), *buffer;
-        State *state = state_of(turning, base);
+        Rewritten *state = state_of(turning, base);
         TRY(recording_add_buffer(recording, BUFFER_RUN, old->n_bytes, &buffer));
         TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &base->tensor.meta, 0, &fresh));
         fresh->call = call;
@@ -155,7 +155,7 @@ static Status turn_calls(Turning *turning)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 const Recorded *self = call->call.inplace && call->computes && call->call.n_outs == 1 ? call->outs[0] : NULL;
-                const State *state = self == NULL ? NULL : state_of(turning, self);
+                const Rewritten *state = self == NULL ? NULL : state_of(turning, self);
                 bool turned = state != NULL && !state->refused && writes_whole(call);
                 for (uint32_t k = 0; k < call->call.n_args; k++)
                         TRY(rename_value(turning, (Value *)(uintptr_t)&call->call.args[k]));
@@ -177,7 +177,7 @@ static Status turn_calls(Turning *turning)
 Status pass_make_functional(Recording *recording, PassContext *context)
 {
         (void)context;
-        _cleanup_(freep) State *states = new_array(recording->n_buffers, sizeof(*states));
+        _cleanup_(freep) Rewritten *states = new_array(recording->n_buffers, sizeof(*states));
         _cleanup_(freep) uint32_t *made = new_array(recording->n_values, sizeof(*made));
         if (states == NULL || made == NULL)
                 return fail_memory();

@@ -7,8 +7,9 @@ const Pass passes[] = {
         { "fold_constants", pass_fold_constants },
         { "remove_copies", pass_remove_copies },
         { "merge_equal", pass_merge_equal },
-        { "fold_batch_norm", pass_fold_batch_norm },
         { "remove_dead", pass_remove_dead },
+        { "fold_batch_norm", pass_fold_batch_norm },
+        { "fuse_epilogues", pass_fuse_epilogues },
 };
 const unsigned n_passes = ARRAY_LENGTH(passes);
 

@@ -59,6 +59,19 @@ RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value)
         return uses->reader[buffer->index];
 }
 
+static Status look_for_written(void *context, Recorded *value)
+{
+        *(bool *)context |= value != NULL && !recorded_is_constant(value) && recorded_buffer(value)->written;
+        return STATUS_OK;
+}
+
+bool call_is_movable(const RecordedCall *call)
+{
+        bool written = false;
+        (void)recorded_visit_inputs(call, look_for_written, &written);
+        return !written;
+}
+
 static Status move_reader(void *context, Recorded *value)
 {
         const Counting *counting = context;

@@ -50,6 +50,9 @@ static Status apply_int(Indexing *indexing, int64_t index)
         if (indexing->dim >= meta->rank && meta->rank == 0)
                 return fail(STATUS_INDEX, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
                                           "convert a 0-dim tensor to a number");
+        if (indexing->dim >= meta->rank)
+                return fail(STATUS_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got %d)", -meta->rank,
+                            meta->rank - 1, indexing->dim);
         int64_t size = meta->size[indexing->dim];
         if (index < -size || index >= size)
                 return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)index, indexing->dim,

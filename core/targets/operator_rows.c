@@ -64,8 +64,8 @@ Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *o
                 return fail(STATUS_DYNAMIC, "an operand of %s is not known before the run", py_binary_signs[op]);
         bool tensors = a.kind == VALUE_TENSOR || b.kind == VALUE_TENSOR;
         if (!tensors) {
-                TRY(check_nesting(a));
-                TRY(check_nesting(b));
+                TRY(value_check_nesting(a));
+                TRY(value_check_nesting(b));
                 return python_binary(op, a, b, out);
         }
         if (!is_operand(a) || !is_operand(b)) {

@@ -86,8 +86,5 @@ Status shape_value(const Tensor *tensor, Value *out);
 Status text_value(const char *text, Value *out);
 // torch.tensor(value): nested lists of numbers; dtype DTYPE_NONE = as Python infers it.
 Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out);
-// Depth within limits.max_nested_values and at most 65,536 items in all: STATUS_TOO_LARGE. Every container that a call gives passes here,
-// so that walking one is bounded.
-Status check_nesting(Value value);
 // "cpu" is the only device: other ones fail with what to do. None, VALUE_DEVICE or VALUE_STR.
 Status check_device(Value device);

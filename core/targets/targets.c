@@ -322,7 +322,7 @@ Status target_call(Emitter *emitter, const Target *target, const CallArgs *call,
                 out->kind = VALUE_TUPLE;
         if (!value_is_sequence(*out) && out->kind != VALUE_DICT && out->kind != VALUE_SLICE)
                 return STATUS_OK;
-        Status status = check_nesting(*out);
+        Status status = value_check_nesting(*out);
         if (status != STATUS_OK)
                 value_clear(out);
         return status;

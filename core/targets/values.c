@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "core/base/limits.h"
 
 Status value_as_number(Emitter *emitter, Value value, Value *out)
 {
@@ -62,37 +61,6 @@ Status check_device(Value device)
                 return STATUS_OK;
         return fail(STATUS_UNSUPPORTED, "device \"%.40s\" is not here: fxserve runs on the CPU; export the graph for \"cpu\"",
                     device.str->text);
-}
-
-// ---- nesting ----
-enum { NESTED_ITEMS_MAX = 65536 };
-
-// A graph can nest a list in a list at every node, or hold the same list twice at every node: both are cut here, so that walking a value
-// stays bounded.
-static bool nesting_fits(Value value, int64_t levels, uint32_t *budget)
-{
-        bool is_dict = value.kind == VALUE_DICT;
-        if (!is_dict && !value_is_sequence(value) && value.kind != VALUE_SLICE)
-                return true;
-        uint32_t n = is_dict ? value.dict->n : value.seq->n;
-        if (levels == 0 || n > *budget)
-                return false;
-        *budget -= n;
-        for (uint32_t i = 0; i < n; i++) {
-                if (!nesting_fits(is_dict ? value.dict->items[i].value : value.seq->items[i], levels - 1,
-                                  budget)) // depth: max_nested_values
-                        return false;
-        }
-        return true;
-}
-
-Status check_nesting(Value value)
-{
-        uint32_t budget = NESTED_ITEMS_MAX;
-        if (nesting_fits(value, limits.max_nested_values, &budget))
-                return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "a %s nests deeper than %d levels or holds more than %d items", value_kind_name(value.kind),
-                    (int)limits.max_nested_values, NESTED_ITEMS_MAX);
 }
 
 // ---- nested lists ----

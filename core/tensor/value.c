@@ -4,6 +4,7 @@
 #include "core/tensor/value.h"
 
 #include <string.h>
+#include "core/base/limits.h"
 
 static bool is_sequence(ValueKind kind)
 {
@@ -164,6 +165,34 @@ Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor)
                 memcpy(data, number.kind == VALUE_INT ? (const void *)&number.i : (const void *)&number.f, 8);
         *out_tensor = tensor;
         return STATUS_OK;
+}
+
+// ---- nesting ----
+// A graph can nest a list in a list at every node, or hold the same list twice at every node; `budget` counts the latter down.
+static bool nesting_fits(Value value, int64_t levels, uint32_t *budget)
+{
+        bool is_dict = value.kind == VALUE_DICT;
+        if (!is_dict && !is_sequence(value.kind))
+                return true;
+        uint32_t n = is_dict ? value.dict->n : value.seq->n;
+        if (levels == 0 || n > *budget)
+                return false;
+        *budget -= n;
+        for (uint32_t i = 0; i < n; i++) {
+                Value item = is_dict ? value.dict->items[i].value : value.seq->items[i];
+                if (!nesting_fits(item, levels - 1, budget)) // depth: max_nested_values
+                        return false;
+        }
+        return true;
+}
+
+Status value_check_nesting(Value value)
+{
+        uint32_t budget = VALUE_MAX_ITEMS;
+        if (nesting_fits(value, limits.max_nested_values, &budget))
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE, "a %s nests deeper than %d levels or holds more than %d items", value_kind_name(value.kind),
+                    (int)limits.max_nested_values, VALUE_MAX_ITEMS);
 }
 
 Status value_walk(Value value, Status (*visit)(void *context, const Value *leaf), void *context)

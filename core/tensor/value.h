@@ -142,6 +142,10 @@ const Value *dict_get(const Dict *dict, const char *key);                       
 Status value_ints_new(ValueKind kind, const int64_t *items, uint32_t n, Value *out_value); // a list, tuple or size of ints
 // A number as a 0-dim tensor marked `wrapped` (bool, int64, float64 -> promoted as a number; complex128).
 Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor);
+// Nesting within limits.max_nested_values and at most VALUE_MAX_ITEMS items in all, where an item shared by two containers counts twice:
+// STATUS_TOO_LARGE. Every container that a run builds from others passes here before anything walks it. At most VALUE_MAX_ITEMS steps.
+enum { VALUE_MAX_ITEMS = 65536 };
+Status value_check_nesting(Value value);
 // Calls visit on every leaf (non-container) of the value, in order; stops at the first failure.
 Status value_walk(Value value, Status (*visit)(void *context, const Value *leaf), void *context);
 // Rebuilds a value with every leaf replaced by map(leaf). Containers are new, unless nothing was replaced.

@@ -185,7 +185,7 @@ BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *
         Status eager = run_eager(graph, inputs, &want);
         Status compiled = compile_graph(graph, inputs, options, NULL, &program);
         if (compiled == STATUS_DYNAMIC)
-                return snprintf(words, 600, "%s", failure_current()->message), BOTH_DYNAMIC;
+                return snprintf(words, 600, "%.500s", failure_current()->message), BOTH_DYNAMIC;
         if (compiled != STATUS_OK && eager == compiled)
                 return BOTH_FAIL;
         if (compiled != STATUS_OK) {

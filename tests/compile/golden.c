@@ -88,8 +88,10 @@ static void run_group(const char *group, bool constants)
                 if (!more)
                         break;
                 BothResult result = BOTH_DIFFER;
+                if (getenv("SHOW_CASES") != NULL)
+                        fprintf(stderr, "line %d %s\n", golden.line, golden.op);
                 if (make_graph(&golden, &made) != STATUS_OK)
-                        snprintf(words, sizeof(words), "no graph: %s", failure_current()->message);
+                        snprintf(words, sizeof(words), "no graph: %.400s", failure_current()->message);
                 else
                         result = run_both(made.graph, (ValueSpan){ made.inputs, constants ? 0 : made.n_inputs }, &options, golden.rtol, golden.atol, words);
                 counts[result]++;

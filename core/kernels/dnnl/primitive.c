@@ -3,6 +3,7 @@
 // of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own one is tied to the thread that made the primitive.
 #include "core/kernels/dnnl/primitive.h"
 #include <dnnl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #ifdef _OPENMP
@@ -272,6 +273,14 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t desc, const C
         return dnnl_primitive_create(&primitive->primitive, desc) == dnnl_success ? STATUS_OK : fail_memory();
 }
 
+// oneDNN writes its GEMM kernels at their first use in the process, which takes tens of milliseconds: that belongs to compiling, not to somebody's run.
+static void warm_gemm(void)
+{
+        static const float zeros[16 * 16];
+        float out[16 * 16];
+        dnnl_sgemm('N', 'N', 16, 16, 16, 1.0f, zeros, 16, zeros, 16, 0.0f, out, 16);
+}
+
 static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Constant *constant, int n_threads, DnnlPrimitive **out_primitive)
 {
         dnnl_primitive_desc_t desc = NULL;
@@ -289,6 +298,9 @@ static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Cons
                 dnnl_primitive_desc_destroy(desc);
                 return STATUS_OK;
         }
+        static pthread_once_t warmed = PTHREAD_ONCE_INIT;
+        if (strstr(name, "gemm") != NULL)
+                pthread_once(&warmed, warm_gemm);
         DnnlPrimitive *primitive = calloc(1, sizeof(*primitive));
         Status status = primitive == NULL ? fail_memory() : STATUS_OK;
         if (status == STATUS_OK) {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// fused_conv.c: convolution and linear with what follows them: a residual is added, then an activation. Passes make these calls out of chains. The
+// activation is the very loop of the pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose NaN.
+#include <math.h>
+#include <string.h>
+#include "core/kernels/pointwise.h"
+#include "core/ops/conv.h"
+#include "core/ops/matmul.h"
+#include "core/ops/pack.h"
+
+enum { CHUNK = 4096, GRAIN = 1 << 16, RESIDUAL_OPERAND = 3 };
+
+typedef struct Epilogue {
+        const PointKernel *kernel;  // NULL: none
+        PointParams params;
+} Epilogue;
+
+static const struct Activation {
+        const char *name;
+        const PointKernel *kernel;
+} activations[] = {
+        { "none", NULL },               { "relu", &point_relu },           { "clamp", &point_clamp },     { "silu", &point_silu },
+        { "gelu", &point_gelu },        { "gelu_tanh", &point_gelu_tanh }, { "tanh", &point_tanh },       { "sigmoid", &point_sigmoid },
+        { "hardswish", &point_hardswish },
+};
+
+// activation, alpha, beta and residual are the last four arguments.
+static int first_of_epilogue(const OpCall *call)
+{
+        return (int)call->n_args - 4;
+}
+
+static Status read_epilogue(const OpCall *call, Epilogue *out)
+{
+        int at = first_of_epilogue(call);
+        const char *name = arg_text(call, at);
+        for (size_t i = 0; i < ARRAY_LENGTH(activations) && name != NULL; i++) {
+                if (strcmp(name, activations[i].name) != 0)
+                        continue;
+                PointParams params = { 0 };
+                TRY(arg_double(call, at + 1, &params.of[0].f));
+                TRY(arg_double(call, at + 2, &params.of[1].f));
+                *out = (Epilogue){ .kernel = activations[i].kernel, .params = point_params_for(&params, DTYPE_F32, false) };
+                return STATUS_OK;
+        }
+        return fail(STATUS_VALUE, "%s: unknown activation '%s'", call->schema->name, name == NULL ? "None" : name);
+}
+
+static Status check_residual(const OpCall *call)
+{
+        const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
+        Epilogue epilogue;
+        if (residual != NULL && (residual->dtype != DTYPE_F32 || !meta_same_shape(residual, &call->outs[0].meta)))
+                return fail(STATUS_SHAPE, "%s: the residual must have dtype and shape of the result", call->schema->name);
+        return read_epilogue(call, &epilogue);
+}
+
+// ---- after the product ----
+typedef struct Pass {
+        const Epilogue *epilogue;
+        PointLoop *loop;
+        float *out;
+        const float *residual;  // same places as out; NULL: none
+} Pass;
+
+static void finish_piece(void *argument, int64_t begin, int64_t end)
+{
+        const Pass *pass = argument;
+        atomic_bool unused = false;
+        for (int64_t i = begin; i < end; i += CHUNK) {
+                size_t n = (size_t)MIN(end - i, (int64_t)CHUNK);
+                float *out = pass->out + i;
+                const float *residual = pass->residual == NULL ? NULL : pass->residual + i;
+                for (size_t k = 0; residual != NULL && k < n; k++)
+                        out[k] += residual[k];
+                const void *in[] = { out };
+                if (pass->loop != NULL)
+                        pass->loop(&(PointTile){ .in = in, .out = out, .n = n, .params = &pass->epilogue->params, .zero_divisor = &unused });
+        }
+}
+
+static Status finish(const OpRun *run, const Epilogue *epilogue)
+{
+        const TensorMeta *out = run->out_meta[0], *residual = run->in_meta[RESIDUAL_OPERAND];
+        int64_t n = meta_numel(out);
+        Pass pass = { .epilogue = epilogue, .out = run->out[0], .residual = residual == NULL ? NULL : run->in[RESIDUAL_OPERAND] };
+        pass.loop = epilogue->kernel == NULL ? NULL : point_loop(epilogue->kernel, POINT_F32);
+        bool alike = residual == NULL;
+        if (residual != NULL) {
+                alike = true;
+                for (int d = 0; d < out->rank; d++)
+                        alike &= out->size[d] == 1 || out->stride[d] == residual->stride[d];
+        }
+        if (!alike) {
+                PointParams one = { .of = { { .f = 1 } } };
+                PointOperand operands[] = { { .data = run->out[0], .meta = out }, { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
+                TRY(pointwise_run(&point_add, DTYPE_F32, &one, operands, run->out[0], out, run->ctx));
+                pass.residual = NULL;
+        }
+        if (pass.residual == NULL && pass.loop == NULL)
+                return STATUS_OK;
+        return parallel_for(run->ctx, n, GRAIN, finish_piece, &pass);
+}
+
+// ---- portable ----
+static Status fused_conv_infer(OpCall *call)
+{
+        TRY(conv_infer(call));
+        return check_residual(call);
+}
+
+static Status fused_conv_run(const OpRun *run)
+{
+        Epilogue epilogue;
+        TRY(read_epilogue(run->call, &epilogue));
+        TRY(conv_op_run(run));
+        return finish(run, &epilogue);
+}
+
+static Status fused_linear_infer(OpCall *call)
+{
+        TRY(linear_infer(call));
+        return check_residual(call);
+}
+
+static Status fused_linear_run(const OpRun *run)
+{
+        Epilogue epilogue;
+        TRY(read_epilogue(run->call, &epilogue));
+        TRY(linear_run(run));
+        return finish(run, &epilogue);
+}
+
+// ---- packed ----
+typedef struct FusedImpl {
+        DnnlPrimitive *primitive;
+        Epilogue epilogue;
+} FusedImpl;
+
+static void fused_free(void *impl)
+{
+        FusedImpl *fused = impl;
+        dnnl_primitive_free(fused->primitive);
+        free(fused);
+}
+
+static Status fused_run(const OpRun *run)
+{
+        const FusedImpl *fused = run->state;
+        TRY(dnnl_primitive_run(fused->primitive, run->in[0], NULL, run->out[0], run->scratch));
+        return finish(run, &fused->epilogue);
+}
+
+static Status fused_pack(const OpCall *call, DnnlPrimitive *take_primitive, uint64_t baked, Packed *out_packed)
+{
+        if (take_primitive == NULL)
+                return STATUS_OK;
+        FusedImpl *fused = calloc(1, sizeof(*fused));
+        Status status = fused == NULL ? fail_memory() : read_epilogue(call, &fused->epilogue);
+        if (status != STATUS_OK) {
+                free(fused);
+                dnnl_primitive_free(take_primitive);
+                return status;
+        }
+        fused->primitive = take_primitive;
+        *out_packed = (Packed){ .run = fused_run,
+                                .impl = fused,
+                                .free_impl = fused_free,
+                                .kernel = dnnl_primitive_name(take_primitive),
+                                .scratch_bytes = dnnl_primitive_scratch(take_primitive),
+                                .baked = baked };
+        return STATUS_OK;
+}
+
+static Status fused_conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        DnnlPrimitive *primitive;
+        uint64_t baked = 0;
+        TRY(conv_primitive(call, context, &primitive, &baked));
+        return fused_pack(call, primitive, baked, out_packed);
+}
+
+static Status fused_linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        DnnlPrimitive *primitive;
+        uint64_t baked = 0;
+        TRY(linear_primitive(call, context, &primitive, &baked));
+        return fused_pack(call, primitive, baked, out_packed);
+}
+
+static const ConvRow fused_conv_row = { 0, 3, 4, 5, 6, -1, -1, false };
+const OpDef fused_conv_ops[] = {
+        { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, str "
+                    "activation=\"none\", float alpha=0., float beta=0., Tensor? residual=None) -> Tensor",
+          .dtypes = 1u << DTYPE_F32,
+          .flags = OP_HIDDEN,
+          .infer = fused_conv_infer,
+          .run = fused_conv_run,
+          .pack = fused_conv_pack,
+          .cost = conv_cost,
+          .row = &fused_conv_row },
+        { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", float alpha=0., float beta=0., Tensor? residual=None) -> Tensor",
+          .dtypes = 1u << DTYPE_F32,
+          .flags = OP_HIDDEN,
+          .infer = fused_linear_infer,
+          .run = fused_linear_run,
+          .pack = fused_linear_pack,
+          .cost = product_cost },
+};
+OP_FILE(fused_conv_ops);

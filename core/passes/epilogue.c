@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// epilogue.c: a convolution, linear or addmm with constant weights takes over what its only reader does next: adding a tensor of the same layout, then an
+// activation. The chain becomes one fxserve::convolution or fxserve::linear in the place of its last call, where all of its operands are there.
+#include "core/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+#include "core/ops/conv.h"
+#include "core/ops/pack.h"
+#include "core/passes/rewrite.h"
+
+typedef struct Activation {
+        const char *name;
+        double alpha, beta;
+} Activation;
+
+// What the calls add to a product.
+typedef struct Addition {
+        Activation activation;
+        Recorded *residual;  // NULL: none
+} Addition;
+
+static Recorded *tensor_arg(const RecordedCall *call, int index)
+{
+        const Value *value = &call->call.args[index];
+        return value->kind == VALUE_TENSOR ? recorded_of(value->tensor) : NULL;
+}
+
+static bool is_constant(const Recorded *value)
+{
+        return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL && value->tensor.meta.dtype == DTYPE_F32;
+}
+
+static bool is_one(Value number)
+{
+        return (number.kind == VALUE_INT && number.i == 1) || (number.kind == VALUE_FLOAT && number.f == 1.0);
+}
+
+// ---- activations ----
+static bool clamp_bound(const RecordedCall *call, int index, double if_none, double *out)
+{
+        *out = if_none;
+        if (index >= (int)call->call.n_args || arg_is_none(&call->call, index))
+                return true;
+        return arg_double(&call->call, index, out) == STATUS_OK && !isnan(*out);
+}
+
+static bool find_activation(const RecordedCall *call, Activation *out)
+{
+        static const char *const plain[] = { "relu", "silu", "hardswish", "sigmoid", "tanh" };
+        const char *name = call->overload->name;
+        if (strncmp(name, "aten::", 6) != 0)
+                return false;
+        name += 6;
+        for (size_t i = 0; i < ARRAY_LENGTH(plain); i++) {
+                if (strcmp(name, plain[i]) == 0) {
+                        *out = (Activation){ .name = plain[i] };
+                        return true;
+                }
+        }
+        if (strcmp(name, "gelu") == 0) {
+                const char *form = arg_text(&call->call, 1);
+                *out = (Activation){ .name = form != NULL && strcmp(form, "tanh") == 0 ? "gelu_tanh" : "gelu" };
+                return true;
+        }
+        *out = (Activation){ .name = "clamp", .alpha = 0, .beta = 6 };
+        if (strcmp(name, "relu6") == 0)
+                return true;
+        if (strcmp(name, "clamp") != 0 && strcmp(name, "hardtanh") != 0)
+                return false;
+        return clamp_bound(call, 1, -INFINITY, &out->alpha) && clamp_bound(call, 2, INFINITY, &out->beta);
+}
+
+// ---- products ----
+typedef enum ProductKind { PRODUCT_NONE, PRODUCT_CONV, PRODUCT_LINEAR, PRODUCT_ADDMM, PRODUCT_FUSED } ProductKind;
+
+static ProductKind fused_kind(const RecordedCall *call, bool adds)
+{
+        int at = (int)call->call.n_args - 4;
+        const char *activation = arg_text(&call->call, at);
+        bool has_residual = call->call.args[at + 3].kind == VALUE_TENSOR;
+        return activation == NULL || strcmp(activation, "none") != 0 || (adds && has_residual) ? PRODUCT_NONE : PRODUCT_FUSED;
+}
+
+// `adds`: a residual is to be added.
+static ProductKind kind_of(const RecordedCall *call, bool adds)
+{
+        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0]->tensor.meta.dtype != DTYPE_F32 || !call_is_movable(call))
+                return PRODUCT_NONE;
+        const char *name = call->overload->name;
+        if (strcmp(name, "fxserve::convolution") == 0 || strcmp(name, "fxserve::linear") == 0)
+                return fused_kind(call, adds);
+        const OpDef *op = call->call.op;
+        if (op->pack == conv_pack) {
+                ConvArgs args;
+                bool plain = is_constant(tensor_arg(call, 1)) && conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
+                return plain ? PRODUCT_CONV : PRODUCT_NONE;
+        }
+        if (op->pack == linear_pack)
+                return is_constant(tensor_arg(call, 1)) && tensor_arg(call, 1)->tensor.meta.rank == 2 ? PRODUCT_LINEAR : PRODUCT_NONE;
+        if (op->pack != addmm_pack || !is_one(call->call.args[3]) || !is_one(call->call.args[4]))
+                return PRODUCT_NONE;
+        const Recorded *bias = tensor_arg(call, 0), *weight = tensor_arg(call, 2);
+        bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 && bias->tensor.meta.size[0] == weight->tensor.meta.size[1];
+        return plain ? PRODUCT_ADDMM : PRODUCT_NONE;
+}
+
+// ---- arguments of the fused call ----
+static Status conv_arguments(const RecordedCall *call, Value *out)
+{
+        ConvArgs args;
+        TRY(conv_args(&call->call, &args));
+        uint32_t n = (uint32_t)args.spatial;
+        for (int i = 0; i < 3; i++)
+                out[i] = value_ref(call->call.args[i]);
+        TRY(value_ints_new(VALUE_LIST, args.stride, n, &out[3]));
+        TRY(value_ints_new(VALUE_LIST, args.padding, n, &out[4]));
+        TRY(value_ints_new(VALUE_LIST, args.dilation, n, &out[5]));
+        out[6] = value_int(args.groups);
+        return STATUS_OK;
+}
+
+static Status addmm_arguments(Recording *recording, const RecordedCall *call, Value *out)
+{
+        const Recorded *matrix = tensor_arg(call, 2);
+        TensorMeta turned = matrix->tensor.meta;
+        Recorded *weight;
+        turned.size[0] = matrix->tensor.meta.size[1];
+        turned.size[1] = matrix->tensor.meta.size[0];
+        turned.stride[0] = matrix->tensor.meta.stride[1];
+        turned.stride[1] = matrix->tensor.meta.stride[0];
+        TRY(recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned, matrix->tensor.offset, &weight));
+        weight->name = matrix->name;
+        out[0] = value_ref(call->call.args[1]);
+        out[1] = rewrite_tensor(weight);
+        out[2] = value_ref(call->call.args[0]);
+        return STATUS_OK;
+}
+
+// All arguments; what is not filled in on failure is None.
+static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind, const Addition *addition, const Overload *overload, Value *out)
+{
+        uint32_t n = overload->schema.n_args, at = n - 4;
+        if (kind == PRODUCT_FUSED) {
+                for (uint32_t i = 0; i < n; i++)
+                        out[i] = value_ref(call->call.args[i]);
+        } else if (kind == PRODUCT_CONV) {
+                TRY(conv_arguments(call, out));
+        } else if (kind == PRODUCT_ADDMM) {
+                TRY(addmm_arguments(recording, call, out));
+        } else {
+                for (uint32_t i = 0; i < 3; i++)
+                        out[i] = value_ref(call->call.args[i]);
+        }
+        if (kind != PRODUCT_FUSED || addition->residual == NULL) {
+                value_clear(&out[at]);
+                TRY(value_str_new(addition->activation.name, strlen(addition->activation.name), &out[at]));
+                out[at + 1] = value_float(addition->activation.alpha);
+                out[at + 2] = value_float(addition->activation.beta);
+        }
+        if (addition->residual != NULL)
+                out[at + 3] = rewrite_tensor(addition->residual);
+        return STATUS_OK;
+}
+
+static Status fuse(Recording *recording, Uses *uses, uint32_t at, RecordedCall *product, ProductKind kind, const Addition *addition)
+{
+        const Overload *overload = kind == PRODUCT_FUSED ? product->overload : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
+        Value args[SCHEMA_MAX_ARGS] = { 0 };
+        RecordedCall *added;
+        if (overload == NULL)
+                return fail(STATUS_INTERNAL, "the table lacks the fused products");
+        Status status = fill_arguments(recording, product, kind, addition, overload, args);
+        if (status == STATUS_OK)
+                return rewrite_call(recording, uses, at, overload, args, product, &added);
+        for (uint32_t i = 0; i < overload->schema.n_args; i++)
+                value_unref(args[i]);
+        return status;
+}
+
+// ---- readers ----
+static bool same_layout(const TensorMeta *a, const TensorMeta *b)
+{
+        if (a->dtype != b->dtype || !meta_same_shape(a, b))
+                return false;
+        for (int d = 0; d < a->rank; d++) {
+                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
+                        return false;
+        }
+        return true;
+}
+
+static Status try_input(Recording *recording, Uses *uses, uint32_t at, int position, Addition addition)
+{
+        RecordedCall *call = recording->calls[at];
+        Recorded *input = tensor_arg(call, position);
+        if (input == NULL || input->from != FROM_CALL || uses_only_reader(uses, input) != call || !same_layout(&input->tensor.meta, &call->outs[0]->tensor.meta))
+                return STATUS_OK;
+        ProductKind kind = kind_of(input->call, addition.residual != NULL);
+        return kind == PRODUCT_NONE ? STATUS_OK : fuse(recording, uses, at, input->call, kind, &addition);
+}
+
+static Status try_call(Recording *recording, Uses *uses, uint32_t at)
+{
+        RecordedCall *call = recording->calls[at];
+        Addition addition = { .activation = { .name = "none" } };
+        if (strcmp(call->overload->name, "aten::add.Tensor") != 0)
+                return find_activation(call, &addition.activation) ? try_input(recording, uses, at, 0, addition) : STATUS_OK;
+        if (!is_one(call->call.args[2]) || !call_is_movable(call))
+                return STATUS_OK;
+        for (int position = 0; position < 2 && recording->calls[at] == call; position++) {
+                addition.residual = tensor_arg(call, 1 - position);
+                if (addition.residual != NULL && !recorded_is_constant(addition.residual) && same_layout(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))
+                        TRY(try_input(recording, uses, at, position, addition));
+        }
+        return STATUS_OK;
+}
+
+Status pass_fuse_epilogues(Recording *recording, PassContext *context)
+{
+        Uses uses;
+        TRY(uses_count(recording, &uses));
+        Status status = STATUS_OK;
+        uint32_t n = recording->n_calls;
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
+                const RecordedCall *call = recording->calls[i];
+                if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 || call->outs[0] == NULL || call->outs[0]->call != call ||
+                    recorded_is_constant(call->outs[0]))
+                        continue;
+                status = run_poll(context->poll);
+                if (status == STATUS_OK)
+                        status = try_call(recording, &uses, i);
+        }
+        uses_deinit(&uses);
+        recording_compact(recording);
+        return status;
+}

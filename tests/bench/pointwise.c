@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise rows: nanoseconds per element of the vector functions in every instruction set, and a chain of 20 rows (3 sigmoid, 5 tanh, 2
+// exp, 5 mul, 5 add) on 64 and 1,048,576 floats, as one tile program and row by row.
+//
+//     bench_pointwise [n]     errors in ULP against float64 over every n-th float as well (n = 1 takes long)
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/kernels/tile.h"
+
+static void check(Status status)
+{
+        if (status == STATUS_OK)
+                return;
+        fprintf(stderr, "bench_pointwise: %s\n", failure_current()->message);
+        exit(1);
+}
+
+static const char *const set_names[] = { "portable", "avx2", "avx512" };
+
+// ---- functions ----
+typedef struct Function {
+        const char *name;
+        const PointKernel *kernel;
+        double (*exact)(double);
+        float shift;
+} Function;
+static double sigmoid(double x)
+{
+        return 1 / (1 + exp(-x));
+}
+static double silu(double x)
+{
+        return x / (1 + exp(-x));
+}
+static const Function functions[] = {
+        { "exp", &point_exp, exp, 0 },       { "expm1", &point_expm1, expm1, 0 }, { "log", &point_log, log, 6 },
+        { "log1p", &point_log1p, log1p, 6 }, { "tanh", &point_tanh, tanh, 0 },    { "sigmoid", &point_sigmoid, sigmoid, 0 },
+        { "silu", &point_silu, silu, 0 },    { "erf", &point_erf, erf, 0 },       { "sin", &point_sin, sin, 0 },
+        { "cos", &point_cos, cos, 0 },
+};
+
+static double function_ns(const Function *function, PointIsa isa)
+{
+        enum { N = 1024, REPEATS = 8, ROUNDS = 300 };
+        static float x[N], out[N];
+        double best = INFINITY;
+        PointParams params = { .bits = 32, .half = DTYPE_NONE };
+        PointTile tile = { .in = (const void *[]){ x }, .out = out, .n = N, .params = &params };
+        for (int i = 0; i < N; i++)
+                x[i] = (float)((i * 7919) % N) / 100 - 5 + function->shift;
+        for (int round = 0; round < ROUNDS; round++) {
+                int64_t start = clock_ns();
+                for (int i = 0; i < REPEATS; i++)
+                        point_loop_for(function->kernel, POINT_F32, isa)(&tile);
+                double each = (double)(clock_ns() - start) / REPEATS / N;
+                best = each < best ? each : best;
+        }
+        return best;
+}
+
+// The largest distance from the float64 value in units of the last place; results below 2^-119 count as 0.
+static double function_ulps(const Function *function, PointIsa isa, uint64_t step)
+{
+        enum { N = 4096 };
+        static float x[N], out[N];
+        double worst = 0;
+        PointParams params = { .bits = 32, .half = DTYPE_NONE };
+        for (uint64_t bits = 0; bits <= UINT32_MAX;) {
+                size_t n = 0;
+                for (; n < N && bits <= UINT32_MAX; n++, bits += step) {
+                        uint32_t low = (uint32_t)bits;
+                        memcpy(&x[n], &low, sizeof(low));
+                }
+                PointTile tile = { .in = (const void *[]){ x }, .out = out, .n = n, .params = &params };
+                point_loop_for(function->kernel, POINT_F32, isa)(&tile);
+                for (size_t i = 0; i < n; i++) {
+                        double want = function->exact((double)x[i]);
+                        int exponent;
+                        if (!isfinite((float)want) || !isfinite(out[i]) || fabs(want) < 0x1p-119)
+                                continue;
+                        frexp(want, &exponent);
+                        worst = fmax(worst, fabs(out[i] - want) / ldexp(1, exponent - 24));
+                }
+        }
+        return worst;
+}
+
+static void print_functions(uint64_t step)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
+                printf("%-8s", functions[i].name);
+                for (PointIsa isa = POINT_PORTABLE; isa <= point_isa(); isa++) {
+                        printf("  %s %.3f ns", set_names[isa], function_ns(&functions[i], isa));
+                        if (step > 0)
+                                printf(" %.3f ULP", function_ulps(&functions[i], isa, step));
+                }
+                printf("\n");
+        }
+}
+
+// ---- the chain ----
+static const PointKernel *const chain[] = {
+        &point_mul,  &point_tanh, &point_add,  &point_sigmoid, &point_mul,     &point_exp, &point_add,
+        &point_tanh, &point_mul,  &point_tanh, &point_sigmoid, &point_add,     &point_mul, &point_tanh,
+        &point_exp,  &point_add,  &point_mul,  &point_tanh,    &point_sigmoid, &point_add,
+};
+static const PointParams params = { .of[0].f = 1 };
+
+static TileProgram *chain_program(const TensorMeta *meta)
+{
+        TileProgram *program;
+        TileValueId value, number;
+        check(tile_program_new(&program));
+        check(tile_add_input(program, meta, &value));
+        check(tile_add_number(program, DTYPE_F64, (PointParam){ .f = 0.75 }, &number));
+        for (size_t i = 0; i < ARRAY_LENGTH(chain); i++) {
+                TileOp op = { .kernel = chain[i], .common = DTYPE_F32, .out = DTYPE_F32, .params = &params, .in = { value, number } };
+                check(tile_add_op(program, &op, &value));
+        }
+        check(tile_add_output(program, value, meta));
+        check(tile_finish(program));
+        return program;
+}
+
+static void run_rows(const TensorMeta *meta, const float *x, float *const *buffers)
+{
+        static const TensorMeta number_meta = { .dtype = DTYPE_F64 };
+        static const PointParam number = { .f = 0.75 };
+        for (size_t i = 0; i < ARRAY_LENGTH(chain); i++) {
+                PointOperand in[] = { { .data = i == 0 ? x : buffers[(i + 1) % 2], .meta = meta },
+                                      { .data = &number, .meta = &number_meta } };
+                check(pointwise_run(chain[i], DTYPE_F32, &params, in, buffers[i % 2], meta, NULL));
+        }
+}
+
+static void print_chain(int64_t n, int rounds, int repeats)
+{
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 1, &n);
+        size_t bytes = (size_t)n * sizeof(float);
+        float *x = aligned_alloc(64, bytes), *out = aligned_alloc(64, bytes),
+              *buffers[] = { aligned_alloc(64, bytes), aligned_alloc(64, bytes) };
+        TileProgram *program = chain_program(&meta);
+        double fused = INFINITY, rows = INFINITY;
+        for (int64_t i = 0; i < n; i++)
+                x[i] = (float)((i * 7919) % 1000) / 250 - 2;
+        for (int round = 0; round < rounds; round++) {
+                int64_t start = clock_ns();
+                for (int i = 0; i < repeats; i++)
+                        check(tile_run(program, (const void *[]){ x }, (void *[]){ out }, NULL));
+                int64_t middle = clock_ns();
+                for (int i = 0; i < repeats; i++)
+                        run_rows(&meta, x, buffers);
+                int64_t end = clock_ns();
+                fused = fmin(fused, (double)(middle - start) / repeats);
+                rows = fmin(rows, (double)(end - middle) / repeats);
+        }
+        bool same = memcmp(out, buffers[(ARRAY_LENGTH(chain) + 1) % 2], bytes) == 0;
+        printf("20 rows on %8lld floats: %s %10.2f us   row by row %10.2f us   %s\n", (long long)n, tile_name(), fused / 1e3, rows / 1e3,
+               same ? "equal bits" : "BITS DIFFER");
+        tile_program_free(program);
+        free(x);
+        free(out);
+        free(buffers[0]);
+        free(buffers[1]);
+}
+
+int main(int n_args, char **args)
+{
+        print_functions(n_args > 1 ? strtoull(args[1], NULL, 10) : 0);
+        print_chain(64, 300, 20);
+        print_chain(1 << 10, 300, 5);
+        print_chain(1 << 20, 15, 1);
+        return 0;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/index.h"
+#include "tests/kernels/sample.h"
+
+Test(index, rows_are_picked_in_order_and_bad_indices_refused)
+{
+        int32_t from[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 }, out[8];
+        int64_t indices[] = { 2, 0 };
+        IndexRows rows = { .outer = 2, .n_from = 3, .n_indices = 2, .block_bytes = 8, .indices = indices };
+        cr_assert_eq(index_rows(NULL, &rows, from, out), STATUS_OK);
+        static const int32_t want[] = { 4, 5, 0, 1, 10, 11, 6, 7 };
+        cr_assert(memcmp(out, want, sizeof(want)) == 0);
+        for (int i = 0; i < 2; i++) {
+                indices[1] = i == 0 ? 3 : -1;
+                cr_assert_eq(index_rows(NULL, &rows, from, out), STATUS_INDEX);
+                cr_assert_str_eq(failure_current()->message, "index out of range in self");
+        }
+}
+
+Test(index, gather_reads_and_scatter_writes_the_same_places)
+{
+        Sample sample = { 61 };
+        for (int round = 0; round < 40; round++) {
+                int64_t rows = sample_int(&sample, 1, 6), columns = sample_int(&sample, 1, 6);
+                size_t bytes = (size_t)(rows * columns) * 8;
+                double *self = guarded_new(bytes), *picked = guarded_new(bytes), *back = guarded_new(bytes);
+                int64_t *index = guarded_new(bytes);
+                sample_fill(&sample, DTYPE_F64, self, rows * columns);
+                memset(back, 0, bytes);
+                // A permutation of every column.
+                for (int64_t c = 0; c < columns; c++) {
+                        for (int64_t r = 0; r < rows; r++)
+                                index[r * columns + c] = (r + c) % rows;
+                }
+                IndexWalk walk = { .rank = 2, .dim = 0, .size = { rows, columns }, .indexed_stride = { columns, 1 }, .plain_stride = { columns, 1 }, .n_indexed = rows,
+                                   .index = index, .dtype = DTYPE_F64 };
+                cr_assert_eq(index_gather(NULL, &walk, self, picked), STATUS_OK);
+                cr_assert_eq(index_scatter(NULL, &walk, SCATTER_COPY, back, picked), STATUS_OK);
+                cr_assert(memcmp(self, back, bytes) == 0);
+                cr_assert_eq(index_scatter(NULL, &walk, SCATTER_ADD, back, picked), STATUS_OK);
+                for (int64_t i = 0; i < rows * columns; i++)
+                        cr_assert_float_eq(back[i], 2 * self[i], 0);
+                guarded_check(self, bytes);
+                guarded_check(picked, bytes);
+                guarded_check(back, bytes);
+                guarded_check(index, bytes);
+        }
+}
+
+Test(index, a_bad_index_is_named_with_dimension_and_size)
+{
+        float self[] = { 1, 2, 3 }, out[1];
+        int64_t index[] = { -1 };
+        IndexWalk walk = { .rank = 1, .dim = 0, .size = { 1 }, .indexed_stride = { 1 }, .plain_stride = { 1 }, .n_indexed = 3, .index = index, .dtype = DTYPE_F32 };
+        cr_assert_eq(index_gather(NULL, &walk, self, out), STATUS_INDEX);
+        cr_assert_str_eq(failure_current()->message, "index -1 is out of bounds for dimension 0 with size 3");
+        index[0] = 3;
+        cr_assert_eq(index_scatter(NULL, &walk, SCATTER_COPY, self, out), STATUS_INDEX);
+}
+
+Test(index, of_equal_indices_the_last_write_wins)
+{
+        float self[] = { 0, 0 }, src[] = { 1, 2, 3 };
+        int64_t index[] = { 1, 0, 1 };
+        IndexWalk walk = { .rank = 1, .dim = 0, .size = { 3 }, .indexed_stride = { 1 }, .plain_stride = { 1 }, .n_indexed = 2, .index = index, .dtype = DTYPE_F32 };
+        cr_assert_eq(index_scatter(NULL, &walk, SCATTER_COPY, self, src), STATUS_OK);
+        cr_assert(self[0] == 2 && self[1] == 3);
+}
+
+Test(index, tables_move_blocks_of_every_element_size)
+{
+        static const Dtype dtypes[] = { DTYPE_U8, DTYPE_I16, DTYPE_F32, DTYPE_F64, DTYPE_C128 };
+        for (size_t k = 0; k < ARRAY_LENGTH(dtypes); k++) {
+                enum { ROWS = 4, INNER = 3 };
+                size_t item = dtype_info[dtypes[k]].bytes, bytes = ROWS * INNER * item;
+                uint8_t *from = guarded_new(bytes), *to = guarded_new(bytes);
+                for (size_t i = 0; i < bytes; i++)
+                        from[i] = (uint8_t)i;
+                int64_t source[] = { 3 * INNER, 0, 2 * INNER, INNER }, target[] = { 0, INNER, 2 * INNER, 3 * INNER };
+                IndexTable table = { .dtype = dtypes[k], .n_after = 1, .after_size = { INNER }, .after_from = { 1 }, .after_to = { 1 }, .n = ROWS, .from = source, .to = target };
+                cr_assert_eq(index_table(NULL, &table, false, false, from, to), STATUS_OK);
+                for (int row = 0; row < ROWS; row++)
+                        cr_assert(memcmp(to + (size_t)row * INNER * item, from + (size_t)source[row] * item, INNER * item) == 0);
+                guarded_check(from, bytes);
+                guarded_check(to, bytes);
+        }
+}
+
+Test(index, nonzero_lists_positions_row_major_and_counts_nan)
+{
+        float in[] = { 0, 1, NAN, 0, 0, -2 };
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 2, (int64_t[]){ 2, 3 });
+        cr_assert_eq(index_count_nonzero(&meta, in), 3);
+        int64_t out[6];
+        index_nonzero(&meta, in, 3, out);
+        static const int64_t want[] = { 0, 0, 1, 1, 2, 2 };
+        cr_assert(memcmp(out, want, sizeof(want)) == 0);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/reduce.h"
+#include "core/kernels/reduce_scan.h"
+#include "tests/kernels/sample.h"
+
+// A strided array of random rank, with its dimensions permuted and possibly gaps.
+typedef struct Strided {
+        TensorMeta meta;
+        void *data;
+        size_t n_bytes;
+} Strided;
+
+static Strided strided_new(Sample *sample, Dtype dtype)
+{
+        Strided out = { 0 };
+        int64_t size[MAX_RANK], order[MAX_RANK], step = 1;
+        int rank = (int)sample_int(sample, 1, 4);
+        for (int d = 0; d < rank; d++) {
+                size[d] = sample_int(sample, 1, sample_int(sample, 0, 6) == 0 ? 70 : 9);
+                order[d] = d;
+        }
+        for (int d = rank - 1; d > 0; d--) {
+                int64_t other = sample_int(sample, 0, d), swap = order[d];
+                order[d] = order[other];
+                order[other] = swap;
+        }
+        meta_init(&out.meta, dtype, rank, size);
+        for (int d = 0; d < rank; d++) {
+                out.meta.stride[order[d]] = step;
+                step *= size[order[d]] + (sample_int(sample, 0, 3) == 0 ? 1 : 0);
+        }
+        out.n_bytes = (size_t)step * dtype_info[dtype].bytes;
+        out.data = guarded_new(out.n_bytes);
+        sample_fill(sample, dtype, out.data, step);
+        return out;
+}
+
+static int64_t offset_at(const TensorMeta *meta, int64_t index)
+{
+        int64_t offset = 0;
+        for (int d = meta->rank - 1; d >= 0; d--) {
+                offset += index % meta->size[d] * meta->stride[d];
+                index /= meta->size[d];
+        }
+        return offset;
+}
+
+// Row and place in the row of element `index`, for the dimensions in `mask`.
+static void split(const TensorMeta *meta, uint32_t mask, int64_t index, int64_t *out_row, int64_t *out_place)
+{
+        int64_t at[MAX_RANK];
+        for (int d = meta->rank - 1; d >= 0; d--) {
+                at[d] = index % meta->size[d];
+                index /= meta->size[d];
+        }
+        *out_row = *out_place = 0;
+        for (int d = 0; d < meta->rank; d++) {
+                int64_t *to = (mask >> d & 1) != 0 ? out_place : out_row;
+                *to = *to * meta->size[d] + at[d];
+        }
+}
+
+static double reference(ReduceKind kind, double p, const double *row, int64_t n)
+{
+        double sum = 0, product = 1, max = -INFINITY, min = INFINITY, squares = 0, nonzero = 0, powers = 0;
+        for (int64_t i = 0; i < n; i++) {
+                sum += row[i];
+                product *= row[i];
+                max = MAX(max, row[i]);
+                min = MIN(min, row[i]);
+                nonzero += row[i] != 0;
+                powers += pow(fabs(row[i]), p);
+        }
+        for (int64_t i = 0; i < n; i++)
+                squares += (row[i] - sum / (double)n) * (row[i] - sum / (double)n);
+        double exponentials = 0;
+        for (int64_t i = 0; i < n; i++)
+                exponentials += exp(row[i] - max);
+        switch (kind) {
+        case REDUCE_SUM:
+                return sum;
+        case REDUCE_MEAN:
+                return sum / (double)n;
+        case REDUCE_PROD:
+                return product;
+        case REDUCE_MAX:
+                return max;
+        case REDUCE_MIN:
+                return min;
+        case REDUCE_ANY:
+                return nonzero > 0;
+        case REDUCE_ALL:
+                return nonzero == (double)n;
+        case REDUCE_NONZERO:
+                return nonzero;
+        case REDUCE_LOGSUMEXP:
+                return max + log(exponentials);
+        case REDUCE_NORM:
+                return pow(powers, 1 / p);
+        case REDUCE_VAR:
+                return squares / MAX((double)n - p, 0);
+        case REDUCE_STD:
+                return sqrt(squares / MAX((double)n - p, 0));
+        }
+        return NAN;
+}
+
+static void check_reduce(Sample *sample, Dtype dtype, ReduceKind kind)
+{
+        Strided in = strided_new(sample, dtype);
+        uint32_t mask = (uint32_t)sample_int(sample, 0, (1 << in.meta.rank) - 1);
+        RowPlan plan;
+        row_plan(&plan, &in.meta, mask, false);
+        bool counts = kind == REDUCE_ANY || kind == REDUCE_ALL || kind == REDUCE_NONZERO;
+        Dtype out_dtype = counts ? DTYPE_I64 : dtype;
+        size_t out_bytes = (size_t)plan.n_rows * dtype_info[out_dtype].bytes;
+        void *out = guarded_new(out_bytes);
+        double p = kind == REDUCE_NORM ? (double)sample_int(sample, 1, 3) : 1;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = 2;
+        cr_assert_eq(reduce_run(&ctx, &plan, dtype, kind, p, in.data, out, NULL), STATUS_OK);
+        _cleanup_(freep) double *rows = malloc((size_t)(plan.n_rows * plan.row_length) * sizeof(double));
+        for (int64_t i = 0; i < plan.n_rows * plan.row_length; i++) {
+                int64_t row, place;
+                split(&in.meta, mask, i, &row, &place);
+                rows[row * plan.row_length + place] = compute_as_f64(dtype, in.data, offset_at(&in.meta, i));
+        }
+        for (int64_t row = 0; row < plan.n_rows; row++) {
+                double want = reference(kind, p, rows + row * plan.row_length, plan.row_length), got = compute_as_f64(out_dtype, out, row);
+                bool wraps = dtype == DTYPE_I64 && kind == REDUCE_PROD && !(fabs(want) < 4e15);
+                cr_assert(wraps || close_enough(out_dtype, got, want), "kind %d of %ld elements: %.9g instead of %.9g", (int)kind, (long)plan.row_length, got, want);
+        }
+        guarded_check(in.data, in.n_bytes);
+        guarded_check(out, out_bytes);
+}
+
+Test(reduce, agrees_with_plain_loops_on_random_shapes_strides_and_dimensions)
+{
+        Sample sample = { 41 };
+        for (int round = 0; round < 40; round++) {
+                for (ReduceKind kind = REDUCE_SUM; kind <= REDUCE_STD; kind++) {
+                        check_reduce(&sample, DTYPE_F32, kind);
+                        check_reduce(&sample, DTYPE_F64, kind);
+                }
+                for (ReduceKind kind = REDUCE_SUM; kind <= REDUCE_NONZERO; kind++) {
+                        if (kind != REDUCE_MEAN)
+                                check_reduce(&sample, DTYPE_I64, kind);
+                }
+        }
+}
+
+Test(reduce, sums_of_a_million_floats_stay_exact_to_a_few_ulp)
+{
+        enum { N = 1000000 };
+        _cleanup_(freep) float *in = malloc(N * 4);
+        double want = 0;
+        Sample sample = { 42 };
+        for (int i = 0; i < N; i++) {
+                in[i] = (float)(1 + 0.5 * sample_double(&sample));
+                want += (double)in[i];
+        }
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 1, (int64_t[]){ N });
+        RowPlan plan;
+        row_plan(&plan, &meta, 1, false);
+        float got;
+        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_SUM, 0, in, &got, NULL), STATUS_OK);
+        cr_assert(fabs((double)got - want) / want < 5e-7, "%.9g instead of %.9g", (double)got, want);
+}
+
+Test(reduce, the_first_extreme_wins_and_nan_is_the_extreme)
+{
+        float in[] = { 1, 7, 7, 2, NAN, 9, NAN, 3 };
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 2, (int64_t[]){ 2, 4 });
+        RowPlan plan;
+        row_plan(&plan, &meta, 2, true);
+        float values[2];
+        int64_t indices[2];
+        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_MAX, 0, in, values, indices), STATUS_OK);
+        cr_assert(values[0] == 7 && indices[0] == 1);
+        cr_assert(isnan(values[1]) && indices[1] == 0);
+        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_MAX, 0, in, values, NULL), STATUS_OK);
+        cr_assert(isnan(values[1]));
+}
+
+Test(reduce, one_element_has_no_variance_and_an_empty_row_neither)
+{
+        float in[] = { 5 }, out;
+        TensorMeta meta;
+        RowPlan plan;
+        meta_init(&meta, DTYPE_F32, 1, (int64_t[]){ 1 });
+        row_plan(&plan, &meta, 1, false);
+        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_VAR, 1, in, &out, NULL), STATUS_OK);
+        cr_assert(isnan(out));
+        meta.size[0] = 0;
+        row_plan(&plan, &meta, 1, false);
+        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_VAR, 1, in, &out, NULL), STATUS_OK);
+        cr_assert(isnan(out));
+        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_SUM, 1, in, &out, NULL), STATUS_OK);
+        cr_assert_float_eq(out, 0, 0);
+}
+
+Test(reduce, scans_run_along_any_dimension)
+{
+        Sample sample = { 43 };
+        for (int round = 0; round < 60; round++) {
+                Strided in = strided_new(&sample, DTYPE_F32);
+                int dim = (int)sample_int(&sample, 0, in.meta.rank - 1);
+                RowPlan plan;
+                row_plan(&plan, &in.meta, 1u << dim, true);
+                int64_t inner = 1, n = plan.n_rows * plan.row_length;
+                for (int d = dim + 1; d < in.meta.rank; d++)
+                        inner *= in.meta.size[d];
+                size_t bytes = (size_t)n * 4;
+                float *out = guarded_new(bytes);
+                cr_assert_eq(scan_run(NULL, &plan, inner, DTYPE_F32, SCAN_SUM, in.data, out, NULL), STATUS_OK);
+                for (int64_t i = 0; i < n; i++) {
+                        double before = i / inner % plan.row_length == 0 ? 0 : (double)out[i - inner];
+                        double want = before + (double)((const float *)in.data)[offset_at(&in.meta, i)];
+                        cr_assert(close_enough(DTYPE_F32, (double)out[i], want));
+                }
+                guarded_check(out, bytes);
+                guarded_check(in.data, in.n_bytes);
+        }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// vector_math.h through the rows that use it, in every instruction set that this machine has: errors in ULP against float64 over samples of
+// all floats, special values, equal bits in all sets and at all positions; and every row of the tables against its portable form.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+#include "core/kernels/pointwise.h"
+
+enum { BLOCK = 1024 };
+
+static void apply(const PointKernel *kernel, PointIsa isa, const float *x, const float *y, const float *z, size_t n, void *out)
+{
+        PointParams params = { .of = { { .f = 0.5 }, { .f = 1.25 }, { .f = 0.75 }, { .f = 2 } }, .bits = 32, .half = DTYPE_NONE };
+        atomic_bool zero_divisor = false;
+        PointTile tile = { .in = (const void *[]){ x, y, z }, .out = out, .n = n, .params = &params, .zero_divisor = &zero_divisor };
+        PointLoop *loop = point_loop_for(kernel, POINT_F32, isa);
+        cr_assert_not_null(loop);
+        loop(&tile);
+}
+
+static float of_bits(uint32_t bits)
+{
+        float x;
+        memcpy(&x, &bits, sizeof(x));
+        return x;
+}
+
+static uint32_t bits_of(float x)
+{
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof(bits));
+        return bits;
+}
+
+// The distance in units of the last place of `want`.
+static double ulps(float got, double want)
+{
+        float rounded = (float)want;
+        if (isnan(want) || isnan(got))
+                return isnan(want) == isnan(got) ? 0 : INFINITY;
+        if (isinf(rounded) || isinf(got))
+                return rounded == got || (fabs(want) > 3.402823e38 && (float)copysign(INFINITY, want) == got) ? 0 : INFINITY;
+        if (want == 0)
+                return got == 0 && signbit(got) == signbit(want) ? 0 : INFINITY;
+        int exponent;
+        frexp(want, &exponent);
+        return fabs(got - want) / ldexp(1, exponent - 24 < -149 ? -149 : exponent - 24);
+}
+
+typedef struct Function {
+        const char *name;
+        const PointKernel *kernel;
+        double (*exact)(double);
+        double most;  // ULP
+        bool flushes; // results below 2^-124 may be 0
+} Function;
+
+static double sigmoid(double x)
+{
+        return 1 / (1 + exp(-x));
+}
+static double silu(double x)
+{
+        return x / (1 + exp(-x));
+}
+static double rsqrt(double x)
+{
+        return 1 / sqrt(x);
+}
+
+static const Function functions[] = {
+        { "exp", &point_exp, exp, 1.25, false },   { "expm1", &point_expm1, expm1, 2, false },
+        { "log", &point_log, log, 1.25, false },   { "log1p", &point_log1p, log1p, 1.25, false },
+        { "tanh", &point_tanh, tanh, 2, false },   { "sigmoid", &point_sigmoid, sigmoid, 2, true },
+        { "silu", &point_silu, silu, 2.5, true },  { "erf", &point_erf, erf, 2, false },
+        { "sin", &point_sin, sin, 2, false },      { "cos", &point_cos, cos, 2, false },
+        { "sqrt", &point_sqrt, sqrt, 0.5, false }, { "rsqrt", &point_rsqrt, rsqrt, 1.5, false },
+};
+
+static void check_function(const Function *function, PointIsa isa)
+{
+        float x[BLOCK], out[BLOCK];
+        uint32_t bits = 0;
+        const uint32_t step = 4093; // about a million samples, all exponents, both signs
+        for (bool more = true; more;) {
+                size_t n = 0;
+                for (; n < BLOCK && more; n++) {
+                        x[n] = of_bits(bits);
+                        more = bits < UINT32_MAX - step;
+                        bits += step;
+                }
+                apply(function->kernel, isa, x, x, x, n, out);
+                for (size_t i = 0; i < n; i++) {
+                        double want = function->exact((double)x[i]);
+                        if (function->flushes && fabs(want) < 0x1p-119 && fabsf(out[i]) < 0x1p-119F)
+                                continue;
+                        cr_assert_leq(ulps(out[i], want), function->most, "%s(%a) is %a, expected %a, in set %d", function->name,
+                                      (double)x[i], (double)out[i], want, (int)isa);
+                }
+        }
+}
+
+Test(vector_math, errors_are_small_over_all_floats)
+{
+        for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+                for (size_t i = 0; i < ARRAY_LENGTH(functions); i++)
+                        check_function(&functions[i], isa);
+        }
+}
+
+Test(vector_math, special_values_are_those_of_libm)
+{
+        const float special[] = { 0,
+                                  -0.0F,
+                                  INFINITY,
+                                  -INFINITY,
+                                  NAN,
+                                  of_bits(0x7fc00001),
+                                  of_bits(0xffc01234),
+                                  0x1p-149F,
+                                  -0x1p-149F,
+                                  0x1p-126F,
+                                  -0x1p-126F,
+                                  -1.0F,
+                                  1.0F,
+                                  89.0F,
+                                  3.4e38F,
+                                  -3.4e38F };
+        for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+                for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
+                        float got[ARRAY_LENGTH(special)], want[ARRAY_LENGTH(special)];
+                        apply(functions[i].kernel, isa, special, special, special, ARRAY_LENGTH(special), got);
+                        apply(functions[i].kernel, POINT_PORTABLE, special, special, special, ARRAY_LENGTH(special), want);
+                        for (size_t k = 0; k < ARRAY_LENGTH(special); k++) {
+                                cr_assert_eq(isnan(got[k]), isnan(want[k]), "%s(%g) in set %d", functions[i].name, (double)special[k],
+                                             (int)isa);
+                                cr_assert(isnan(want[k]) || signbit(got[k]) == signbit(want[k]), "sign of %s(%g) in set %d",
+                                          functions[i].name, (double)special[k], (int)isa);
+                                cr_assert_eq(isinf(got[k]), isinf(want[k]), "%s(%g) in set %d", functions[i].name, (double)special[k],
+                                             (int)isa);
+                        }
+                }
+        }
+}
+
+Test(vector_math, bits_depend_neither_on_the_position_nor_on_the_set)
+{
+        float x[100], first[100], out[100];
+        for (size_t i = 0; i < 100; i++)
+                x[i] = of_bits((uint32_t)(i * 2654435761u)) * (i % 3 == 0 ? 1.0F : 0.0F) + (float)i / 9 - 5;
+        x[40] = 1e30F; // beyond the vector form of sin and cos
+        for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
+                if (point_isa() == POINT_PORTABLE)
+                        return;
+                apply(functions[i].kernel, POINT_AVX2, x, x, x, 100, first);
+                for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+                        for (size_t begin = 0; begin < 40; begin++) {
+                                size_t n = 1 + begin;
+                                apply(functions[i].kernel, isa, x + begin, x, x, n, out);
+                                for (size_t k = 0; k < n; k++)
+                                        cr_assert(
+                                                bits_of(out[k]) == bits_of(first[begin + k]) || (isnan(out[k]) && isnan(first[begin + k])),
+                                                "%s(%a) at %zu of %zu in set %d", functions[i].name, (double)x[begin + k], k, n, (int)isa);
+                        }
+                }
+        }
+}
+
+// ---- all rows ----
+typedef struct Named {
+        const char *name;
+        const PointKernel *kernel;
+} Named;
+#define POINT1(name, ...)  { #name, &point_##name },
+#define POINT1T(name, ...) { #name, &point_##name },
+#define POINT1M(name, ...) { #name, &point_##name },
+#define POINT2(name, ...)  { #name, &point_##name },
+#define POINT2M(name, ...) { #name, &point_##name },
+#define POINT3(name, ...)  { #name, &point_##name },
+static const Named all_rows[] = {
+#include "core/kernels/pointwise_unary.def"
+#include "core/kernels/pointwise_activation.def"
+#include "core/kernels/pointwise_binary.def"
+};
+
+static void check_row(const Named *row, PointIsa isa)
+{
+        enum { N = 700 };
+        float x[N], y[N], z[N], got[N], want[N];
+        uint8_t got_mask[N], want_mask[N];
+        for (size_t i = 0; i < N; i++) {
+                x[i] = (float)((i * 7919) % N) / 50 - 7;
+                y[i] = i % 5 == 0 ? x[i] : (float)((i * 104729) % N) / 60 - 5;
+                z[i] = (float)((i * 1299709) % N) / 70 - 5;
+        }
+        if (row->kernel->mask_out) {
+                apply(row->kernel, isa, x, y, z, N, got_mask);
+                apply(row->kernel, POINT_PORTABLE, x, y, z, N, want_mask);
+                cr_assert_arr_eq(got_mask, want_mask, N, "%s in set %d", row->name, (int)isa);
+                return;
+        }
+        apply(row->kernel, isa, x, y, z, N, got);
+        apply(row->kernel, POINT_PORTABLE, x, y, z, N, want);
+        for (size_t i = 0; i < N; i++) {
+                bool same = isnan(want[i]) ? isnan(got[i]) : got[i] == want[i] || fabsf(got[i] - want[i]) <= 1e-6F * fabsf(want[i]) + 1e-7F;
+                cr_assert(same, "%s(%g, %g, %g) is %.9g in set %d, %.9g by libm", row->name, (double)x[i], (double)y[i], (double)z[i],
+                          (double)got[i], (int)isa, (double)want[i]);
+        }
+}
+
+Test(vector_math, every_row_agrees_with_its_portable_form)
+{
+        for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+                for (size_t i = 0; i < ARRAY_LENGTH(all_rows); i++) {
+                        if (all_rows[i].kernel->loop[POINT_F32] != NULL)
+                                check_row(&all_rows[i], isa);
+                }
+        }
+}
+
+Test(vector_math, one_element_may_stand_for_all)
+{
+        enum { N = 70 };
+        float x[N], y[N], got[N], want[N];
+        PointParams params = { .of[0].f = 1.5, .bits = 32, .half = DTYPE_NONE };
+        for (size_t i = 0; i < N; i++)
+                x[i] = (float)i / 3 - 9;
+        for (PointIsa isa = POINT_PORTABLE; isa <= point_isa(); isa++) {
+                for (unsigned which = 1; which <= 2; which++) {
+                        for (size_t i = 0; i < N; i++)
+                                y[i] = x[5];
+                        const void *repeated[] = { which == 1 ? y : x, which == 1 ? x : y }, *single[] = { repeated[0], repeated[1] };
+                        float element = x[5];
+                        single[which - 1] = &element;
+                        PointTile tile = { .in = repeated, .out = want, .n = N, .params = &params };
+                        point_loop_for(&point_sub, POINT_F32, isa)(&tile);
+                        tile.in = single;
+                        tile.out = got;
+                        tile.uniform = (uint8_t)which;
+                        point_loop_for(&point_sub, POINT_F32, isa)(&tile);
+                        cr_assert_arr_eq(got, want, sizeof(want), "operand %u in set %d", which - 1, (int)isa);
+                }
+        }
+}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py): malformed.py FXSERVE [WORD].
+
+Each must be answered within 2 s with the status, the code and the word that its row names; after it a known good run must give the right numbers. Then come requests cut
+at every byte, and graphs of tests/models and tests/print with one field left out or of another type: none may bring the server down or a 5xx about.
+"""
+import json
+import os
+import sys
+import time
+
+import malformed_files
+import malformed_graphs
+import malformed_requests
+from service import Failed, Server, Tally, model_file
+
+HANG_SECONDS = 2.0
+GRAPHS = {
+    "relu": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "name": "relu", "target": "torch.abs", "args": ["%x"]}, '
+             '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]'),
+    "typed": ('[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "float32", "shape": ["N", 3]}}, {"op": "output", "name": "output", '
+              '"target": "output", "args": ["%x"]}]'),
+    "ints": '[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "int64", "shape": ["N"]}}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]',
+    "bools": '[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "bool", "shape": ["N"]}}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]',
+    "add": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "placeholder", "name": "y", "target": "y"}, {"op": "call_function", "name": "add", '
+            '"target": "operator.add", "args": ["%x", "%y"]}, {"op": "output", "name": "output", "target": "output", "args": ["%add"]}]'),
+}
+
+
+class Suite:
+    def __init__(self, binary, word):
+        with open(binary, "rb") as file:
+            sanitized = b"__asan_init" in file.read()
+        self.patience = HANG_SECONDS * (5 if sanitized else 1)  # instrumented code is slower by about this factor; what hangs still fails
+        self.server, self.tally, self.word = Server(binary, ["--data", "none", "--quiet"]), Tally(), word
+        self.connection = None
+
+    def begin(self):
+        self.server.start()
+        for name, nodes in GRAPHS.items():
+            reply = self.server.call("PUT", f"/v1/graphs/{name}", f'{{"format": "fx/1", "nodes": {nodes}}}'.encode())
+            if reply.status != 201:
+                raise Failed(f"graph {name}: {reply.short()}")
+
+    def call(self, method, target, body, headers=()):
+        """A reply on a connection that is kept, and the seconds it took."""
+        if self.connection is None:
+            self.connection = self.server.connect(20)
+        began = time.monotonic()
+        try:
+            self.connection.request(method, target, body, headers)
+            reply = self.connection.reply()
+        except (Failed, OSError):
+            self.connection.close()
+            self.connection = None
+            raise
+        if (reply.header("Connection") or "").lower() == "close":
+            self.connection.close()
+            self.connection = None
+        return reply, time.monotonic() - began
+
+    def good_run(self):
+        reply, _ = self.call("POST", "/v1/graphs/add/run", b'{"inputs": {"x": [1.5, -2.0], "y": [0.25, 1.0]}}')
+        if reply.status != 200 or reply.json()["outputs"][0]["data"] != [1.75, -1.0]:
+            raise Failed(f"the known good run after it: {reply.short()}")
+
+    def case(self, name, method, target, body, headers, wanted):
+        statuses, code, word = wanted
+        statuses = (statuses,) if isinstance(statuses, int) else statuses
+        try:
+            reply, seconds = self.call(method, target, body, headers)
+            if seconds > self.patience:
+                raise Failed(f"answered after {seconds:.1f} s: {reply.short()}")
+            if reply.status not in statuses or (code is not None and reply.code() != code):
+                raise Failed(f"expected {'/'.join(map(str, statuses))} {code or ''}: {reply.short()}")
+            told = reply.json().get("error", "") if reply.status >= 400 else reply.body.decode()
+            if reply.status >= 400 and (not told or reply.code() is None):
+                raise Failed(f"an error without its text or code: {reply.short()}")
+            node = json.dumps(reply.json().get("node", "")) + json.dumps(reply.json().get("details", {}))
+            if word not in told and word not in node:
+                raise Failed(f"expected the word {word!r}: {reply.short()}")
+            self.good_run()
+            self.tally.ok()
+        except (Failed, OSError, ValueError) as problem:
+            self.tally.bad(name, f"{problem}\n    sent {body[:200]!r}")
+            self.revive()
+
+    def revive(self):
+        """A new server when the old one is gone, so that the other cases still count."""
+        if not self.server.alive():
+            self.connection = None
+            self.tally.bad("server", "it ended\n" + "\n".join(self.server.stop())[:3000])
+            self.begin()
+
+    def wanted(self, name):
+        return self.word is None or self.word in name
+
+    def sound(self, method, target, body, headers=(), statuses=(400, 413, 415, 422)):
+        """A reply of a bulk test: one of these statuses and a proper error; the reply."""
+        reply, seconds = self.call(method, target, body, headers)
+        if seconds > self.patience:
+            raise Failed(f"answered after {seconds:.1f} s: {reply.short()}; sent {body[:600]!r}")
+        if reply.status not in statuses:
+            raise Failed(f"{reply.short()}; sent {body[:3000]!r}")
+        if reply.status >= 400 and (not reply.json().get("error") or not reply.code()):
+            raise Failed(f"an error without its text or code: {reply.short()}")
+        return reply
+
+    def bulk(self, name, cases):
+        """Counts as one check; `cases` yields callables."""
+        if not self.wanted(name):
+            return
+        problems, n = [], 0
+        for case in cases:
+            n += 1
+            try:
+                case()
+            except (Failed, OSError, ValueError) as problem:
+                problems.append(str(problem)[:4000])
+                self.revive()
+            if len(problems) >= 10:
+                break
+        try:
+            self.good_run()
+        except (Failed, OSError) as problem:
+            problems.append(str(problem))
+        self.tally.check(f"{name} ({n} requests)", "\n  ".join(problems))
+
+
+def run_rows(suite):
+    for name, graph, body, status, code, word in malformed_requests.rows():
+        if suite.wanted(name):
+            body = body.encode() if isinstance(body, str) else body
+            suite.case(name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run", body, (), (status, code, word))
+
+
+def upload_rows(suite):
+    for name, body, headers, status, code, word in malformed_graphs.rows():
+        if suite.wanted(name):
+            suite.case(name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body, headers, (status, code, word))
+    for name, graph, inputs, status, code, word in malformed_graphs.run_rows():
+        if suite.wanted(name):
+            suite.case(name, "POST", "/v1/run", json.dumps({"graph": graph, "inputs": inputs}).encode(), (), (status, code, word))
+    for name, body, headers, status, code, word in malformed_files.rows():
+        if suite.wanted(name):
+            suite.case(name, "PUT", "/v1/graphs/bad", body, headers, (status, code, word))
+
+
+def cut_requests(suite):
+    run = b'{"inputs": {"x": {"dtype": "float32", "shape": [2, 3], "data": [[1.5, -2, 3e1], ["NaN", 5, 6]]}}, "outputs": ["relu", "x"], "profile": true, "mode": "eager", ' \
+          b'"deadline_ms": 1000, "seed": 7, "encoding": "list", "reply": "full"}'
+    suite.bulk("a run cut at every byte", (lambda n=n: suite.sound("POST", "/v1/graphs/relu/run", run[:n], statuses=(400,)) for n in range(len(run))))
+    graph = model_file("relu_neg_abs.fx.json").rstrip()
+    suite.bulk("a graph cut at every byte", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", graph[:n], statuses=(400, 415)) for n in range(len(graph))))
+    inline = b'{"graph": ' + GRAPHS_FX("relu") + b', "inputs": {"x": [1.5]}}'
+    suite.bulk("a graph with inputs cut at every byte", (lambda n=n: suite.sound("POST", "/v1/run", inline[:n], statuses=(400, 415)) for n in range(len(inline))))
+    archive = model_file("dev_relu_neg_abs.pt2")
+    places = list(range(0, 200)) + list(range(200, len(archive) - 200, 97)) + list(range(len(archive) - 200, len(archive)))
+    suite.bulk("an archive cut anywhere", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", archive[:n]) for n in places))
+    weights = malformed_files.LINEAR_WEIGHTS
+    suite.bulk("weights cut at every byte", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", *malformed_files.linear_form(weights[:n])) for n in range(len(weights))))
+    suite.bulk("an archive with a flipped byte", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", archive[:n] + bytes([archive[n] ^ 0x41]) + archive[n + 1:],
+                                                                          statuses=(200, 201, 400, 413, 415, 422)) for n in range(0, len(archive), 5)))
+
+
+def GRAPHS_FX(name):
+    return f'{{"format": "fx/1", "nodes": {GRAPHS[name]}}}'.encode()
+
+
+def mutants(suite):
+    def attempt(document):
+        body = json.dumps(document).encode()
+        reply = suite.sound("PUT", "/v1/graphs/mutant", body, statuses=(200, 201, 400, 413, 415, 422))
+        if reply.status < 400:
+            given = {"inputs": {entry["name"]: [[1.5, 2.5], [3.5, -4.5]] for entry in reply.json()["inputs"]}}
+            suite.sound("POST", "/v1/graphs/mutant/run", json.dumps(given).encode(), statuses=(200, 400, 413, 422))
+
+    for name, document in malformed_graphs.documents():
+        suite.bulk(f"fields of {name} left out or of another type", (lambda mutant=mutant: attempt(mutant) for mutant in malformed_graphs.mutants_of(document)))
+    suite.server.call("DELETE", "/v1/graphs/mutant")
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        print("usage: malformed.py FXSERVE [WORD]")
+        return 2
+    suite = Suite(os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) == 3 else None)
+    suite.begin()
+    run_rows(suite)
+    upload_rows(suite)
+    cut_requests(suite)
+    mutants(suite)
+    suite.tally.check("the server's end", "\n".join(suite.server.stop()))
+    suite.server.clean_up()
+    return suite.tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the README's examples and compares what comes out.
+
+usage: readme.py BINARY
+
+A ```console block holds commands (lines that begin with `$ `) and, below each, what it prints. Commands run in a scratch folder that holds digits.pt2,
+digits_images.json and seven.npy, with fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token: numbers within 1e-3, `…` and ids
+of 64 hex digits stand for anything of their kind. Profile tables (their command asks for /profile with form=text) are compared as sets of rows without times and bars,
+because both differ from run to run. The flag table must be what `fxserve --help=markdown` prints, the route table must have a row for every route.
+"""
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from service import MODELS, ROOT, Failed, Server, Tally, Tensor, write_npy
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+TOKEN = re.compile(r"…|[0-9a-f]{64}|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.S)
+SEVEN = [0, 0, 5, 11, 16, 16, 5, 0, 0, 3, 15, 11, 10, 16, 4, 0, 0, 0, 4, 0, 10, 14, 0, 0, 0, 0, 7, 15, 16, 16, 12, 0, 0, 0, 9, 16, 14, 4, 1, 0, 0, 0, 1, 14, 7, 0, 0, 0, 0, 0, 4,
+         16, 4, 0, 0, 0, 0, 0, 8, 16, 0, 0, 0, 0]
+
+
+def examples(text):
+    """(command, expected output) of every console block, in order."""
+    out = []
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, expected = part.partition("\n")
+            out.append((command, expected.rstrip("\n")))
+    return out
+
+
+def tokens(text):
+    return ["<id>" if token == "…" or re.fullmatch("[0-9a-f]{64}", token) else token for token in TOKEN.findall(text)]
+
+
+def same_token(got, want):
+    if NUMBER.match(got) and NUMBER.match(want):
+        return abs(float(got) - float(want)) <= 1e-3 * max(1.0, abs(float(want)))
+    return got == want
+
+
+def rows(table):
+    """A profile table's rows without times and bars, in no order; implementation names ("brg:avx512_core") depend on the machine."""
+    return sorted(re.sub(r"\s+", " ", re.sub(r"\S+:\S+(?= )", "<kernel>", re.sub(r"#+|\b\d+\.\d+%?", "", line))).strip() for line in table.split("\n") if line.strip())
+
+
+def compare(command, got, want):
+    if re.search(r"profile.*form=text", command):
+        if rows(got) != rows(want):
+            raise Failed("rows differ:\n" + "\n".join(sorted(set(rows(got)) ^ set(rows(want)))))
+        return
+    have, need = tokens(got), tokens(want)
+    for place, (left, right) in enumerate(zip(have, need)):
+        if not same_token(left, right):
+            raise Failed(f"token {place} is {left!r}, the README says {right!r}\n  got: {got[:600]}")
+    if len(have) != len(need):
+        raise Failed(f"{len(have)} tokens, the README has {len(need)}\n  got: {got[-600:]}")
+
+
+def run_examples(binary, text, tally):
+    folder = tempfile.mkdtemp(prefix="fxserve-readme-")
+    for name in ("digits.pt2", "digits_images.json"):
+        shutil.copy(os.path.join(MODELS, name), folder)
+    with open(os.path.join(folder, "seven.npy"), "wb") as file:
+        file.write(write_npy(Tensor("float32", [1, 1, 8, 8], struct.pack("<64f", *SEVEN))))
+    server = Server(binary, ["--data", "none"])
+    environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(binary)) + os.pathsep + os.environ["PATH"])
+    server.start()
+    for command, want in examples(text):
+        done = subprocess.run(["bash", "-c", command.replace("localhost:8080", f"127.0.0.1:{server.port}")], cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+                              check=False)
+        tally(command, lambda done=done, want=want, command=command: compare(command, done.stdout.rstrip("\n"), want))
+    problem = server.stop()
+    tally("the server ends well", lambda: problem_check(problem))
+    shutil.rmtree(folder)
+
+
+def problem_check(problem):
+    if problem:
+        raise Failed(str(problem))
+
+
+def check_tables(binary, text):
+    flags = subprocess.run([binary, "--help=markdown"], capture_output=True, text=True, check=True).stdout.strip()
+    if flags not in text:
+        raise Failed("the flag table is not what `fxserve --help=markdown` prints; paste it anew")
+
+
+def check_routes(text):
+    with open(os.path.join(ROOT, "api", "routes.def"), encoding="utf-8") as file:
+        routes = re.findall(r'^ROUTE\((\w+), "(\w+)", "([^"]+)"', file.read(), re.M)
+    missing = [f"{method} {path}" for name, method, path in routes if not name.startswith("VERSION_") and f"`{method} {path}`" not in text]
+    if not routes or missing:
+        raise Failed("the route table lacks " + ", ".join(missing))
+
+
+def main():
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        text = file.read()
+    counts = Tally()
+
+    def tally(name, check):
+        try:
+            check()
+            counts.ok()
+        except Failed as failure:
+            counts.bad(name[:160], failure)
+
+    counts.check("the README's examples", "fewer than eight" if len(examples(text)) < 8 else None)
+    run_examples(sys.argv[1], text, tally)
+    tally("flag table", lambda: check_tables(sys.argv[1], text))
+    tally("route table", lambda: check_routes(text))
+    return counts.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

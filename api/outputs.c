@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flattens outputs. Two sources of structure: an export's out_tree over its flat user outputs, and (FX JSON) the output node's own argument, in which a node's
-// value may again be a container. Both are walked recursively under the caps their readers enforced (limits.max_nested_values), twice that at most.
+// Flattens outputs. Two sources of structure: an export's out_tree over its flat user outputs, and (FX JSON) the output node's own
+// argument, in which a node's value may again be a container. Both are walked recursively under the caps their readers enforced
+// (limits.max_nested_values), twice that at most.
 #include "api/outputs.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,13 +11,14 @@ enum { PATH_MAX_BYTES = 512 };
 typedef struct Path {
         char text[PATH_MAX_BYTES];
         size_t n;
-        bool named;  // some step was a key
+        bool named; // some step was a key
 } Path;
 
 void output_list_deinit(OutputList *list)
 {
         free(list->leaves);
         text_deinit(&list->structure);
+        string_map_deinit(&list->names);
         arena_deinit(&list->arena);
         *list = (OutputList){ .n = 0 };
 }
@@ -35,22 +37,30 @@ static void path_pop(Path *path, size_t before)
         path->text[before] = '\0';
 }
 
-static bool is_taken(const OutputList *list, const char *name)
+// `wish`, or with the first suffix _1, _2 ... that is free. A name remembers where its search ended: 100,000 equal ones are still found at
+// once.
+static Status free_name(OutputList *list, const char *wish, const char **out_name)
 {
-        for (uint32_t i = 0; i < list->n; i++)
-                if (strcmp(list->leaves[i].name, name) == 0)
-                        return true;
-        return false;
+        const char *name = arena_text(&list->arena, wish, strlen(wish)), *wished = name;
+        uintptr_t next = name == NULL ? 0 : (uintptr_t)string_map_get(&list->names, name);
+        bool taken = next != 0;
+        while (name != NULL && taken) {
+                name = arena_format(&list->arena, "%s_%llu", wish, (unsigned long long)next++);
+                taken = name != NULL && string_map_get(&list->names, name) != NULL;
+        }
+        if (name == NULL)
+                return fail_memory();
+        if (name != wished)
+                TRY(string_map_set(&list->names, wished, (void *)next, NULL));
+        *out_name = name;
+        return string_map_set(&list->names, name, (void *)(uintptr_t)1, NULL);
 }
 
 static Status add_leaf(OutputList *list, const char *wish, const Node *node, Value value)
 {
+        const char *name;
         TRY(array_reserve(&list->leaves, &list->capacity, list->n + 1, sizeof(*list->leaves)));
-        const char *name = arena_text(&list->arena, wish, strlen(wish));
-        for (uint32_t i = 1; name != NULL && is_taken(list, name); i++)
-                name = arena_format(&list->arena, "%s_%u", wish, i);
-        if (name == NULL)
-                return fail_memory();
+        TRY(free_name(list, wish, &name));
         text_addf(&list->structure, "{\"$out\": %u}", list->n);
         list->leaves[list->n++] = (OutputLeaf){ .name = name, .node = node, .value = value };
         return STATUS_OK;
@@ -121,7 +131,8 @@ static Status list_export(const Graph *graph, const Value *value, OutputList *li
 // `authored` says which node a place comes from; below a node only the run's value has structure.
 static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value, Path *path);
 
-static Status add_item(OutputList *list, const char *step, bool named, Value authored, const Node *node, Value value, bool have_value, Path *path)
+static Status add_item(OutputList *list, const char *step, bool named, Value authored, const Node *node, Value value, bool have_value,
+                       Path *path)
 {
         bool was_named = path->named;
         size_t before = path_push(path, step);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flat list of a graph's outputs: names, nodes and (after a run) values, with the structure they came in.
 #pragma once
+#include "core/base/map.h"
 #include "core/base/text.h"
 #include "core/graph/graph.h"
 
@@ -15,6 +16,7 @@ typedef struct OutputList {
         uint32_t n, capacity;
         Text structure;      // {"logits": {"$out": 0}}; empty when the graph returns one value or a flat tuple
         Arena arena;
+        StringMap names;     // of the leaves -> the suffix to try next
 } OutputList;
 
 void output_list_deinit(OutputList *list);

@@ -646,8 +646,11 @@ def others():
         yield "_safe_softmax.default", [rows.to(dtype), 1]
         yield "_safe_softmax.default", [ramp(2, 3, 4, dtype=dtype), 0, f64]
         for name in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
-            yield f"{name}.default", [ramp(2, 3, 4, dtype=dtype), 0.5, False]
-            yield f"{name}.default", [ramp(3, 2, dtype=dtype).t(), 0.5, False]
+            for form in (name, name + "_"):
+                yield f"{form}.default", [ramp(2, 3, 4, dtype=dtype), 0.5, False]
+                yield f"{form}.default", [ramp(3, 2, dtype=dtype).t(), 0.5, False]
+        yield "dropout_.default", [ramp(2, 3, dtype=dtype), 0.5, False]
+        yield "dropout_.default", [ramp(3, 2, dtype=dtype).t(), 0.0, True]
         yield "softmax.int", [ramp(2, 3, dtype=dtype), 0], {"dtype": f32}
         yield "dropout.default", [ramp(2, 3, dtype=dtype), 0.5, False]
         yield "dropout.default", [ramp(2, 3, dtype=dtype), 0.0, True]

@@ -108,6 +108,10 @@ class Candidate:
                 self._refuse_random()
         self.outs = self._describe_outputs(used, result)
         self.mutated = self._describe_writes(used)
+        given = {argument.name: value for _, argument, value in self._arguments(self.args, self.kwargs)}
+        resizes = any(tensor.shape != given[name].shape for name, tensor in self.mutated)
+        if resizes and torch.Tag.inplace_view not in overload.tags:
+            raise Skip("resizes what it writes to")
 
     def _refuse_random(self):
         results = []

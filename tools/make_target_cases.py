@@ -380,6 +380,7 @@ def functional():
     function("torch._C._nn.one_hot", torch.tensor([0, 2]), num_classes=2)
     function("torch.functional.meshgrid", seq(2), seq(3), indexing="xy")
     function("torch.functional.tensordot", some(2, 3), some(3, 2), 1)
+    function("torch.functional.tensordot", some(3), some(3), ((0, -1, 0, -1), (0, 0, 0, 0)))
     function("torch._assert", True, "fine")
     function("torch._assert", False, "shape must be right")
 
@@ -488,7 +489,7 @@ def indexing():
     everything = [
         0, -1, 5, slice(n, n, n), slice(1, n, n), slice(n, n, 2), slice(-1, n, n), slice(5, 9, n), slice(n, n, -1), Ellipsis, n, True, False,
         (0, 1), (0, 1, 2), (0, 0, 0, 0), (slice(n, n, n), 1), (slice(n, n, n), slice(n, 2, n), slice(n, n, 2)), (Ellipsis, 0), (Ellipsis, slice(n, 2, n), 1),
-        (n, 0, n), (0, n, Ellipsis, n), index, [1, 0], [True, False], mask, (mask, 0), (slice(n, n, n), index), (index, slice(n, n, n), index), (index, index),
+        (n, 0, n), (0, n, Ellipsis, n), (Ellipsis,) * 9 + (0,), index, [1, 0], [True, False], mask, (mask, 0), (slice(n, n, n), index), (index, slice(n, n, n), index), (index, index),
         (Ellipsis, index), (0, index), (index, n, index), (slice(n, n, n), torch.tensor([0, 2]), n, 1), torch.tensor(1), torch.tensor(True), (0, True),
         [[0, 1], [1, 0]], [], (), ([0, 1], slice(n, n, n), [1, 2]), torch.tensor([[0, 1], [1, 0]]), torch.tensor([0.5]), torch.tensor([5]), torch.tensor([-1, 0]),
         1.5, (slice(n, n, n), [True, False, True]), torch.tensor([0, 1], dtype=torch.int32), (torch.tensor(1), 2), (slice(torch.tensor(1), n, n),),

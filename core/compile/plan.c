@@ -206,8 +206,10 @@ static Status find_lower_bound(const Planner *planner, Arena *arena, PlanFigures
                 change[block->first] += (int64_t)block->n_bytes;
                 change[block->last + 1] -= (int64_t)block->n_bytes;
         }
-        for (uint32_t i = 0; i < n_steps; i++)
-                most = MAX(most, alive += change[i]);
+        for (uint32_t i = 0; i < n_steps; i++) {
+                alive += change[i];
+                most = MAX(most, alive);
+        }
         figures->lower_bound_bytes = (size_t)most;
         return STATUS_OK;
 }

@@ -37,29 +37,57 @@ static Status at_input(Status status, const Input *input)
         return failure_at_argument(status, input_name(input));
 }
 
+static void add_dimension(const SymDim *dim, Text *out)
+{
+        if (dim->expr != NULL)
+                text_add(out, dim->expr);
+        else
+                text_add_int(out, dim->value);
+}
+
 static void add_spec(const TensorSpec *spec, Text *out)
 {
         text_add_char(out, '[');
         for (int d = 0; d < spec->rank; d++) {
                 text_add(out, d > 0 ? ", " : "");
-                if (spec->size[d].expr != NULL)
-                        text_add(out, spec->size[d].expr);
-                else
-                        text_add_int(out, spec->size[d].value);
+                add_dimension(&spec->size[d], out);
         }
         text_add_char(out, ']');
 }
 
-// `input "x" has shape [3], expected [s31, 3]` + tail.
-static Status fail_shape(Status status, const Input *input, const TensorMeta *meta, const char *tail)
+// `input "x" has shape [3], expected [s31, 3]` + tail; `input "n" is 3, expected s31` + tail.
+static Status fail_shape(Status status, const Input *input, Value value, const char *tail)
 {
         char have[256];
         Text want = { 0 };
-        add_spec(&input->spec, &want);
-        status = fail(status, "input \"%s\" has shape %s, expected %s%s", input_name(input),
-                      shape_text(meta->rank, meta->size, have, sizeof(have)), want.data == NULL ? "another" : want.data, tail);
+        if (value.kind == VALUE_INT) {
+                snprintf(have, sizeof(have), "is %" PRId64, value.i);
+                add_dimension(&input->spec.size[0], &want);
+        } else {
+                const TensorMeta *meta = &value.tensor->meta;
+                int n = snprintf(have, sizeof(have), "has shape ");
+                shape_text(meta->rank, meta->size, have + n, sizeof(have) - (size_t)n);
+                add_spec(&input->spec, &want);
+        }
+        status = fail(status, "input \"%s\" %s, expected %s%s", input_name(input), have, want.data == NULL ? "another" : want.data, tail);
         text_deinit(&want);
         return at_input(status, input);
+}
+
+// ---- what the spec says of a value: a tensor's sizes, or a symbolic int, which stands in size[0] of a spec of rank 0 ----
+static bool is_symbolic_int(const Input *input, Value value)
+{
+        return input->value_kind == VALUE_INT && value.kind == VALUE_INT && input->spec.rank == 0;
+}
+
+static int n_dimensions(const Input *input, Value value)
+{
+        return value.kind == VALUE_INT ? 1 : input->spec.rank;
+}
+
+static int64_t extent(Value value, int dim)
+{
+        return value.kind == VALUE_INT ? value.i : value.tensor->meta.size[dim];
 }
 
 // ---- symbols ----
@@ -72,11 +100,12 @@ static const Symbol *find_symbol(const Binding *binding, const char *name)
         return NULL;
 }
 
-static Status set_symbol(Binding *binding, const char *name, int64_t value, const Input *input, int dim)
+static Status set_symbol(Binding *binding, const char *name, int64_t number, const Input *input, int dim, Value value)
 {
         if (binding->n_symbols == MAX_SYMBOLS)
                 return fail(STATUS_TOO_LARGE, "the signature has more than %d symbols", MAX_SYMBOLS);
-        binding->symbols[binding->n_symbols++] = (Symbol){ .name = name, .value = value, .input = input, .dim = dim };
+        dim = value.kind == VALUE_INT ? -1 : dim;
+        binding->symbols[binding->n_symbols++] = (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
         return STATUS_OK;
 }
 
@@ -98,45 +127,45 @@ static bool is_name(const char *expr)
         return n > 0 && expr[n] == '\0';
 }
 
-static Status fail_unify(const Symbol *symbol, const Input *input, const TensorMeta *meta)
+static Status fail_unify(const Symbol *symbol, const Input *input, Value value)
 {
         char tail[200];
         snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name, symbol->value,
                  input_name(symbol->input));
-        return fail_shape(STATUS_SHAPE, input, meta, tail);
+        return fail_shape(STATUS_SHAPE, input, value, tail);
 }
 
-static Status bind_plain_symbol(Binding *binding, const char *name, const Input *input, int dim, const TensorMeta *meta)
+static Status bind_plain_symbol(Binding *binding, const char *name, const Input *input, int dim, Value value)
 {
         const Symbol *symbol = find_symbol(binding, name);
         if (symbol == NULL)
-                return set_symbol(binding, name, meta->size[dim], input, dim);
-        return symbol->value == meta->size[dim] ? STATUS_OK : fail_unify(symbol, input, meta);
+                return set_symbol(binding, name, extent(value, dim), input, dim, value);
+        return symbol->value == extent(value, dim) ? STATUS_OK : fail_unify(symbol, input, value);
 }
 
 // An expression such as 2*s39: computed when its symbols are known, else solved for its only one.
-static Status bind_expression(Binding *binding, const char *text, const Input *input, int dim, const TensorMeta *meta)
+static Status bind_expression(Binding *binding, const char *text, const Input *input, int dim, Value value)
 {
         Expr *expr;
-        ExprNumber value = { 0 };
+        ExprNumber wanted = { 0 };
         bool known = false;
         TRY(expr_parse(text, &binding->arena, &expr));
-        TRY(expr_eval(expr, lookup_symbol, binding, &value, &known));
-        int64_t size = meta->size[dim], solved = 0;
+        TRY(expr_eval(expr, lookup_symbol, binding, &wanted, &known));
+        int64_t size = extent(value, dim), solved = 0;
         if (known) {
-                bool equal = value.is_float ? value.f == (double)size : value.i == size;
+                bool equal = wanted.is_float ? wanted.f == (double)size : wanted.i == size;
                 if (equal)
                         return STATUS_OK;
                 char tail[100];
-                snprintf(tail, sizeof(tail), ", where %.40s is %" PRId64, text, value.is_float ? (int64_t)value.f : value.i);
-                return fail_shape(STATUS_SHAPE, input, meta, tail);
+                snprintf(tail, sizeof(tail), ", where %.40s is %" PRId64, text, wanted.is_float ? (int64_t)wanted.f : wanted.i);
+                return fail_shape(STATUS_SHAPE, input, value, tail);
         }
         const char *single = expr_single_symbol(expr);
         if (single == NULL)
                 return STATUS_OK;
         if (!expr_solve(expr, size, &solved))
-                return fail_shape(STATUS_SHAPE, input, meta, "");
-        return set_symbol(binding, single, solved, input, dim);
+                return fail_shape(STATUS_SHAPE, input, value, "");
+        return set_symbol(binding, single, solved, input, dim, value);
 }
 
 // ---- kinds, literals ----
@@ -227,71 +256,54 @@ static Status check_kind(const Graph *graph, const Input *input, Value value)
 }
 
 // ---- shapes ----
-static Status check_rank(const Input *input, const TensorMeta *meta)
+static Status check_rank(Binding *binding, const Input *input, Value value)
 {
-        return input->spec.rank < 0 || input->spec.rank == meta->rank ? STATUS_OK : fail_shape(STATUS_SHAPE, input, meta, "");
+        (void)binding;
+        bool fits = value.kind == VALUE_INT || input->spec.rank < 0 || input->spec.rank == value.tensor->meta.rank;
+        return fits ? STATUS_OK : fail_shape(STATUS_SHAPE, input, value, "");
 }
 
-static Status check_static(const Input *input, const TensorMeta *meta)
+static Status check_static(Binding *binding, const Input *input, Value value)
 {
-        for (int d = 0; d < input->spec.rank; d++) {
+        (void)binding;
+        for (int d = 0; d < n_dimensions(input, value); d++) {
                 const SymDim *dim = &input->spec.size[d];
-                if (dim->expr != NULL || dim->value == meta->size[d])
+                if (dim->expr != NULL || dim->value == extent(value, d))
                         continue;
-                char guard[160];
-                snprintf(guard, sizeof(guard), "%.80s.size()[%d] == %" PRId64, input_name(input), d, dim->value);
-                return failure_detail(fail_shape(STATUS_SHAPE, input, meta, ""), "guard", guard);
+                char guard[160], place[32] = "";
+                if (value.kind != VALUE_INT)
+                        snprintf(place, sizeof(place), ".size()[%d]", d);
+                snprintf(guard, sizeof(guard), "%.80s%s == %" PRId64, input_name(input), place, dim->value);
+                return failure_detail(fail_shape(STATUS_SHAPE, input, value, ""), "guard", guard);
         }
         return STATUS_OK;
 }
 
-static Status bind_symbols(Binding *binding, const Input *input, const TensorMeta *meta, bool plain)
+static Status bind_symbols(Binding *binding, const Input *input, Value value, bool plain)
 {
-        for (int d = 0; d < input->spec.rank; d++) {
+        for (int d = 0; d < n_dimensions(input, value); d++) {
                 const char *expr = input->spec.size[d].expr;
                 if (expr == NULL || is_name(expr) != plain)
                         continue;
-                TRY(plain ? bind_plain_symbol(binding, expr, input, d, meta) : bind_expression(binding, expr, input, d, meta));
+                TRY(plain ? bind_plain_symbol(binding, expr, input, d, value) : bind_expression(binding, expr, input, d, value));
         }
         return STATUS_OK;
 }
 
-// An int that the exporter made symbolic carries its symbol as the size of a rank-1 spec, if at all.
-static Status bind_int(Binding *binding, const Input *input, Value value)
+static Status bind_plain_symbols(Binding *binding, const Input *input, Value value)
 {
-        const char *expr = input->spec.rank == 1 ? input->spec.size[0].expr : NULL;
-        if (expr == NULL || !is_name(expr) || find_symbol(binding, expr) != NULL)
-                return STATUS_OK;
-        return set_symbol(binding, expr, value.i, input, -1);
+        return bind_symbols(binding, input, value, true);
 }
 
-typedef Status (*ShapePass)(Binding *binding, const Input *input, const TensorMeta *meta);
-
-static Status pass_rank(Binding *binding, const Input *input, const TensorMeta *meta)
+static Status bind_expressions(Binding *binding, const Input *input, Value value)
 {
-        (void)binding;
-        return check_rank(input, meta);
-}
-
-static Status pass_static(Binding *binding, const Input *input, const TensorMeta *meta)
-{
-        (void)binding;
-        return check_static(input, meta);
-}
-
-static Status pass_plain(Binding *binding, const Input *input, const TensorMeta *meta)
-{
-        return bind_symbols(binding, input, meta, true);
-}
-
-static Status pass_expressions(Binding *binding, const Input *input, const TensorMeta *meta)
-{
-        return bind_symbols(binding, input, meta, false);
+        return bind_symbols(binding, input, value, false);
 }
 
 static Status check_shapes(Binding *binding)
 {
-        static const ShapePass passes[] = { pass_rank, pass_static, pass_plain, pass_expressions };
+        static Status (*const passes[])(Binding *, const Input *, Value) = { check_rank, check_static, bind_plain_symbols,
+                                                                             bind_expressions };
         const Signature *signature = &binding->graph->signature;
         for (size_t pass = 0; pass < ARRAY_LENGTH(passes); pass++) {
                 for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
@@ -299,10 +311,8 @@ static Status check_shapes(Binding *binding)
                         if (input->kind == INPUT_STATE)
                                 continue;
                         Value value = binding->user.items[at++];
-                        if (input->kind == INPUT_USER && value.kind == VALUE_TENSOR)
-                                TRY(passes[pass](binding, input, &value.tensor->meta));
-                        else if (input->kind == INPUT_USER && value.kind == VALUE_INT && pass == 0)
-                                TRY(bind_int(binding, input, value));
+                        if (input->kind == INPUT_USER && (value.kind == VALUE_TENSOR || is_symbolic_int(input, value)))
+                                TRY(passes[pass](binding, input, value));
                 }
         }
         return STATUS_OK;

@@ -78,7 +78,7 @@ typedef struct Input {
         Node *placeholder;
         const char *path;      // INPUT_STATE: dotted path in the state
         Value literal;         // INPUT_LITERAL: the caller's value must equal it (as flattened user input)
-        TensorSpec spec;       // INPUT_USER tensors
+        TensorSpec spec;       // INPUT_USER: tensors; a symbolic int is size[0] of a spec of rank 0
         ValueKind value_kind;  // INPUT_USER: VALUE_TENSOR, VALUE_INT (symbolic int), VALUE_NONE = anything (no signature known)
         const char *kind_name; // INPUT_STATE: "PARAMETER", "BUFFER", "CONSTANT_TENSOR"
 } Input;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and softmax in place, values by a second product. Scores
-// never exist for more than one block of rows per thread.
+// attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and softmax in place, values by a second
+// product. Scores never exist for more than one block of rows per thread.
 #include "core/kernels/attention.h"
 #include <math.h>
 #include "core/kernels/softmax.h"
@@ -10,7 +10,7 @@ enum { SCORE_BYTES = 1 << 20, BLOCK_ROWS = 64 };
 typedef struct AttentionRun {
         const RunContext *ctx;
         const Attention *attention;
-        int64_t rows, n_blocks;  // query rows of a block; blocks of an item
+        int64_t rows, n_blocks; // query rows of a block; blocks of an item
         _Atomic int failed;
 } AttentionRun;
 
@@ -135,6 +135,8 @@ Status attention_run(const RunContext *ctx, const Attention *attention)
                 return STATUS_OK;
         TRY(parallel_for(ctx, items * run.n_blocks, 1, attend_pieces, &run));
         if (atomic_load(&run.failed))
-                return fail(STATUS_TOO_LARGE, "attention has no working memory left; send shorter sequences or start the server with a larger --max-run-memory");
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "attention has no working memory left; send shorter sequences or start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }

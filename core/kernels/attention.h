@@ -5,12 +5,12 @@
 
 typedef enum MaskKind {
         MASK_NONE,
-        MASK_BOOL,  // bytes; true = may be attended
-        MASK_ADD,   // of the compute dtype, added to the scores
+        MASK_BOOL, // bytes; true = may be attended
+        MASK_ADD,  // of the compute dtype, added to the scores
 } MaskKind;
 
-// out[l, ev] = softmax(scale * q[l, e] k[s, e]^T + mask[l, s]) v[s, ev] for every item of the batch. Rows without any allowed key give zeros. dtype: F32 or
-// F64. Strides of GemmMatrix in elements; k is given as stored (rows are keys).
+// out[l, ev] = softmax(scale * q[l, e] k[s, e]^T + mask[l, s]) v[s, ev] for every item of the batch. Rows without any allowed key give
+// zeros. dtype: F32 or F64. Strides of GemmMatrix in elements; k is given as stored (rows are keys).
 typedef struct Attention {
         Dtype dtype;
         int64_t l, s, e, ev;
@@ -18,8 +18,9 @@ typedef struct Attention {
         int64_t batch_size[MAX_RANK];
         GemmMatrix q, k, v, mask, out;
         MaskKind mask_kind;
-        bool causal;   // key j only for rows i >= j
+        bool causal; // key j only for rows i >= j
         double scale;
-        Dtype weights;  // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before it meets v, the sum is not; DTYPE_NONE: not rounded
+        Dtype weights; // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before it meets v, the sum is not; DTYPE_NONE: not
+                       // rounded
 } Attention;
 Status attention_run(const RunContext *ctx, const Attention *attention);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv.c: convolution as a matrix product whose right side is never stored: weight [out][in * kernel] times columns [in * kernel][pixels], where panels
-// of columns are gathered from the input while they are packed. Transposed convolution is the same product over the input spread out by the stride.
-// One by one kernels need no gathering. Groups with very few channels (depthwise) go row by row instead: a product would waste its tile on them.
+// conv.c: convolution as a matrix product whose right side is never stored: weight [out][in * kernel] times columns [in * kernel][pixels],
+// where panels of columns are gathered from the input while they are packed. Transposed convolution is the same product over the input
+// spread out by the stride. One by one kernels need no gathering. Groups with very few channels (depthwise) go row by row instead: a
+// product would waste its tile on them.
 #include "core/kernels/conv.h"
 #include <string.h>
 
@@ -26,7 +27,8 @@ static inline int64_t source_position(const Conv *conv, int axis, int64_t o, int
 }
 
 // `n` elements of one output row from column `o` on, read through tap `tap`: zero where the input has none.
-static inline __attribute__((always_inline)) void gather_row(const Conv *conv, const char *row, int64_t o, int64_t n, int64_t tap, char *out, const size_t size)
+static inline __attribute__((always_inline)) void gather_row(const Conv *conv, const char *row, int64_t o, int64_t n, int64_t tap,
+                                                             char *out, const size_t size)
 {
         int64_t step = conv->in_stride[4] * (int64_t)size;
         if (conv->transposed) {
@@ -80,7 +82,8 @@ static void tap_next(const Conv *conv, Tap *tap)
 }
 
 // One row of a panel: `n` pixels from pixel `j` on, all through one tap.
-static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv, const char *input, const Tap *tap, int64_t j, int64_t n, char *out, const size_t size)
+static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv, const char *input, const Tap *tap, int64_t j, int64_t n,
+                                                                char *out, const size_t size)
 {
         int64_t width = conv->out_size[2], x = j % width, y = j / width % conv->out_size[1], z = j / width / conv->out_size[1];
         const char *plane = input + tap->channel * conv->in_stride[1] * (int64_t)size;
@@ -90,7 +93,8 @@ static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv
                 if (in_z < 0 || in_y < 0)
                         memset(out, 0, (size_t)run * size);
                 else
-                        gather_row(conv, plane + (in_z * conv->in_stride[2] + in_y * conv->in_stride[3]) * (int64_t)size, x, run, tap->at[2], out, size);
+                        gather_row(conv, plane + (in_z * conv->in_stride[2] + in_y * conv->in_stride[3]) * (int64_t)size, x, run,
+                                   tap->at[2], out, size);
                 out += (size_t)run * size;
                 n -= run;
                 x = 0;
@@ -106,7 +110,8 @@ static void gather_columns(const void *context, int64_t item, int64_t k, int64_t
         const ConvColumns *columns = context;
         const Conv *conv = columns->conv;
         int64_t image = item / conv->groups, group = item % conv->groups;
-        const char *input = columns->input + (image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1]) * (int64_t)columns->item_bytes;
+        const char *input =
+                columns->input + (image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1]) * (int64_t)columns->item_bytes;
         char *out = panels;
         size_t row_bytes = (size_t)width * columns->item_bytes;
         for (int64_t panel = 0; panel < n_j; panel += width) {
@@ -167,7 +172,8 @@ static bool even_step(const int64_t *size, const int64_t *stride, int64_t *out_s
 static bool is_pointwise(const Conv *conv)
 {
         for (int axis = 0; axis < 3; axis++) {
-                if (conv->kernel[axis] != 1 || conv->stride[axis] != 1 || conv->pad[axis] != 0 || conv->in_size[axis] != conv->out_size[axis])
+                if (conv->kernel[axis] != 1 || conv->stride[axis] != 1 || conv->pad[axis] != 0 ||
+                    conv->in_size[axis] != conv->out_size[axis])
                         return false;
         }
         return true;
@@ -182,12 +188,21 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
         if (thin && !conv->transposed && conv->dtype != DTYPE_I64) {
                 ConvRows rows = { conv, input, weight, bias, out, ctx };
                 int64_t grain = MAX((int64_t)1, 500000 / MAX((int64_t)1, pixels * depth));
-                TRY(parallel_for(ctx, conv->n * conv->groups * conv->group_out, grain, conv->dtype == DTYPE_F32 ? conv_rows_f32 : conv_rows_f64, &rows));
+                TRY(parallel_for(ctx, conv->n * conv->groups * conv->group_out, grain,
+                                 conv->dtype == DTYPE_F32 ? conv_rows_f32 : conv_rows_f64, &rows));
                 return run_poll(ctx);
         }
         ConvColumns columns = { conv, input, dtype_info[conv->dtype].bytes };
-        Gemm task = { .dtype = conv->dtype, .m = conv->group_out, .n = pixels, .k = depth, .alpha = 1, .beta = 1, .batch_rank = 2,
-                      .batch_size = { conv->n, conv->groups }, .pack_b = gather_columns, .pack_context = &columns };
+        Gemm task = { .dtype = conv->dtype,
+                      .m = conv->group_out,
+                      .n = pixels,
+                      .k = depth,
+                      .alpha = 1,
+                      .beta = 1,
+                      .batch_rank = 2,
+                      .batch_size = { conv->n, conv->groups },
+                      .pack_b = gather_columns,
+                      .pack_context = &columns };
         task.a = (GemmMatrix){ (void *)(uintptr_t)weight, depth, 1, { 0, conv->group_out * depth } };
         int64_t step;
         if (!even_step(conv->out_size, conv->out_stride + 2, &step))
@@ -197,7 +212,9 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
                 task.add = (GemmMatrix){ (void *)(uintptr_t)bias, 1, 0, { 0, conv->group_out } };
         if (is_pointwise(conv) && even_step(conv->in_size, conv->in_stride + 2, &step)) {
                 task.pack_b = NULL;
-                task.b = (GemmMatrix){ (void *)(uintptr_t)input, conv->in_stride[1], step, { conv->in_stride[0], conv->group_in * conv->in_stride[1] } };
+                task.b = (GemmMatrix){
+                        (void *)(uintptr_t)input, conv->in_stride[1], step, { conv->in_stride[0], conv->group_in * conv->in_stride[1] }
+                };
         }
         return gemm(ctx, &task);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_half.c: transposed convolution of half types in PyTorch's order: products per tap rounded, taps added one after another with rounding, then the
-// bias. Where sums nearly cancel this differs from a sum in float32 by more than its tolerance, so it is followed step by step.
+// conv_half.c: transposed convolution of half types in PyTorch's order: products per tap rounded, taps added one after another with
+// rounding, then the bias. Where sums nearly cancel this differs from a sum in float32 by more than its tolerance, so it is followed step
+// by step.
 #include "core/kernels/conv.h"
 
 typedef struct HalfRun {
@@ -30,7 +31,8 @@ static float pixel(const ConvHalf *task, int64_t image, int64_t channel, const i
         const float *weight = task->weight + channel * conv->group_in * taps;
         float sum = 0;
         for (int64_t tap = 0; tap < taps; tap++) {
-                int64_t z = source(conv, 0, at[0], tap / conv->kernel[2] / conv->kernel[1]), y = source(conv, 1, at[1], tap / conv->kernel[2] % conv->kernel[1]),
+                int64_t z = source(conv, 0, at[0], tap / conv->kernel[2] / conv->kernel[1]),
+                        y = source(conv, 1, at[1], tap / conv->kernel[2] % conv->kernel[1]),
                         x = source(conv, 2, at[2], tap % conv->kernel[2]);
                 if (z < 0 || y < 0 || x < 0)
                         continue;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense reading and writing: conversions and strided copies are the tensor room's tensor_copy_data; this file only decides when they are needed and
-// who owns the bytes.
+// Dense reading and writing: conversions and strided copies are the tensor room's tensor_copy_data; this file only decides when they are
+// needed and who owns the bytes.
+#include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include <string.h>
 
-// Marks the next n_bytes of the pool as taken; the pool learns what would have been enough. Returns their end: beyond the pool's n_bytes they are
-// only a mark, and the heap has to help.
+// Marks the next n_bytes of the pool as taken; the pool learns what would have been enough. Returns their end: beyond the pool's n_bytes
+// they are only a mark, and the heap has to help.
 static size_t pool_take(ScratchPool *pool, size_t n_bytes)
 {
         size_t end = atomic_fetch_add_explicit(&pool->used, n_bytes, memory_order_relaxed) + n_bytes;
         size_t wanted = atomic_load_explicit(&pool->wanted, memory_order_relaxed);
-        while (end > wanted && !atomic_compare_exchange_weak_explicit(&pool->wanted, &wanted, end, memory_order_relaxed, memory_order_relaxed))
+        while (end > wanted &&
+               !atomic_compare_exchange_weak_explicit(&pool->wanted, &wanted, end, memory_order_relaxed, memory_order_relaxed))
                 continue;
         return end;
 }
@@ -40,9 +42,11 @@ Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t i
         }
         Budget *budget = ctx == NULL ? NULL : ctx->budget;
         if (!budget_take(budget, n_bytes))
-                return fail(STATUS_TOO_LARGE, "the working memory of this operator (%zu bytes) is over the run's limit; send smaller inputs or start the server "
-                                              "with a larger --max-run-memory",
-                            n_bytes);
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "the working memory of this operator (%zu bytes) is over the run's limit; send smaller inputs or start the server "
+                        "with a larger --max-run-memory",
+                        n_bytes);
         scratch->data = aligned_alloc(STORAGE_ALIGN, n_bytes);
         if (scratch->data == NULL) {
                 budget_give(budget, n_bytes);
@@ -72,13 +76,6 @@ Dtype dtype_compute(Dtype dtype)
         return dtype_is_float(dtype) ? DTYPE_F32 : DTYPE_I64;
 }
 
-// A tensor on the stack over bytes that somebody else owns.
-static Tensor borrow_tensor(Storage *storage, const void *data, const TensorMeta *meta)
-{
-        *storage = (Storage){ .data = (uint8_t *)(uintptr_t)data };
-        return (Tensor){ .meta = *meta, .storage = storage };
-}
-
 static TensorMeta contiguous_meta(const TensorMeta *meta, Dtype as)
 {
         TensorMeta contiguous;
@@ -95,11 +92,9 @@ Status dense_init(Dense *dense, const RunContext *ctx, const void *data, const T
                 return STATUS_OK;
         TRY(scratch_init(&dense->scratch, ctx, n, dtype_info[as].bytes));
         dense->data = dense->scratch.data;
-        Storage from_storage, to_storage;
         TensorMeta to_meta = contiguous_meta(meta, as);
-        Tensor from = borrow_tensor(&from_storage, data, meta), to = borrow_tensor(&to_storage, dense->scratch.data, &to_meta);
-        tensor_copy_data(&from, &to);
-        return STATUS_OK;
+        Region from = region_of(meta, data), to = region_of(&to_meta, dense->scratch.data);
+        return copy_region(ctx, &from, &to);
 }
 
 void dense_deinit(Dense *dense)
@@ -109,7 +104,7 @@ void dense_deinit(Dense *dense)
 
 Status dense_out_init(DenseOut *out, const RunContext *ctx, void *target, const TensorMeta *meta, Dtype as)
 {
-        *out = (DenseOut){ .data = target, .as = as, .target = target, .meta = meta };
+        *out = (DenseOut){ .data = target, .as = as, .target = target, .meta = meta, .ctx = ctx };
         int64_t n = meta_numel(meta);
         if (n == 0 || (meta->dtype == as && meta_is_contiguous(meta)))
                 return STATUS_OK;
@@ -118,14 +113,13 @@ Status dense_out_init(DenseOut *out, const RunContext *ctx, void *target, const 
         return STATUS_OK;
 }
 
-void dense_out_store(DenseOut *out)
+Status dense_out_store(DenseOut *out)
 {
         if (out->scratch.data == NULL)
-                return;
-        Storage from_storage, to_storage;
+                return STATUS_OK;
         TensorMeta from_meta = contiguous_meta(out->meta, out->as);
-        Tensor from = borrow_tensor(&from_storage, out->data, &from_meta), to = borrow_tensor(&to_storage, out->target, out->meta);
-        tensor_copy_data(&from, &to);
+        Region from = region_of(&from_meta, out->data), to = region_of(out->meta, out->target);
+        return copy_region(out->ctx, &from, &to);
 }
 
 void dense_out_deinit(DenseOut *out)

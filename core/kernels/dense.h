@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense views for kernels: a strided tensor of any dtype read as contiguous elements of a compute dtype (float32, float64 or int64), and results of a
-// compute dtype stored into a strided tensor of any dtype, rounded once. Bytes are borrowed where nothing has to be converted; scratch is charged to
-// the run's budget.
+// Dense views for kernels: a strided tensor of any dtype read as contiguous elements of a compute dtype (float32, float64 or int64), and
+// results of a compute dtype stored into a strided tensor of any dtype, rounded once. Bytes are borrowed where nothing has to be converted;
+// scratch is charged to the run's budget.
 #pragma once
 #include "core/base/memory.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
-// Scratch of one kernel call, from the run's pool or the heap; STORAGE_ALIGN-aligned. Owned by the caller (scratch_deinit; safe on a zeroed one).
+// Scratch of one kernel call, from the run's pool or the heap; STORAGE_ALIGN-aligned. Owned by the caller (scratch_deinit; safe on a zeroed
+// one).
 typedef struct Scratch {
         void *data;
         size_t n_bytes;
         Budget *budget;
-        ScratchPool *pool;  // may be NULL
-        size_t pool_end;    // beyond the pool's n_bytes: `data` is from the heap
+        ScratchPool *pool; // may be NULL
+        size_t pool_end;   // beyond the pool's n_bytes: `data` is from the heap
 } Scratch;
 // Uninitialised bytes: n * item_bytes, checked. STATUS_TOO_LARGE over the budget, STATUS_NO_MEMORY.
 Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t item_bytes);
 void scratch_deinit(Scratch *scratch);
 
-// The dtype a kernel computes in: float16, bfloat16 and float32 in float32; float64; bool and integers in int64 (modular, like the narrow types).
+// The dtype a kernel computes in: float16, bfloat16 and float32 in float32; float64; bool and integers in int64 (modular, like the narrow
+// types).
 Dtype dtype_compute(Dtype dtype);
 
 // An input as contiguous row-major elements. `data` points at the tensor itself or into scratch.
@@ -31,30 +33,42 @@ typedef struct Dense {
 Status dense_init(Dense *dense, const RunContext *ctx, const void *data, const TensorMeta *meta, Dtype as);
 void dense_deinit(Dense *dense);
 
-// An output to be written as contiguous row-major elements of dtype `as`; dense_out_store moves them into the tensor when `data` is scratch.
+// An output to be written as contiguous row-major elements of dtype `as`; dense_out_store moves them into the tensor when `data` is
+// scratch.
 typedef struct DenseOut {
         void *data;
         Dtype as;
         void *target;
-        const TensorMeta *meta;  // borrowed
+        const TensorMeta *meta; // borrowed
+        const RunContext *ctx;
         Scratch scratch;
 } DenseOut;
 Status dense_out_init(DenseOut *out, const RunContext *ctx, void *target, const TensorMeta *meta, Dtype as);
-void dense_out_store(DenseOut *out);
+Status dense_out_store(DenseOut *out);
 void dense_out_deinit(DenseOut *out);
 
 // One element of a compute dtype array as double, for rare paths.
 static inline double compute_as_f64(Dtype as, const void *data, int64_t i)
 {
-        return as == DTYPE_F32 ? (double)((const float *)data)[i] : as == DTYPE_F64 ? ((const double *)data)[i] : (double)((const int64_t *)data)[i];
+        return as == DTYPE_F32   ? (double)((const float *)data)[i]
+               : as == DTYPE_F64 ? ((const double *)data)[i]
+                                 : (double)((const int64_t *)data)[i];
 }
 
 // True when long loops should stop early; run_poll, asked afterwards, says why. `ctx` may be NULL.
 static inline bool run_stopping(const RunContext *ctx)
 {
-        return ctx != NULL && (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 || (ctx->deadline_ns != 0 && clock_ns() > ctx->deadline_ns));
+        return ctx != NULL && (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 ||
+                               (ctx->deadline_ns != 0 && clock_ns() > ctx->deadline_ns));
 }
 
-// Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what conv, pool, batch_norm and resampling ask to choose
-// the layout of their result.
+// Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what conv, pool, batch_norm and resampling
+// ask to choose the layout of their result.
 bool meta_suggests_channels_last(const TensorMeta *meta);
+
+// Products of sizes for cost estimates: the largest int64 where they would overflow.
+static inline int64_t saturating_product(int64_t a, int64_t b)
+{
+        int64_t out;
+        return mul_i64(a, b, &out) ? out : INT64_MAX;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// index.c: gathers are split over outputs; scatters run on one thread in row-major order of the index, so that "the last write wins" and sums come out the
-// same every time.
+// index.c: gathers are split over outputs; scatters run on one thread in row-major order of the index, so that "the last write wins" and
+// sums come out the same every time.
 #include "core/kernels/index.h"
 #include <string.h>
 
@@ -73,7 +73,7 @@ typedef struct WalkTask {
         const IndexWalk *walk;
         const char *indexed;
         char *plain;
-        _Atomic int64_t bad;    // position of an index that is out of range, -1: none
+        _Atomic int64_t bad; // position of an index that is out of range, -1: none
 } WalkTask;
 
 static bool resolve(const IndexWalk *walk, int64_t position, int64_t *out_indexed, int64_t *out_plain)
@@ -94,7 +94,8 @@ static bool resolve(const IndexWalk *walk, int64_t position, int64_t *out_indexe
 
 static Status fail_index(const IndexWalk *walk, int64_t position)
 {
-        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)walk->index[position], walk->dim, (long)walk->n_indexed);
+        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)walk->index[position], walk->dim,
+                    (long)walk->n_indexed);
 }
 
 static void gather_pieces(void *argument, int64_t begin, int64_t end)
@@ -186,8 +187,8 @@ typedef struct TableTask {
         const char *from;
         char *to;
         bool accumulate;
-        int64_t block;          // elements of one contiguous run inside the dimensions after the table; 1: none
-        int n_after;            // dimensions that are left then
+        int64_t block; // elements of one contiguous run inside the dimensions after the table; 1: none
+        int n_after;   // dimensions that are left then
         int64_t n_blocks;
 } TableTask;
 

@@ -14,8 +14,9 @@ Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from
 
 typedef enum ScatterKind { SCATTER_COPY, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MAX, SCATTER_MIN } ScatterKind;
 
-// Elements addressed by an index tensor along one dimension: for every position p of `index` (contiguous int64 of shape size[rank]), element
-// p with p[dim] replaced by index[p] of `indexed` (strides indexed_stride, n_indexed along dim) meets element p of `plain` (plain_stride, 0 allowed).
+// Elements addressed by an index tensor along one dimension: for every position p of `index` (contiguous int64 of shape size[rank]),
+// element p with p[dim] replaced by index[p] of `indexed` (strides indexed_stride, n_indexed along dim) meets element p of `plain`
+// (plain_stride, 0 allowed).
 typedef struct IndexWalk {
         int rank, dim;
         int64_t size[MAX_RANK], indexed_stride[MAX_RANK], plain_stride[MAX_RANK], n_indexed;

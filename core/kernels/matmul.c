@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul.c: the blocked product. Model: c is cut into macro tiles (MC x NC); each is one piece of parallel_for and goes over k in blocks of KC: a block of
-// b and a block of a are packed into panels, then register tiles are computed and merged into c. Every element of c sums k in one fixed order.
-// Three more ways for thin shapes, where packing would cost more than the product: rows times rows (dot products, both contiguous along k), a row
-// vector times a matrix with contiguous rows, and the transposed problem when n is thinner than m.
-// f32 and f64 within a block: plain sums of KC terms per lane; integers wrap.
+// matmul.c: the blocked product. Model: c is cut into macro tiles (MC x NC); each is one piece of parallel_for and goes over k in blocks of
+// KC: a block of b and a block of a are packed into panels, then register tiles are computed and merged into c. Every element of c sums k
+// in one fixed order. Three more ways for thin shapes, where packing would cost more than the product: rows times rows (dot products, both
+// contiguous along k), a row vector times a matrix with contiguous rows, and the transposed problem when n is thinner than m. f32 and f64
+// within a block: plain sums of KC terms per lane; integers wrap.
 #include "core/kernels/matmul.h"
 #include <string.h>
 #include "core/kernels/matmul_tile.h"
@@ -16,8 +16,8 @@ typedef struct GemmRun {
         const RunContext *ctx;
         size_t item_bytes;
         int64_t m_blocks, n_blocks, m_step, n_step;
-        size_t slot_bytes;      // packing buffers of one piece
-        _Atomic int failed;     // a piece could not get its packing buffer
+        size_t slot_bytes;  // packing buffers of one piece
+        _Atomic int failed; // a piece could not get its packing buffer
 } GemmRun;
 
 static int64_t batch_offset(const Gemm *task, const GemmMatrix *matrix, int64_t item)
@@ -34,12 +34,15 @@ static char *element(const GemmRun *run, const GemmMatrix *matrix, int64_t item,
 {
         if (matrix->data == NULL)
                 return NULL;
-        return (char *)matrix->data + (batch_offset(run->task, matrix, item) + i * matrix->row + j * matrix->col) * (int64_t)run->item_bytes;
+        return (char *)matrix->data +
+               (batch_offset(run->task, matrix, item) + i * matrix->row + j * matrix->col) * (int64_t)run->item_bytes;
 }
 
 static GemmMerge merge_of(const Gemm *task, bool first, bool last)
 {
-        return (GemmMerge){ .first = first, .last = last, .c_col = task->c.col, .add_col = task->add.col, .alpha = task->alpha, .beta = task->beta };
+        return (GemmMerge){
+                .first = first, .last = last, .c_col = task->c.col, .add_col = task->add.col, .alpha = task->alpha, .beta = task->beta
+        };
 }
 
 // Where piece number `piece` stands: batch item, first row, first column.
@@ -51,7 +54,8 @@ static void locate(const GemmRun *run, int64_t piece, int64_t *item, int64_t *i,
         *item = piece / run->m_blocks;
 }
 
-static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item, int64_t i, int64_t n_i, int64_t j, int64_t n_j, const char *tile)
+static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item, int64_t i, int64_t n_i, int64_t j, int64_t n_j,
+                       const char *tile)
 {
         char *c = element(run, &run->task->c, item, i, j);
         const char *add = element(run, &run->task->add, item, i, j);
@@ -122,17 +126,21 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
         const Gemm *task = run->task;
         GemmMerge merge = merge_of(task, true, true);
         _Alignas(64) char dots[4 * 4 * 8];
+        bool deep = task->k > 65536 / THIN_ROWS;
         for (int64_t piece = begin; piece < end; piece++) {
                 int64_t item, i0, j0;
                 locate(run, piece, &item, &i0, &j0);
                 int64_t i_end = MIN(task->m, i0 + run->m_step), j_end = MIN(task->n, j0 + run->n_step);
                 for (int64_t j = j0; j < j_end; j += 4) {
+                        if (deep && run_stopping(run->ctx))
+                                return;
                         for (int64_t i = i0; i < i_end; i += 4) {
                                 int n_i = (int)MIN(i_end - i, 4), n_j = (int)MIN(j_end - j, 4);
-                                run->tile->dot_block(n_i, n_j, task->k, element(run, &task->a, item, i, 0), task->a.row, element(run, &task->b, item, 0, j),
-                                                     task->b.col, dots);
+                                run->tile->dot_block(n_i, n_j, task->k, element(run, &task->a, item, i, 0), task->a.row,
+                                                     element(run, &task->b, item, 0, j), task->b.col, dots);
                                 for (int r = 0; r < n_i; r++)
-                                        run->tile->merge_row(&merge, n_j, dots + (size_t)(r * 4) * run->item_bytes, element(run, &task->c, item, i + r, j),
+                                        run->tile->merge_row(&merge, n_j, dots + (size_t)(r * 4) * run->item_bytes,
+                                                             element(run, &task->c, item, i + r, j),
                                                              element(run, &task->add, item, i + r, j));
                         }
                 }
@@ -153,9 +161,9 @@ static void row_pieces(void *argument, int64_t begin, int64_t end)
                 locate(run, piece, &item, &i, &j);
                 int64_t n = MIN(task->n - j, run->n_step);
                 memset(sum, 0, (size_t)n * run->item_bytes);
-                for (int64_t k = 0; k < task->k; k += KC) {
-                        run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k), task->a.col, element(run, &task->b, item, k, j),
-                                            task->b.row, sum);
+                for (int64_t k = 0; k < task->k && !run_stopping(run->ctx); k += KC) {
+                        run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k), task->a.col,
+                                            element(run, &task->b, item, k, j), task->b.row, sum);
                 }
                 run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j), element(run, &task->add, item, i, j));
                 if (run_stopping(run->ctx))
@@ -173,7 +181,8 @@ static void empty_pieces(void *argument, int64_t begin, int64_t end)
                 int64_t item, i, j;
                 locate(run, piece, &item, &i, &j);
                 for (int64_t column = j; column < MIN(run->task->n, j + run->n_step); column++)
-                        run->tile->merge_row(&merge, 1, zeros, element(run, &run->task->c, item, i, column), element(run, &run->task->add, item, i, column));
+                        run->tile->merge_row(&merge, 1, zeros, element(run, &run->task->c, item, i, column),
+                                             element(run, &run->task->add, item, i, column));
         }
 }
 
@@ -203,8 +212,19 @@ static Status run_pieces(GemmRun *run, int64_t items, int64_t m_step, int64_t n_
         int64_t grain = MAX((int64_t)1, 2000000 / MAX(flops_per_piece, 1));
         TRY(parallel_for(run->ctx, items * run->m_blocks * run->n_blocks, grain, body, run));
         if (atomic_load(&run->failed))
-                return fail(STATUS_TOO_LARGE, "a matrix product has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "a matrix product has no working memory left; send smaller inputs or start the server with a "
+                                              "larger --max-run-memory");
         return run_poll(run->ctx);
+}
+
+// Gathered columns are dear: blocks of rows are taller then, as far as all threads still get work. Which element meets which does not
+// change.
+static int64_t rows_of_block(const RunContext *ctx, const Gemm *task, int64_t items)
+{
+        int64_t rows = MC, columns = (task->n + NC - 1) / NC, n_threads = ctx == NULL ? 1 : ctx->n_threads;
+        while (task->pack_b != NULL && rows < 4 * MC && items * columns * ((task->m + 2 * rows - 1) / (2 * rows)) >= n_threads)
+                rows *= 2;
+        return rows;
 }
 
 Status gemm(const RunContext *ctx, const Gemm *task)
@@ -220,7 +240,9 @@ Status gemm(const RunContext *ctx, const Gemm *task)
         // The thinner side becomes m.
         if (local.pack_b == NULL && local.n < local.m && local.n <= THIN_ROWS)
                 local = transposed(&local);
-        GemmRun run = { .task = &local, .tile = local.portable ? gemm_tile_portable(local.dtype) : gemm_tile(local.dtype), .ctx = ctx,
+        GemmRun run = { .task = &local,
+                        .tile = local.portable ? gemm_tile_portable(local.dtype) : gemm_tile(local.dtype),
+                        .ctx = ctx,
                         .item_bytes = dtype_info[local.dtype].bytes };
         if (local.k == 0)
                 return run_pieces(&run, items, 1, ROW_NC, ROW_NC, empty_pieces);
@@ -230,7 +252,7 @@ Status gemm(const RunContext *ctx, const Gemm *task)
         if (thin && local.m <= 3 && local.b.col == 1)
                 return run_pieces(&run, items, 1, ROW_NC, MIN(local.n, ROW_NC) * local.k * 2, row_pieces);
         // Whole panels, except at the edges.
-        int64_t m_step = MIN((int64_t)MC, (local.m + run.tile->rows - 1) / run.tile->rows * run.tile->rows);
+        int64_t m_step = MIN(rows_of_block(ctx, &local, items), (local.m + run.tile->rows - 1) / run.tile->rows * run.tile->rows);
         int64_t n_step = MIN((int64_t)NC, (local.n + run.tile->columns - 1) / run.tile->columns * run.tile->columns);
         run.slot_bytes = (size_t)(m_step + run.tile->rows + n_step + run.tile->columns) * KC * run.item_bytes;
         return run_pieces(&run, items, m_step, n_step, m_step * n_step * local.k * 2, blocked_pieces);

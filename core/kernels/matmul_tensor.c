@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_tensor.c: products of tensors on top of gemm. Operands that are not in the compute dtype are converted as a whole first; all others are read
-// where they stand, whatever their strides.
+// matmul_tensor.c: products of tensors on top of gemm. Operands that are not in the compute dtype are converted as a whole first; all
+// others are read where they stand, whatever their strides.
 #include "core/kernels/matmul.h"
 #include <string.h>
 
@@ -85,8 +85,17 @@ static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, doubl
         lay_out(&c, rank, size);
         if (add->matrix.data != NULL)
                 expand_add(add, rank, size);
-        Gemm task = { .dtype = out->as, .m = size[rank - 2], .n = size[rank - 1], .k = a->size[rank - 1], .batch_rank = rank - 2, .a = a->matrix,
-                      .b = b->matrix, .c = c.matrix, .add = add->matrix, .alpha = alpha, .beta = beta };
+        Gemm task = { .dtype = out->as,
+                      .m = size[rank - 2],
+                      .n = size[rank - 1],
+                      .k = a->size[rank - 1],
+                      .batch_rank = rank - 2,
+                      .a = a->matrix,
+                      .b = b->matrix,
+                      .c = c.matrix,
+                      .add = add->matrix,
+                      .alpha = alpha,
+                      .beta = beta };
         memcpy(task.batch_size, size, (size_t)(rank - 2) * sizeof(int64_t));
         fold_batch(&task);
         return gemm(ctx, &task);
@@ -103,6 +112,6 @@ Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b,
         TRY(read_init(&added, ctx, beta == 0 ? NULL : add, as));
         TRY(dense_out_init(&result, ctx, out, out_meta, as));
         TRY(multiply(ctx, &left, &right, &added, alpha, beta, &result));
-        dense_out_store(&result);
+        TRY(dense_out_store(&result));
         return STATUS_OK;
 }

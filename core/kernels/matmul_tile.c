@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_tile.c: the inner loops of matmul_tile.inc, compiled for the plain instruction set, AVX2 + FMA and AVX-512, and the choice among them. All of a
-// process uses one choice, so results do not depend on the worker.
+// matmul_tile.c: the inner loops of matmul_tile.inc, compiled for the plain instruction set, AVX2 + FMA and AVX-512, and the choice among
+// them. All of a process uses one choice, so results do not depend on the worker.
 #include "core/kernels/matmul_tile.h"
 #include <string.h>
 #include "core/base/memory.h"
@@ -45,12 +45,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TILE_TARGET  __attribute__((target("avx2,fma")))
-#define TILE_ROWS    6
-#define TILE_VECTORS 2
-#define TILE_BYTES   32
-#define TILE(x)      f32_avx2_##x
-#define TILE_T       float
+#define TILE_TARGET        __attribute__((target("avx2,fma")))
+#define TILE_ROWS          6
+#define TILE_VECTORS       2
+#define TILE_BYTES         32
+#define TILE(x)            f32_avx2_##x
+#define TILE_T             float
 #define TILE_FMA(x, b, c)  _mm256_fmadd_ps(_mm256_set1_ps(x), (b), (c))
 #define TILE_FMAV(x, b, c) _mm256_fmadd_ps((x), (b), (c))
 #include "core/kernels/matmul_tile.inc"

@@ -11,7 +11,7 @@ typedef struct GemmMerge {
 } GemmMerge;
 
 typedef struct GemmTile {
-        int rows, columns;  // of a tile; packed panels are this wide
+        int rows, columns; // of a tile; packed panels are this wide
         // tile[rows][columns] = a panel [n_k][rows] times b panel [n_k][columns]; rows from n_rows on are not computed.
         void (*product)(int n_rows, int64_t n_k, const void *a_panel, const void *b_panel, void *tile);
         void (*merge_row)(const GemmMerge *merge, int64_t n, const void *tile_row, void *c_row, const void *add_row);
@@ -23,7 +23,7 @@ typedef struct GemmTile {
         void (*pack_b)(const void *from, int64_t row, int64_t col, int64_t n_k, int64_t n_columns, void *panels);
 } GemmTile;
 
-enum { GEMM_MAX_TILE = 16 * 64 };  // elements of the largest tile
+enum { GEMM_MAX_TILE = 16 * 64 }; // elements of the largest tile
 
 // For DTYPE_F32, DTYPE_F64 or DTYPE_I64. Never NULL.
 const GemmTile *gemm_tile(Dtype dtype);

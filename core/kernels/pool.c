@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool.c: a window is reduced in two steps: its rows into one line as wide as the input (a vector loop), then the line's columns per output. Where
-// indices are asked for, windows are walked element by element in PyTorch's order: a later NaN replaces an earlier one.
+// pool.c: a window is reduced in two steps: its rows into one line as wide as the input (a vector loop), then the line's columns per
+// output. Where indices are asked for, windows are walked element by element in PyTorch's order: a later NaN replaces an earlier one.
 #include "core/kernels/pool.h"
 #include <math.h>
 #include <string.h>
@@ -50,6 +50,11 @@ void pool_adaptive_windows(PoolAxis *axis, int64_t *bounds)
         set_bounds(axis, bounds);
 }
 
+static int64_t window_count(const PoolAxis *axis, int64_t z, int64_t y, int64_t x)
+{
+        return saturating_product(saturating_product(axis[0].count[z], axis[1].count[y]), axis[2].count[x]);
+}
+
 typedef struct PoolRun {
         const RunContext *ctx;
         const Pool *pool;
@@ -59,9 +64,9 @@ typedef struct PoolRun {
         _Atomic int failed;
 } PoolRun;
 
-#define POOL(x)     x##_f32
-#define POOL_T      float
-#define POOL_LOWEST (-INFINITY)
+#define POOL(x)        x##_f32
+#define POOL_T         float
+#define POOL_LOWEST    (-INFINITY)
 #define POOL_IS_NAN(x) ((x) != (x))
 #include "core/kernels/pool_planes.inc"
 #undef POOL
@@ -87,9 +92,14 @@ static Status over_planes(PoolRun *run, ParallelBody f32, ParallelBody f64, Para
         const PoolAxis *axis = run->pool->axis;
         int64_t work = axis[0].in_size * axis[1].in_size * axis[2].in_size + axis[0].out_size * axis[1].out_size * axis[2].out_size;
         Dtype dtype = run->pool->dtype;
-        TRY(parallel_for(run->ctx, run->pool->planes, MAX((int64_t)1, 100000 / MAX(work, 1)), dtype == DTYPE_F32 ? f32 : dtype == DTYPE_F64 ? f64 : i64, run));
+        TRY(parallel_for(run->ctx, run->pool->planes, MAX((int64_t)1, 100000 / MAX(work, 1)),
+                         dtype == DTYPE_F32   ? f32
+                         : dtype == DTYPE_F64 ? f64
+                                              : i64,
+                         run));
         if (atomic_load(&run->failed))
-                return fail(STATUS_TOO_LARGE, "pooling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE,
+                            "pooling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
         return run_poll(run->ctx);
 }
 

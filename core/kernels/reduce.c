@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce.c: row plans, the visiting of rows, and what happens to a row. Sums of float32: 16 lanes over chunks of 512 elements, chunk sums in a binary
-// tree, so that errors grow with the logarithm of the length as in PyTorch's cascade. Variance takes two passes (mean, then squared differences), norms
-// and products accumulate in double. Rows are never split, so results do not depend on threads.
+// reduce.c: row plans, the visiting of rows, and what happens to a row. Sums of float32: 16 lanes over chunks of 512 elements, chunk sums
+// in a binary tree, so that errors grow with the logarithm of the length as in PyTorch's cascade. Variance takes two passes (mean, then
+// squared differences), norms and products accumulate in double. Rows are never split, so results do not depend on threads.
 #include "core/kernels/reduce.h"
 #include <math.h>
 #include <string.h>
@@ -70,7 +70,7 @@ typedef struct RowVisit {
         const char *data;
         RowFunction visit;
         const void *context;
-        int64_t tile;        // rows gathered together
+        int64_t tile; // rows gathered together
         _Atomic int failed;
 } RowVisit;
 
@@ -84,8 +84,8 @@ static int64_t offset_of(int n, const int64_t *size, const int64_t *stride, int6
         return offset;
 }
 
-static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, const char *const *base, int64_t n_rows, int64_t offset, int64_t at, int64_t n,
-                                                             int64_t step, char *out, const size_t size)
+static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, const char *const *base, int64_t n_rows, int64_t offset,
+                                                             int64_t at, int64_t n, int64_t step, char *out, const size_t size)
 {
         for (int64_t i = 0; i < n; i++) {
                 for (int64_t r = 0; r < n_rows; r++)
@@ -122,11 +122,13 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
                 int64_t n = MIN(end - row, visit->tile);
                 const char *base[GATHER_ROWS];
                 for (int64_t r = 0; r < n; r++)
-                        base[r] = visit->data + offset_of(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) * (int64_t)visit->item_bytes;
+                        base[r] = visit->data +
+                                  offset_of(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) * (int64_t)visit->item_bytes;
                 if (!contiguous)
                         gather(visit, base, n, scratch.data);
                 for (int64_t r = 0; r < n; r++) {
-                        const char *at = contiguous ? base[r] : (const char *)scratch.data + (size_t)(r * plan->row_length) * visit->item_bytes;
+                        const char *at =
+                                contiguous ? base[r] : (const char *)scratch.data + (size_t)(r * plan->row_length) * visit->item_bytes;
                         visit->visit(visit->context, row + r, plan->row_length, at);
                 }
                 if (run_stopping(visit->ctx))
@@ -143,22 +145,24 @@ Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes,
         int64_t grain = MAX(state.tile, 65536 / MAX((int64_t)1, plan->row_length));
         TRY(parallel_for(ctx, plan->n_rows, grain, visit_rows, &state));
         if (atomic_load(&state.failed))
-                return fail(STATUS_TOO_LARGE, "a reduction has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "a reduction has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }
 
 // ---- rows ----
-typedef struct ReduceTask {
-        ReduceKind kind;
-        double p;
-        void *out, *extra;
-} ReduceTask;
+// exp, sum, log and the shift back of a half row, rounded after each.
+static float rounded(Dtype half, double value)
+{
+        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16((float)value)) : bf16_to_f32(f32_to_bf16((float)value));
+}
 
-#define RED(x)           x##_f32
-#define RED_T            float
-#define RED_NAN(x)       ((x) != (x))
-#define RED_LOWEST       (-INFINITY)
-#define RED_HIGHEST      INFINITY
+#define RED(x)      x##_f32
+#define RED_T       float
+#define RED_NAN(x)  ((x) != (x))
+#define RED_LOWEST  (-INFINITY)
+#define RED_HIGHEST INFINITY
 #include "core/kernels/reduce_rows.inc"
 #include "core/kernels/reduce_float.inc"
 #undef RED
@@ -182,7 +186,7 @@ typedef struct ReduceTask {
 
 static void count_i64(const void *context, int64_t index, int64_t n, const void *row)
 {
-        const ReduceTask *task = context;
+        const Reduction *task = context;
         const int64_t *x = row;
         int64_t count = 0;
         for (int64_t i = 0; i < n; i++)
@@ -192,9 +196,12 @@ static void count_i64(const void *context, int64_t index, int64_t n, const void 
 
 static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
 {
-        static const RowFunction f32[] = { sum_f32, sum_f32, prod_f32, max_f32, min_f32, count_f32, count_f32, count_f32, logsumexp_f32, norm_f32, var_f32, var_f32 };
-        static const RowFunction f64[] = { sum_f64, sum_f64, prod_f64, max_f64, min_f64, count_f64, count_f64, count_f64, logsumexp_f64, norm_f64, var_f64, var_f64 };
-        static const RowFunction i64[] = { sum_i64, NULL, prod_i64, max_i64, min_i64, count_i64, count_i64, count_i64, NULL, NULL, NULL, NULL };
+        static const RowFunction f32[] = { sum_f32,   sum_f32,   prod_f32,      max_f32,  min_f32, count_f32,
+                                           count_f32, count_f32, logsumexp_f32, norm_f32, var_f32, var_f32 };
+        static const RowFunction f64[] = { sum_f64,   sum_f64,   prod_f64,      max_f64,  min_f64, count_f64,
+                                           count_f64, count_f64, logsumexp_f64, norm_f64, var_f64, var_f64 };
+        static const RowFunction i64[] = { sum_i64,   NULL,      prod_i64, max_i64, min_i64, count_i64,
+                                           count_i64, count_i64, NULL,     NULL,    NULL,    NULL };
         if (with_index && kind == REDUCE_MAX)
                 return dtype == DTYPE_F32 ? argmax_f32 : dtype == DTYPE_F64 ? argmax_f64 : argmax_i64;
         if (with_index && kind == REDUCE_MIN)
@@ -202,11 +209,10 @@ static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
         return (dtype == DTYPE_F32 ? f32 : dtype == DTYPE_F64 ? f64 : i64)[kind];
 }
 
-Status reduce_run(const RunContext *ctx, const RowPlan *plan, Dtype dtype, ReduceKind kind, double p, const void *data, void *out, void *extra)
+Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
 {
-        ReduceTask task = { kind, p, out, extra };
-        RowFunction visit = row_function(dtype, kind, extra != NULL);
+        RowFunction visit = row_function(reduction->dtype, reduction->kind, reduction->extra != NULL);
         if (visit == NULL)
                 return fail(STATUS_INTERNAL, "this reduction is not made for integers");
-        return rows_visit(ctx, plan, dtype_info[dtype].bytes, data, visit, &task);
+        return rows_visit(ctx, plan, dtype_info[reduction->dtype].bytes, reduction->data, visit, reduction);
 }

@@ -10,8 +10,8 @@ typedef struct RowPlan {
         int64_t n_rows, row_length;
 } RowPlan;
 
-// `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major order (arg reductions, scans, sorts); otherwise the order
-// of memory is taken.
+// `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major order (arg reductions, scans, sorts);
+// otherwise the order of memory is taken.
 void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered);
 
 // Called for rows begin .. in any order from several threads; `row` is contiguous and must not be written.
@@ -23,18 +23,27 @@ typedef enum ReduceKind {
         REDUCE_SUM,
         REDUCE_MEAN,
         REDUCE_PROD,
-        REDUCE_MAX,        // NaN wins
+        REDUCE_MAX, // NaN wins
         REDUCE_MIN,
-        REDUCE_ANY,        // 0 or 1
+        REDUCE_ANY, // 0 or 1
         REDUCE_ALL,
-        REDUCE_NONZERO,    // count, as int64 (also for floats)
+        REDUCE_NONZERO, // count, as int64 (also for floats)
         REDUCE_LOGSUMEXP,
-        REDUCE_NORM,       // of order `p`
-        REDUCE_VAR,        // with `p` as correction
+        REDUCE_NORM, // of order `p`
+        REDUCE_VAR,  // with `p` as correction
         REDUCE_STD,
 } ReduceKind;
 
-// Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype; REDUCE_NONZERO, ANY and ALL write int64. MEAN, LOGSUMEXP,
-// NORM, VAR and STD are for floats. `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of the first extreme (NaN
-// counts as extreme; needs an ordered plan); NULL: not wanted.
-Status reduce_run(const RunContext *ctx, const RowPlan *plan, Dtype dtype, ReduceKind kind, double p, const void *data, void *out, void *extra);
+// Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype; REDUCE_NONZERO, ANY and ALL write int64. MEAN,
+// LOGSUMEXP, NORM, VAR and STD are for floats. `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of
+// the first extreme (NaN counts as extreme; needs an ordered plan); NULL: not wanted.
+typedef struct Reduction {
+        Dtype dtype;
+        ReduceKind kind;
+        double p;       // order of the norm; correction of the variance
+        Dtype rounding; // REDUCE_LOGSUMEXP of half values: rounded to this half dtype at every step, as PyTorch's composite is; others: not
+                        // used
+        const void *data;
+        void *out, *extra;
+} Reduction;
+Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction);

@@ -3,13 +3,15 @@
 #include "core/kernels/reduce_scan.h"
 #include <math.h>
 
-typedef struct ScanTask {
-        ScanKind kind;
-        int64_t inner;
-        void *out;
-        int64_t *indices;
-} ScanTask;
-
+#define SCAN(x)     x##_single
+#define SCAN_T      float
+#define SCAN_SUM_T  float
+#define SCAN_NAN(x) ((x) != (x))
+#include "core/kernels/reduce_scan.inc"
+#undef SCAN
+#undef SCAN_SUM_T
+#undef SCAN_NAN
+#undef SCAN_T
 #define SCAN(x)     x##_f32
 #define SCAN_T      float
 #define SCAN_SUM_T  double
@@ -40,7 +42,7 @@ static double add_logs(double a, double b)
 
 static void log_rows(const void *context, int64_t index, int64_t n, const void *row)
 {
-        const ScanTask *task = context;
+        const Scan *task = context;
         const double *x = row;
         double *out = (double *)task->out + index / task->inner * n * task->inner + index % task->inner, sum = -INFINITY;
         for (int64_t i = 0; i < n; i++) {
@@ -49,14 +51,14 @@ static void log_rows(const void *context, int64_t index, int64_t n, const void *
         }
 }
 
-Status scan_run(const RunContext *ctx, const RowPlan *plan, int64_t inner, Dtype dtype, ScanKind kind, const void *data, void *out, int64_t *indices)
+Status scan_run(const RunContext *ctx, const RowPlan *plan, const Scan *scan, const void *data)
 {
-        ScanTask task = { kind, inner, out, indices };
-        RowFunction visit = dtype == DTYPE_F32 ? scan_f32 : dtype == DTYPE_F64 ? scan_f64 : scan_i64;
-        if (kind == SCAN_LOGSUMEXP) {
-                if (dtype != DTYPE_F64)
-                        return fail(STATUS_INTERNAL, "logcumsumexp runs in float64");
+        RowFunction visit = scan->dtype == DTYPE_F32   ? (scan->single ? scan_single : scan_f32)
+                            : scan->dtype == DTYPE_F64 ? scan_f64
+                                                       : scan_i64;
+        if (scan->kind == SCAN_LOGSUMEXP && scan->dtype != DTYPE_F64)
+                return fail(STATUS_INTERNAL, "logcumsumexp runs in float64");
+        if (scan->kind == SCAN_LOGSUMEXP)
                 visit = log_rows;
-        }
-        return rows_visit(ctx, plan, dtype_info[dtype].bytes, data, visit, &task);
+        return rows_visit(ctx, plan, dtype_info[scan->dtype].bytes, data, visit, scan);
 }

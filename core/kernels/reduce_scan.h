@@ -5,6 +5,14 @@
 
 typedef enum ScanKind { SCAN_SUM, SCAN_PROD, SCAN_MAX, SCAN_MIN, SCAN_LOGSUMEXP } ScanKind;
 
-// Rows of `plan` (ordered, one dimension reduced) of compute dtype `dtype` (F32, F64, I64); out: contiguous [n_rows / inner][row][inner] of that dtype.
-// Float sums and products run in double. SCAN_MAX and SCAN_MIN also write indices (int64, same layout): the latest of equals, NaN wins.
-Status scan_run(const RunContext *ctx, const RowPlan *plan, int64_t inner, Dtype dtype, ScanKind kind, const void *data, void *out, int64_t *indices);
+// Rows of an ordered plan with one dimension reduced, of compute dtype `dtype` (F32, F64, I64); out: contiguous [n_rows /
+// inner][row][inner] of that dtype. SCAN_MAX and SCAN_MIN also write indices (int64, same layout): the latest of equals, NaN wins.
+typedef struct Scan {
+        Dtype dtype;
+        ScanKind kind;
+        bool single; // float32 sums and products run in float32 (half types), otherwise in float64
+        int64_t inner;
+        void *out;
+        int64_t *indices;
+} Scan;
+Status scan_run(const RunContext *ctx, const RowPlan *plan, const Scan *scan, const void *data);

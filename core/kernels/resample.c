@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample.c: taps per axis are worked out once; each output row first adds the input rows that its taps name into one line (a vector loop), then picks
-// columns from the line. Positions are rounded to float32 step by step where PyTorch computes in float32, so that floor() falls on the same side.
+// resample.c: taps per axis are worked out once; each output row first adds the input rows that its taps name into one line (a vector
+// loop), then picks columns from the line. Positions are rounded to float32 step by step where PyTorch computes in float32, so that floor()
+// falls on the same side.
 #include "core/kernels/resample.h"
 #include <math.h>
 #include <string.h>
@@ -25,15 +26,16 @@ static double source_position(double scale, int64_t o, bool align_corners, bool 
         return !cubic && at < 0 ? 0 : at;
 }
 
-static void nearest_taps(ResampleAxis *axis, bool exact, double scale)
+static void nearest_taps(ResampleAxis *axis, ResampleKind kind, double scale)
 {
+        bool exact = kind == RESAMPLE_NEAREST_EXACT, packed = kind == RESAMPLE_NEAREST_PACKED;
         // Nearest neighbours are found in float32 whatever the dtype.
         double step = axis_scale(axis, false, scale, true);
         for (int64_t o = 0; o < axis->out_size; o++) {
                 int64_t at;
-                if (!exact && axis->out_size == axis->in_size)
+                if (packed && axis->out_size == axis->in_size)
                         at = o;
-                else if (!exact && axis->out_size == 2 * axis->in_size)
+                else if (packed && axis->out_size == 2 * axis->in_size)
                         at = o / 2;
                 else
                         at = (int64_t)floorf((float)((exact ? (double)o + 0.5 : (double)o) * step));
@@ -114,7 +116,7 @@ void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, do
         else if (kind == RESAMPLE_CUBIC)
                 cubic_taps(axis, align_corners, scale, single);
         else
-                nearest_taps(axis, kind == RESAMPLE_NEAREST_EXACT, scale);
+                nearest_taps(axis, kind, scale);
         if (precision == DTYPE_F16 || precision == DTYPE_BF16)
                 round_weights(axis, precision);
 }
@@ -146,6 +148,8 @@ Status resample_run(const RunContext *ctx, const Resample *resample, const void 
         TRY(parallel_for(ctx, resample->planes, MAX((int64_t)1, 65536 / MAX(work, (int64_t)1)),
                          resample->dtype == DTYPE_F32 ? resample_planes_f32 : resample_planes_f64, &task));
         if (atomic_load(&task.failed))
-                return fail(STATUS_TOO_LARGE, "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample_u8.c: uint8 images: weights become integers with as many bits of fraction as 16 bits allow, sums are rounded half up and clamped after each of the
-// two passes.
+// resample_u8.c: uint8 images: weights become integers with as many bits of fraction as 16 bits allow, sums are rounded half up and clamped
+// after each of the two passes.
 #include "core/kernels/resample.h"
 
 // Taps in fixed point: position o has count[o] of them, from input first[o] on.
 typedef struct ByteAxis {
         const ResampleAxis *axis;
-        int precision;  // bits of fraction
+        int precision; // bits of fraction
         int32_t *weight;
         int64_t *first;
         int8_t *count;
@@ -103,6 +103,8 @@ Status resample_run_u8(const RunContext *ctx, const Resample *resample, const ui
         TRY(byte_axis_init(&task.width, ctx, &resample->axis[2], &width));
         TRY(parallel_for(ctx, resample->planes, 1, byte_planes, &task));
         if (atomic_load(&task.failed))
-                return fail(STATUS_TOO_LARGE, "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }

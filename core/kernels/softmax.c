@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax.c: subtract the maximum, exponentiate, divide by the sum (or subtract its logarithm). A row that is all -inf gives NaN, one with NaN is NaN, as
-// in PyTorch. Float32 sums run in float lanes within chunks and in double across them. Rows go one by one when they are contiguous; otherwise blocks of
-// neighbouring columns go together so that memory is read in order.
+// softmax.c: subtract the maximum, exponentiate, divide by the sum (or subtract its logarithm). A row that is all -inf gives NaN, one with
+// NaN is NaN, as in PyTorch. Float32 sums run in float lanes within chunks and in double across them. Rows go one by one when they are
+// contiguous; otherwise blocks of neighbouring columns go together so that memory is read in order.
 #include "core/kernels/softmax.h"
 #include <math.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 enum { LANES = 16, CHUNK = 1024, COLUMNS = 64 };
 
 // exp in float32, within 1.5 ULP: 2^n times a degree 7 polynomial on [-ln2/2, ln2/2]. Plain enough for gcc to vectorise. NaN stays NaN.
-static inline float exp_f32(float x)
+static inline __attribute__((always_inline)) float exp_f32(float x)
 {
         float y = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
-        float n = y * 1.44269504f + 12582912.0f;  // rounds to an integer in the low bits
+        float n = y * 1.44269504f + 12582912.0f; // rounds to an integer in the low bits
         n -= 12582912.0f;
         float r = y - n * 0.693145752f;
         r -= n * 1.42860677e-6f;
@@ -24,14 +24,12 @@ static inline float exp_f32(float x)
         p = p * r + 0.5f;
         p = p * r * r + r + 1.0f;
         int32_t whole = n == n ? (int32_t)n : 0, half = whole >> 1;
-        union { int32_t i; float f; } low = { .i = (half + 127) << 23 }, high = { .i = (whole - half + 127) << 23 };
+        union {
+                int32_t i;
+                float f;
+        } low = { .i = (half + 127) << 23 }, high = { .i = (whole - half + 127) << 23 };
         float result = p * low.f * high.f;
         return x > 88.8f ? INFINITY : result;
-}
-
-static inline double exp_f64(double x)
-{
-        return exp(x);
 }
 
 typedef struct SoftmaxTask {
@@ -42,25 +40,81 @@ typedef struct SoftmaxTask {
         void *out;
 } SoftmaxTask;
 
-#define SOFT(x) x##_f32
-#define SOFT_T  float
+#define SOFT_TARGET
+#define SOFT(x)  x##_f32_plain
+#define SOFT_T   float
+#define SOFT_EXP exp_f32
 #include "core/kernels/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_T
-#define SOFT(x) x##_f64
-#define SOFT_T  double
+#undef SOFT_EXP
+#define SOFT(x)  x##_f64_plain
+#define SOFT_T   double
+#define SOFT_EXP exp
 #include "core/kernels/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_T
+#undef SOFT_EXP
+#undef SOFT_TARGET
+
+// Rows of float32 for one instruction set. Lanes and their order are the same in all, so the bits are as well.
+typedef struct SoftmaxRows {
+        void (*row)(SoftmaxKind kind, int64_t n, const float *in, float *out);
+        float (*max)(int64_t n, const float *in);
+        double (*exp)(int64_t n, const float *in, float max, float *out);
+        ParallelBody rows, columns;
+} SoftmaxRows;
+#define ROWS_OF(suffix)                                                                                                                    \
+        static const SoftmaxRows rows_##suffix = { softmax_row_f32_##suffix, row_max_f32_##suffix, row_exp_f32_##suffix,                   \
+                                                   softmax_rows_f32_##suffix, softmax_columns_f32_##suffix }
+ROWS_OF(plain);
+
+#if defined(__x86_64__)
+#define SOFT_T      float
+#define SOFT_EXP    exp_f32
+#define SOFT(x)     x##_f32_avx2
+#define SOFT_TARGET __attribute__((target("avx2")))
+#include "core/kernels/softmax_rows.inc"
+#undef SOFT
+#undef SOFT_TARGET
+#define SOFT(x)     x##_f32_avx512
+#define SOFT_TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,prefer-vector-width=512")))
+#include "core/kernels/softmax_rows.inc"
+ROWS_OF(avx2);
+ROWS_OF(avx512);
+#endif
+
+static const SoftmaxRows *rows_of_cpu(void)
+{
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+            __builtin_cpu_supports("avx512bw"))
+                return &rows_avx512;
+        if (__builtin_cpu_supports("avx2"))
+                return &rows_avx2;
+#endif
+        return &rows_plain;
+}
+
+void softmax_row_f32(SoftmaxKind kind, int64_t n, const float *in, float *out)
+{
+        rows_of_cpu()->row(kind, n, in, out);
+}
+
+void softmax_row_f64(SoftmaxKind kind, int64_t n, const double *in, double *out)
+{
+        softmax_row_f64_plain(kind, n, in, out);
+}
 
 double softmax_exp_row_f32(int64_t n, const float *in, float *out)
 {
-        float max = row_max_f32(n, in);
+        const SoftmaxRows *rows = rows_of_cpu();
+        float max = rows->max(n, in);
         if (max == -INFINITY) {
                 memset(out, 0, (size_t)n * sizeof(float));
                 return 0;
         }
-        return row_exp_f32(n, in, max, out);
+        return rows->exp(n, in, max, out);
 }
 
 Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n, int64_t inner, const void *in, void *out)
@@ -69,11 +123,12 @@ Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t
                 return STATUS_OK;
         SoftmaxTask task = { ctx, kind, n, inner, in, out };
         bool single = dtype == DTYPE_F32;
+        const SoftmaxRows *rows = rows_of_cpu();
         int64_t blocks = (inner + COLUMNS - 1) / COLUMNS, work = inner == 1 ? n : n * MIN(inner, (int64_t)COLUMNS);
         int64_t grain = MAX((int64_t)1, 65536 / work);
         if (inner == 1)
-                TRY(parallel_for(ctx, outer, grain, single ? softmax_rows_f32 : softmax_rows_f64, &task));
+                TRY(parallel_for(ctx, outer, grain, single ? rows->rows : softmax_rows_f64_plain, &task));
         else
-                TRY(parallel_for(ctx, outer * blocks, grain, single ? softmax_columns_f32 : softmax_columns_f64, &task));
+                TRY(parallel_for(ctx, outer * blocks, grain, single ? rows->columns : softmax_columns_f64_plain, &task));
         return run_poll(ctx);
 }

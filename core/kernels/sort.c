@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on top, zeros alike; descending: complemented), so that a
-// stable sort of (key, index) is all that remains: insertion for short rows, merge sort for others. Where few of many are asked for, a heap of that many
-// is kept while the row goes by; (key, index) has no equals, so the answer is that of the full sort.
+// sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on top, zeros alike; descending:
+// complemented), so that a stable sort of (key, index) is all that remains: insertion for short rows, merge sort for others. Where few of
+// many are asked for, a heap of that many is kept while the row goes by; (key, index) has no equals, so the answer is that of the full
+// sort.
 #include "core/kernels/sort.h"
 #include <string.h>
 
@@ -22,7 +23,10 @@ static uint64_t key_f64(double value)
 {
         if (value != value)
                 return UINT64_MAX;
-        union { double f; uint64_t u; } pun = { .f = value == 0 ? 0 : value };
+        union {
+                double f;
+                uint64_t u;
+        } pun = { .f = value == 0 ? 0 : value };
         return (pun.u >> 63) != 0 ? ~pun.u : pun.u | (uint64_t)1 << 63;
 }
 
@@ -66,7 +70,8 @@ static void merge(const SortItem *left, int64_t n_left, const SortItem *right, i
         memcpy(out + n_left, right, (size_t)n_right * sizeof(*out));
 }
 
-// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array that holds the result; NULL when the run is stopping.
+// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array that holds the result; NULL when the run is
+// stopping.
 static SortItem *merge_sort(const RunContext *ctx, SortItem *items, SortItem *other, int64_t n)
 {
         for (int64_t at = 0; at < n; at += INSERTION)
@@ -182,6 +187,7 @@ Status sort_rows(const RunContext *ctx, const RowPlan *plan, const SortTask *tas
         SortRun run = { .ctx = ctx, .task = task };
         TRY(rows_visit(ctx, plan, dtype_info[task->dtype].bytes, data, sort_row, &run));
         if (atomic_load(&run.failed))
-                return fail(STATUS_TOO_LARGE, "sorting has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE,
+                            "sorting has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
         return STATUS_OK;
 }

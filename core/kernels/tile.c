@@ -21,6 +21,12 @@ Status tile_program_new(TileProgram **out_program)
 
 TileProgram *tile_program_free(TileProgram *program)
 {
+        if (program == NULL)
+                return NULL;
+        free(program->inputs);
+        free(program->outputs);
+        free(program->values);
+        free(program->steps);
         free(program);
         return NULL;
 }
@@ -41,6 +47,7 @@ static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileVa
 {
         if (program->n_values == TILE_MAX_VALUES)
                 return too_large();
+        TRY(array_reserve(&program->values, &program->values_capacity, program->n_values + 1, sizeof(TileValue)));
         TileValue *value = &program->values[program->n_values];
         *value = (TileValue){ .kind = kind, .dtype = dtype, .reg = NO_REGISTER };
         value->is_mask = dtype == DTYPE_BOOL;
@@ -53,6 +60,7 @@ static Status add_step(TileProgram *program, const TileStep *step)
 {
         if (program->n_steps == TILE_MAX_STEPS)
                 return too_large();
+        TRY(array_reserve(&program->steps, &program->steps_capacity, program->n_steps + 1, sizeof(TileStep)));
         program->steps[program->n_steps++] = *step;
         return STATUS_OK;
 }
@@ -61,6 +69,7 @@ Status tile_add_input(TileProgram *program, const TensorMeta *meta, TileValueId 
 {
         if (program->n_inputs == TILE_MAX_INPUTS)
                 return too_large();
+        TRY(array_reserve(&program->inputs, &program->inputs_capacity, program->n_inputs + 1, sizeof(TileOperand)));
         TRY(add_value(program, TILE_INPUT, meta->dtype, out_value));
         TileValue *value = &program->values[*out_value];
         value->operand = (uint8_t)program->n_inputs;
@@ -192,7 +201,7 @@ Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_valu
         if (value->is_mask || !must_round(DTYPE_NONE, op->out))
                 return STATUS_OK;
         TRY(add_value(program, TILE_MADE, op->out, out_value));
-        program->values[*out_value].class = value->class;
+        program->values[*out_value].class = class_of(class);
         return add_step(program, &(TileStep){ .kind = STEP_ROUND, .n_in = 1, .in = { step.out }, .out = *out_value, .round_to = op->out });
 }
 
@@ -203,7 +212,8 @@ Status tile_add_output(TileProgram *program, TileValueId value, const TensorMeta
         if (program->values[value].dtype != meta->dtype)
                 return fail(STATUS_INTERNAL, "an output of a tile program has another dtype than its value");
         if (program->n_outputs > 0 && !meta_same_shape(&program->outputs[0].meta, meta))
-                return fail(STATUS_INTERNAL, "the outputs of a tile program differ in shape");
+                return fail(STATUS_SHAPE, "the outputs of a group of pointwise operators differ in shape");
+        TRY(array_reserve(&program->outputs, &program->outputs_capacity, program->n_outputs + 1, sizeof(TileOperand)));
         program->outputs[program->n_outputs++] = (TileOperand){ .meta = *meta, .value = value };
         return STATUS_OK;
 }
@@ -383,7 +393,7 @@ static Status add_stores(TileProgram *program)
 Status tile_finish(TileProgram *program)
 {
         if (program->n_outputs == 0)
-                return fail(STATUS_INTERNAL, "a tile program without outputs");
+                return fail(STATUS_VALUE, "a group of pointwise operators without outputs");
         plan_dims(program);
         for (uint32_t i = 0; i < n_operands(program); i++)
                 operand_at(program, i)->dense = is_dense(program, operand_at(program, i));

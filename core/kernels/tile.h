@@ -37,5 +37,6 @@ Status tile_finish(TileProgram *program);
 // The name for profiles: "tile_avx512".
 const char *tile_name(void);
 
-// in[k], out[k]: data of input and output k. Outputs overlap neither inputs nor each other. Fails as pointwise_run does. Allocates nothing.
+// in[k], out[k]: data of input and output k. Outputs overlap neither inputs nor each other, but the output of a program that has no other
+// may be the very same tensor as an input. Fails as pointwise_run does. Allocates nothing.
 Status tile_run(const TileProgram *program, const void *const *in, void *const *out, const RunContext *ctx);

@@ -48,9 +48,10 @@ struct TileProgram {
         int rank; // dimension 0 is the innermost
         int64_t size[MAX_RANK], numel;
         uint32_t tile; // elements
-        bool padded, finished;
-        TileOperand inputs[TILE_MAX_INPUTS], outputs[TILE_MAX_OUTPUTS];
-        uint32_t n_inputs, n_outputs, n_values, n_steps, n_once;
-        TileValue values[TILE_MAX_VALUES];
-        TileStep steps[TILE_MAX_STEPS];
+        bool padded;
+        TileOperand *inputs, *outputs;
+        TileValue *values;
+        TileStep *steps;
+        uint32_t n_inputs, n_outputs, n_values, n_steps;
+        uint32_t inputs_capacity, outputs_capacity, values_capacity, steps_capacity;
 };

@@ -37,6 +37,12 @@ static inline float vm_with_exponent(int32_t field)
         return vm_float((int32_t)((uint32_t)field << 23));
 }
 
+// Wraps: what NaN and negative numbers give is replaced later.
+static inline int32_t vm_minus(int32_t a, int32_t b)
+{
+        return (int32_t)((uint32_t)a - (uint32_t)b);
+}
+
 static inline float vm_copysign(float x, float sign)
 {
         return vm_float((vm_bits(x) & INT32_MAX) | (vm_bits(sign) & INT32_MIN));
@@ -81,7 +87,7 @@ static inline float vm_exp(float x)
         float p = vm_expm1_near_zero(reduced.r) + 1.0F;
         // 2^n in two factors: the first product is exact, the second rounds once, to infinity or a denormal if need be.
         int32_t half = (int32_t)((uint32_t)reduced.bits >> 1);
-        return p * vm_with_exponent(half) * vm_with_exponent(reduced.bits - half);
+        return p * vm_with_exponent(half) * vm_with_exponent(vm_minus(reduced.bits, half));
 }
 
 // exp(x) for x <= 0 where a result below 2^-124 may be anything as small.
@@ -149,8 +155,8 @@ typedef struct VmSplit {
 // x = m 2^e for positive normal x.
 static inline VmSplit vm_split(float x)
 {
-        int32_t bits = vm_bits(x), e = (bits - vm_bits(0.70710678F)) >> 23;
-        return (VmSplit){ vm_float(bits - (int32_t)((uint32_t)e << 23)), e };
+        int32_t bits = vm_bits(x), e = vm_minus(bits, vm_bits(0.70710678F)) >> 23;
+        return (VmSplit){ vm_float(vm_minus(bits, (int32_t)((uint32_t)e << 23))), e };
 }
 
 static inline float vm_log(float x)

@@ -143,7 +143,7 @@ static Status tensor_ints(const OpCall *call, int index, int cap, int64_t *out, 
 {
         const Tensor *tensor = call->args[index].tensor;
         int64_t n = tensor->meta.size[0], step = tensor->meta.stride[0] * dtype_info[tensor->meta.dtype].bytes;
-        if (tensor->storage == NULL)
+        if (!tensor_is_known(tensor))
                 return fail_unknown(call, index);
         if (n > cap)
                 return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported", call->schema->name,

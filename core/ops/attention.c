@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64); half results round once. The causal mask is aligned top
-// left and may stand beside attn_mask; rows without allowed keys give zeros. Four-dimensional results lie in memory as the query does.
+// attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64); half results round once. The causal mask
+// is aligned top left and may stand beside attn_mask; rows without allowed keys give zeros. Four-dimensional results lie in memory as the
+// query does.
 #include <math.h>
 #include "core/kernels/attention.h"
 #include "core/ops/emitter.h"
@@ -9,26 +10,33 @@
 typedef struct SdpaArgs {
         double scale;
         bool causal;
-        int rank;                    // of the result
+        int rank; // of the result
         int64_t out_size[MAX_RANK];
         int64_t n_keys, depth;
-        int64_t repeat;              // query heads per key head (enable_gqa)
+        int64_t repeat; // query heads per key head (enable_gqa)
 } SdpaArgs;
 
 static Status check_operands(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, const TensorMeta *mask)
 {
         if (q->rank < 2 || k->rank < 2 || v->rank < 2)
-                return fail(STATUS_SHAPE, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d and value.dim: %d instead.",
+                return fail(STATUS_SHAPE,
+                            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d and "
+                            "value.dim: %d instead.",
                             q->rank, k->rank, v->rank);
         if (q->dtype != k->dtype || q->dtype != v->dtype)
-                return fail(STATUS_DTYPE, "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
+                return fail(STATUS_DTYPE,
+                            "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and value.dtype: "
+                            "%s instead.",
                             dtype_info[q->dtype].name, dtype_info[k->dtype].name, dtype_info[v->dtype].name);
         if (mask != NULL && mask->dtype != DTYPE_BOOL && mask->dtype != DTYPE_F32 && mask->dtype != q->dtype)
-                return fail(STATUS_DTYPE, "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  query.dtype: %s instead.",
+                return fail(STATUS_DTYPE,
+                            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  "
+                            "query.dtype: %s instead.",
                             dtype_info[mask->dtype].name, dtype_info[q->dtype].name);
         if (q->size[q->rank - 1] != k->size[k->rank - 1] || k->size[k->rank - 2] != v->size[v->rank - 2])
-                return fail(STATUS_SHAPE, "query (%ld), key (%ld) must agree in their last size, key (%ld) and value (%ld) in the one before it", (long)q->size[q->rank - 1],
-                            (long)k->size[k->rank - 1], (long)k->size[k->rank - 2], (long)v->size[v->rank - 2]);
+                return fail(STATUS_SHAPE,
+                            "query (%ld), key (%ld) must agree in their last size, key (%ld) and value (%ld) in the one before it",
+                            (long)q->size[q->rank - 1], (long)k->size[k->rank - 1], (long)k->size[k->rank - 2], (long)v->size[v->rank - 2]);
         return STATUS_OK;
 }
 
@@ -58,7 +66,8 @@ static Status broadcast_batch(TensorMeta *into, const TensorMeta *meta)
         return STATUS_OK;
 }
 
-// Key and value heads serve `repeat` query heads each: their head dimension becomes (heads, repeat) with stride 0, the query's is split alike.
+// Key and value heads serve `repeat` query heads each: their head dimension becomes (heads, repeat) with stride 0, the query's is split
+// alike.
 static void split_heads(TensorMeta *meta, int64_t repeat, bool is_query)
 {
         int head = meta->rank - 3;
@@ -113,7 +122,9 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
         TRY(check_operands(q, k, v, mask));
         TRY(arg_double(call, 4, &dropout));
         if (dropout > 0)
-                return fail(STATUS_UNSUPPORTED, "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not supported; pass dropout_p=0 for inference",
+                return fail(STATUS_UNSUPPORTED,
+                            "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not supported; pass dropout_p=0 "
+                            "for inference",
                             dropout);
         SdpaArgs args = { .causal = arg_bool(call, 5, false), .repeat = 1, .n_keys = k->size[k->rank - 2], .depth = q->size[q->rank - 1] };
         args.scale = args.depth == 0 ? 1 : 1 / sqrt((double)args.depth);
@@ -143,12 +154,14 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
         return STATUS_OK;
 }
 
-// Whether PyTorch takes its blocked CPU kernel: its result lies as the query does, and half weights are rounded before they meet the values.
+// Whether PyTorch takes its blocked CPU kernel: its result lies as the query does, and half weights are rounded before they meet the
+// values.
 static bool is_blocked(const OpCall *call, const SdpaArgs *args)
 {
         const TensorMeta *operands[] = { arg_meta(call, 0), arg_meta(call, 1), arg_meta(call, 2) };
         for (int i = 0; i < 3; i++) {
-                if (operands[i]->rank != 4 || operands[i]->stride[3] != 1 || operands[i]->size[0] != args->out_size[0] || operands[i]->size[2] == 0)
+                if (operands[i]->rank != 4 || operands[i]->stride[3] != 1 || operands[i]->size[0] != args->out_size[0] ||
+                    operands[i]->size[2] == 0)
                         return false;
         }
         return args->out_size[3] == args->depth && operands[1]->size[1] * args->repeat == operands[0]->size[1];
@@ -214,14 +227,21 @@ static GemmMatrix place(const SdpaArgs *args, const void *data, TensorMeta meta,
         return matrix_of(data, &meta);
 }
 
-static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *inputs, const SdpaInput *mask, void *out, const TensorMeta *out_meta)
+static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *inputs, const SdpaInput *mask, void *out,
+                     const TensorMeta *out_meta)
 {
         bool grouped = args->repeat > 1;
         TensorMeta result = *out_meta;
         if (grouped)
                 split_heads(&result, args->repeat, true);
-        Attention attention = { .dtype = dtype_compute(out_meta->dtype), .l = args->out_size[args->rank - 2], .s = args->n_keys, .e = args->depth,
-                                .ev = args->out_size[args->rank - 1], .batch_rank = result.rank - 2, .causal = args->causal, .scale = args->scale };
+        Attention attention = { .dtype = dtype_compute(out_meta->dtype),
+                                .l = args->out_size[args->rank - 2],
+                                .s = args->n_keys,
+                                .e = args->depth,
+                                .ev = args->out_size[args->rank - 1],
+                                .batch_rank = result.rank - 2,
+                                .causal = args->causal,
+                                .scale = args->scale };
         attention.weights = DTYPE_NONE;
         if (run->out_meta[0]->dtype != attention.dtype && is_blocked(run->call, args))
                 attention.weights = run->out_meta[0]->dtype;
@@ -269,7 +289,7 @@ static Status sdpa_run(const OpRun *run)
                 meta_set_contiguous(&out_meta);
         }
         TRY(attend(run, &args, inputs, &inputs[3], target, &out_meta));
-        dense_out_store(&out);
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
@@ -283,11 +303,12 @@ static Cost sdpa_cost(const OpCall *call)
                 items *= args.out_size[d];
         for (int i = 0; i < 3; i++)
                 bytes += meta_numel(arg_meta(call, i)) * dtype_info[arg_meta(call, i)->dtype].bytes;
-        return (Cost){ .flops = 2 * items * args.n_keys * (args.depth + args.out_size[args.rank - 1]), .bytes = bytes };
+        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args.n_keys), args.depth + args.out_size[args.rank - 1]), .bytes = bytes };
 }
 
 const OpDef attention_ops[] = {
-        { "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? "
+        { "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool "
+          "is_causal=False, *, float? "
           "scale=None, bool enable_gqa=False) -> Tensor",
           DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost },
 };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise they draw random numbers, which is refused in words that
-// say what to do. p = 1 needs none: zeros.
+// dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise they draw random numbers, which is
+// refused in words that say what to do. p = 1 needs none: zeros.
 #include "core/kernels/dense.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
 static Status dropout_refuse(const OpCall *call, double p)
 {
-        return fail(STATUS_UNSUPPORTED, "%s(p=%g) in training mode draws random numbers, which are not supported; call model.eval() before tracing or exporting, or set p=0",
+        return fail(STATUS_UNSUPPORTED,
+                    "%s(p=%g) in training mode draws random numbers, which are not supported; call model.eval() before tracing or "
+                    "exporting, or set p=0",
                     call->schema->name, p);
 }
 
@@ -58,7 +60,7 @@ static Status native_dropout_run(const OpRun *run)
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], run->in_meta[0]->dtype));
         if (meta_numel(run->out_meta[0]) != 0)
                 memcpy(out.data, in.data, (size_t)meta_numel(run->out_meta[0]) * dtype_info[run->in_meta[0]->dtype].bytes);
-        dense_out_store(&out);
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
@@ -67,6 +69,7 @@ const OpDef dropout_ops[] = {
         { "aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
         { "aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
         { "aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
-        { "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", 0, .infer = native_dropout_infer, .run = native_dropout_run },
+        { "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", 0, .infer = native_dropout_infer,
+          .run = native_dropout_run },
 };
 OP_FILE(dropout_ops);

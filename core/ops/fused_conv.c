@@ -133,59 +133,57 @@ static Status fused_linear_run(const OpRun *run)
 
 // ---- packed ----
 typedef struct FusedImpl {
-        DnnlPrimitive *primitive;
+        PackedProduct product;
         Epilogue epilogue;
 } FusedImpl;
 
 static void fused_free(void *impl)
 {
         FusedImpl *fused = impl;
-        dnnl_primitive_free(fused->primitive);
+        packed_product_deinit(&fused->product);
         free(fused);
 }
 
 static Status fused_run(const OpRun *run)
 {
         const FusedImpl *fused = run->state;
-        TRY(dnnl_primitive_run(fused->primitive, run->in[0], NULL, run->out[0], run->scratch));
+        TRY(packed_product_run(&fused->product, run));
         return finish(run, &fused->epilogue);
 }
 
-static Status fused_pack(const OpCall *call, DnnlPrimitive *take_primitive, uint64_t baked, Packed *out_packed)
+static Status fused_pack(const OpCall *call, PackedProduct *take_product, Packed *out_packed)
 {
-        if (take_primitive == NULL)
+        if (!packed_product_exists(take_product))
                 return STATUS_OK;
         FusedImpl *fused = calloc(1, sizeof(*fused));
         Status status = fused == NULL ? fail_memory() : read_epilogue(call, &fused->epilogue);
         if (status != STATUS_OK) {
                 free(fused);
-                dnnl_primitive_free(take_primitive);
+                packed_product_deinit(take_product);
                 return status;
         }
-        fused->primitive = take_primitive;
+        fused->product = *take_product;
         *out_packed = (Packed){ .run = fused_run,
                                 .impl = fused,
                                 .free_impl = fused_free,
-                                .kernel = dnnl_primitive_name(take_primitive),
-                                .scratch_bytes = dnnl_primitive_scratch(take_primitive),
-                                .baked = baked };
+                                .kernel = packed_product_name(take_product),
+                                .scratch_bytes = packed_product_scratch(take_product),
+                                .baked = take_product->baked };
         return STATUS_OK;
 }
 
 static Status fused_conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        DnnlPrimitive *primitive;
-        uint64_t baked = 0;
-        TRY(conv_primitive(call, context, &primitive, &baked));
-        return fused_pack(call, primitive, baked, out_packed);
+        PackedProduct product;
+        TRY(conv_product_new(call, context, &product));
+        return fused_pack(call, &product, out_packed);
 }
 
 static Status fused_linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        DnnlPrimitive *primitive;
-        uint64_t baked = 0;
-        TRY(linear_primitive(call, context, &primitive, &baked));
-        return fused_pack(call, primitive, baked, out_packed);
+        PackedProduct product;
+        TRY(linear_product_new(call, context, &product));
+        return fused_pack(call, &product, out_packed);
 }
 
 static const ConvRow fused_conv_row = { 0, 3, 4, 5, 6, -1, -1, false };

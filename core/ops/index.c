@@ -43,11 +43,14 @@ static Status embedding_infer(OpCall *call)
         if (weight->rank != 2)
                 return fail(STATUS_SHAPE, "'weight' must be 2-D");
         if (!is_index_dtype(indices->dtype))
-                return fail(STATUS_DTYPE, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.%sTensor instead "
-                                          "(while checking arguments for embedding)",
+                return fail(STATUS_DTYPE,
+                            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+                            "torch.%sTensor instead "
+                            "(while checking arguments for embedding)",
                             dtype_words(indices->dtype));
         if (indices->rank == MAX_RANK)
-                return fail(STATUS_SHAPE, "embedding: indices of %d dimensions are not supported; at most %d are", indices->rank, MAX_RANK - 1);
+                return fail(STATUS_SHAPE, "embedding: indices of %d dimensions are not supported; at most %d are", indices->rank,
+                            MAX_RANK - 1);
         int64_t size[MAX_RANK];
         memcpy(size, indices->size, sizeof(size));
         size[indices->rank] = weight->size[1];
@@ -63,7 +66,9 @@ static Status select_rows(const OpRun *run, int dim)
         TRY(dense_init(&index, run->ctx, run->in[1], run->in_meta[1], DTYPE_I64));
         TRY(dense_init(&from, run->ctx, run->in[0], self, self->dtype));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
-        IndexRows rows = { .outer = 1, .n_from = self->rank == 0 ? 1 : self->size[dim], .n_indices = meta_numel(run->in_meta[1]), .indices = index.data };
+        IndexRows rows = {
+                .outer = 1, .n_from = self->rank == 0 ? 1 : self->size[dim], .n_indices = meta_numel(run->in_meta[1]), .indices = index.data
+        };
         rows.block_bytes = dtype_info[self->dtype].bytes;
         for (int d = 0; d < self->rank; d++) {
                 if (d < dim)
@@ -72,7 +77,7 @@ static Status select_rows(const OpRun *run, int dim)
                         rows.block_bytes *= (size_t)self->size[d];
         }
         TRY(index_rows(run->ctx, &rows, from.data, out.data));
-        dense_out_store(&out);
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
@@ -101,8 +106,11 @@ static Status gather_infer(OpCall *call)
         char a[128], b[128];
         for (int d = 0; d < MIN(index->rank, self->rank) && meta_numel(index) != 0; d++) {
                 if (d != dim && index->size[d] > self->size[d])
-                        return fail(STATUS_SHAPE, "Size does not match at dimension %d expected index %s to be no larger than self %s apart from dimension %d", d,
-                                    shape_text(index->rank, index->size, a, sizeof(a)), shape_text(self->rank, self->size, b, sizeof(b)), dim);
+                        return fail(STATUS_SHAPE,
+                                    "Size does not match at dimension %d expected index %s to be no larger than self %s apart from "
+                                    "dimension %d",
+                                    d, shape_text(index->rank, index->size, a, sizeof(a)), shape_text(self->rank, self->size, b, sizeof(b)),
+                                    dim);
         }
         return fresh(call, self->dtype, index->rank, index->size);
 }
@@ -157,8 +165,10 @@ static Status along_infer(OpCall *call)
         int dim;
         TRY(arg_dim(call, 2, self->rank, &dim));
         if (self->rank != index->rank)
-                return fail(STATUS_SHAPE, "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions for input, and %d "
-                                          "dimensions for indices",
+                return fail(STATUS_SHAPE,
+                            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions "
+                            "for input, and %d "
+                            "dimensions for indices",
                             self->rank, index->rank);
         if (self->rank == 0)
                 return fresh(call, self->dtype, 0, NULL);
@@ -223,22 +233,26 @@ static Status take_run(const OpRun *run)
         for (int64_t i = 0; i < n_out; i++) {
                 int64_t at = ((const int64_t *)given.data)[i];
                 if (at < -n || at >= n || (at < 0 && !wraps))
-                        return fail(STATUS_INDEX, "out of range: tried to access index %ld on a tensor of %ld elements.", (long)at, (long)n);
+                        return fail(STATUS_INDEX, "out of range: tried to access index %ld on a tensor of %ld elements.", (long)at,
+                                    (long)n);
                 indices[i] = at < 0 ? at + n : at;
         }
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
         IndexRows rows = { .outer = 1, .n_from = n, .n_indices = n_out, .block_bytes = dtype_info[self->dtype].bytes, .indices = indices };
         TRY(index_rows(run->ctx, &rows, from.data, out.data));
-        dense_out_store(&out);
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
 const OpDef index_ops[] = {
-        { "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", DTYPES_ALL,
-          .infer = embedding_infer, .run = embedding_run },
+        { "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> "
+          "Tensor",
+          DTYPES_ALL, .infer = embedding_infer, .run = embedding_run },
         { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ALL, .infer = select_infer, .run = select_run },
-        { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL, .infer = gather_infer, .run = gather_run },
-        { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, .infer = along_infer, .run = along_run },
+        { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL, .infer = gather_infer,
+          .run = gather_run },
+        { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, .infer = along_infer,
+          .run = along_run },
         { "aten::take(Tensor self, Tensor index) -> Tensor", DTYPES_ALL, .infer = take_infer, .run = take_run },
 };
 OP_FILE(index_ops);

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The result is a contiguous copy of self; positions are then
-// written in row-major order, so that of equal indices the last one wins. Sums are rounded at every step, in the order PyTorch has on one thread.
+// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The result is a contiguous copy of self;
+// positions are then written in row-major order, so that of equal indices the last one wins. Sums are rounded at every step, in the order
+// PyTorch has on one thread.
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
 typedef struct ScatterRow {
         ScatterKind kind;
-        bool by_name;    // a `reduce` argument chooses
-        bool value;      // argument 3 is a Scalar
-        bool lines;      // index_*: a vector of indices, whole slices of source
+        bool by_name; // a `reduce` argument chooses
+        bool value;   // argument 3 is a Scalar
+        bool lines;   // index_*: a vector of indices, whole slices of source
 } ScatterRow;
+
+// scatter_reduce.two and its twin.
+static bool has_include_self(const OpCall *call)
+{
+        return call->schema->n_args == 6;
+}
 
 static bool is_mean(const OpCall *call)
 {
         const ScatterRow *row = call->op->row;
         const char *name = row->by_name ? arg_text(call, 4) : NULL;
-        return name != NULL && strcmp(name, "mean") == 0 && strcmp(call->schema->name, "scatter_reduce") == 0;
+        return name != NULL && strcmp(name, "mean") == 0 && has_include_self(call);
 }
 
 static Status scatter_kind(const OpCall *call, ScatterKind *out)
@@ -25,11 +32,14 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
         *out = row->kind;
         if (!row->by_name)
                 return STATUS_OK;
-        static const struct { const char *name; ScatterKind kind; } kinds[] = { { "add", SCATTER_ADD }, { "multiply", SCATTER_MULTIPLY }, { "sum", SCATTER_ADD },
-                                                                                { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX }, { "amin", SCATTER_MIN } };
+        static const struct {
+                const char *name;
+                ScatterKind kind;
+        } kinds[] = { { "add", SCATTER_ADD },       { "multiply", SCATTER_MULTIPLY }, { "sum", SCATTER_ADD },
+                      { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX },          { "amin", SCATTER_MIN } };
         const char *name = arg_text(call, 4);
         // scatter.reduce knows the first two, scatter_reduce.two the others.
-        bool two = strcmp(call->schema->name, "scatter_reduce") == 0;
+        bool two = has_include_self(call);
         for (size_t i = two ? 2 : 0; i < (two ? ARRAY_LENGTH(kinds) : 2); i++) {
                 if (name != NULL && strcmp(name, kinds[i].name) == 0) {
                         *out = kinds[i].kind;
@@ -40,7 +50,9 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                 *out = SCATTER_ADD;
                 return STATUS_OK;
         }
-        return fail(STATUS_VALUE, two ? "reduce argument must be either sum, prod, mean, amax or amin, got %s." : "reduce argument must be either add or multiply, got %s.",
+        return fail(STATUS_VALUE,
+                    two ? "reduce argument must be either sum, prod, mean, amax or amin, got %s."
+                        : "reduce argument must be either add or multiply, got %s.",
                     name == NULL ? "None" : name);
 }
 
@@ -68,8 +80,9 @@ static Status check_index(const OpCall *call, const TensorMeta *self, const Tens
         shape_text(self->rank, self->size, b, sizeof(b));
         if (src == NULL)
                 return fail(STATUS_SHAPE, "Expected index %s to be no larger than self %s apart from dimension %d", a, b, dim);
-        return fail(STATUS_SHAPE, "Expected index %s to be no larger than self %s apart from dimension %d and to be no larger size than src %s", a, b, dim,
-                    shape_text(src->rank, src->size, c, sizeof(c)));
+        return fail(STATUS_SHAPE,
+                    "Expected index %s to be no larger than self %s apart from dimension %d and to be no larger size than src %s", a, b,
+                    dim, shape_text(src->rank, src->size, c, sizeof(c)));
 }
 
 static Status check_lines(const OpCall *call, const TensorMeta *self, const TensorMeta *index, const TensorMeta *src, int dim)
@@ -81,15 +94,16 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
         if (src == NULL)
                 return STATUS_OK;
         if (src->dtype != self->dtype)
-                return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type", call->schema->name, dtype_words(self->dtype),
-                            dtype_words(src->dtype));
+                return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type", call->schema->name,
+                            dtype_words(self->dtype), dtype_words(src->dtype));
         int64_t n = meta_numel(index), have = src->rank == 0 ? 1 : src->size[MIN(dim, src->rank - 1)];
         bool fits = n == have && MAX(src->rank, 1) == MAX(self->rank, 1);
         for (int d = 0; fits && d < self->rank && d < src->rank; d++)
                 fits = d == dim || self->size[d] == src->size[d];
         if (!fits)
-                return fail(STATUS_SHAPE, "%s(): Number of indices (%ld) should be equal to source.size(dim): (%ld), and the other sizes to self's", call->schema->name,
-                            (long)n, (long)have);
+                return fail(STATUS_SHAPE,
+                            "%s(): Number of indices (%ld) should be equal to source.size(dim): (%ld), and the other sizes to self's",
+                            call->schema->name, (long)n, (long)have);
         return STATUS_OK;
 }
 
@@ -107,17 +121,28 @@ static Status scatter_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
+// The lowest or highest integer of a dtype.
+static int64_t int_extreme(Dtype dtype, bool highest)
+{
+        int bits = 8 * dtype_info[dtype].bytes;
+        if (dtype == DTYPE_BOOL || dtype == DTYPE_U8)
+                return !highest ? 0 : dtype == DTYPE_BOOL ? 1 : 255;
+        return highest ? (int64_t)(UINT64_MAX >> (65 - bits)) : -(int64_t)(UINT64_MAX >> (65 - bits)) - 1;
+}
+
 // scatter_reduce(include_self=False): places that are written start from the reduction's neutral element.
 static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, void *out)
 {
         Dtype dtype = walk->dtype;
         _Alignas(16) char neutral[16] = { 0 };
+        bool extreme = kind == SCATTER_MAX || kind == SCATTER_MIN;
         if (dtype_is_float(dtype))
-                element_from_f64(dtype, neutral, kind == SCATTER_ADD ? 0 : kind == SCATTER_MULTIPLY ? 1 : kind == SCATTER_MAX ? -__builtin_inf() : __builtin_inf());
-        else if (kind == SCATTER_ADD || kind == SCATTER_MULTIPLY)
-                element_from_i64(dtype, neutral, kind == SCATTER_MULTIPLY);
+                element_from_f64(dtype, neutral,
+                                 !extreme              ? kind == SCATTER_MULTIPLY
+                                 : kind == SCATTER_MAX ? -__builtin_inf()
+                                                       : __builtin_inf());
         else
-                return fail(STATUS_UNSUPPORTED, "scatter_reduce(reduce='%s', include_self=False) of integers is not supported", arg_text(run->call, 4));
+                element_from_i64(dtype, neutral, extreme ? int_extreme(dtype, kind == SCATTER_MIN) : kind == SCATTER_MULTIPLY);
         IndexWalk fill = *walk;
         memset(fill.plain_stride, 0, sizeof(fill.plain_stride));
         return index_scatter(run->ctx, &fill, SCATTER_COPY, out, neutral);
@@ -150,7 +175,11 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
                 }
         }
         TRY(dense_init(index, run->ctx, run->in[1], &positions, DTYPE_I64));
-        *walk = (IndexWalk){ .rank = positions.rank, .dim = dim, .n_indexed = self->rank == 0 ? 1 : self->size[dim], .index = index->data, .dtype = self->dtype };
+        *walk = (IndexWalk){ .rank = positions.rank,
+                             .dim = dim,
+                             .n_indexed = self->rank == 0 ? 1 : self->size[dim],
+                             .index = index->data,
+                             .dtype = self->dtype };
         memcpy(walk->size, positions.size, sizeof(walk->size));
         if (self->rank > 0)
                 memcpy(walk->indexed_stride, out->stride, sizeof(walk->indexed_stride));
@@ -241,27 +270,33 @@ static Status scatter_run(const OpRun *run)
                 if (src_meta.rank > 0)
                         memcpy(walk.plain_stride, src_meta.stride, sizeof(walk.plain_stride));
         }
-        bool include_self = run->call->schema->n_args != 6 || arg_bool(run->call, 5, true);
+        bool include_self = !has_include_self(run->call) || arg_bool(run->call, 5, true);
         if (!include_self)
                 TRY(forget_self(run, &walk, kind, run->out[0]));
         TRY(index_scatter(run->ctx, &walk, kind, run->out[0], src));
         return is_mean(run->call) ? divide_by_counts(run, &walk, include_self) : STATUS_OK;
 }
 
-static const ScatterRow copy_row = { SCATTER_COPY, false, false, false }, value_row = { SCATTER_COPY, false, true, false }, add_row = { SCATTER_ADD, false, false, false },
-                        named_row = { SCATTER_ADD, true, false, false }, named_value_row = { SCATTER_ADD, true, true, false },
-                        lines_copy_row = { SCATTER_COPY, false, false, true }, lines_add_row = { SCATTER_ADD, false, false, true },
-                        lines_value_row = { SCATTER_COPY, false, true, true };
-#define SCATTER(schema, dtypes, row_) { schema, dtypes, OP_INPLACE, .infer = scatter_infer, .run = scatter_run, .row = &(row_) }
+static const ScatterRow copy_row = { SCATTER_COPY, false, false, false }, value_row = { SCATTER_COPY, false, true, false },
+                        add_row = { SCATTER_ADD, false, false, false }, named_row = { SCATTER_ADD, true, false, false },
+                        named_value_row = { SCATTER_ADD, true, true, false }, lines_copy_row = { SCATTER_COPY, false, false, true },
+                        lines_add_row = { SCATTER_ADD, false, false, true }, lines_value_row = { SCATTER_COPY, false, true, true };
+#define SCATTER(schema, dtypes, row_)                                                                                                      \
+        {                                                                                                                                  \
+                schema, dtypes, OP_INPLACE, .infer = scatter_infer, .run = scatter_run, .row = &(row_)                                     \
+        }
 
 const OpDef index_scatter_ops[] = {
         SCATTER("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_ALL, copy_row),
         SCATTER("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", DTYPES_REAL, value_row),
         SCATTER("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", DTYPES_REAL, named_row),
-        SCATTER("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", DTYPES_REAL, named_value_row),
+        SCATTER("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", DTYPES_REAL,
+                named_value_row),
         SCATTER("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_REAL, add_row),
-        SCATTER("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", DTYPES_REAL, named_row),
-        SCATTER("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", DTYPES_REAL, lines_add_row),
+        SCATTER("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+                DTYPES_REAL, named_row),
+        SCATTER("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", DTYPES_REAL,
+                lines_add_row),
         SCATTER("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", DTYPES_ALL, lines_copy_row),
         SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", DTYPES_REAL, lines_value_row),
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_tensor.c: indexing by tensors, read (index) and written (index_put). Masks become positions, so shapes depend on data there. Index tensors broadcast
-// against each other; where they stand next to each other the result keeps their place, otherwise their dimensions come first. Negative values wrap.
+// index_tensor.c: indexing by tensors, read (index) and written (index_put). Masks become positions, so shapes depend on data there. Index
+// tensors broadcast against each other; where they stand next to each other the result keeps their place, otherwise their dimensions come
+// first. Negative values wrap.
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -8,19 +9,19 @@
 // One indexed dimension of self: a tensor of positions, or column `column` of a mask's nonzero positions.
 typedef struct IndexedDim {
         int dim;
-        uint32_t item;         // of the indices argument
-        int column;            // -1: positions
-        int64_t count;         // nonzero elements of the mask
+        uint32_t item; // of the indices argument
+        int column;    // -1: positions
+        int64_t count; // nonzero elements of the mask
 } IndexedDim;
 
 typedef struct IndexArgs {
-        int n;                 // indexed dimensions
+        int n; // indexed dimensions
         IndexedDim dims[MAX_RANK];
-        int rank, place;       // of the index dimensions; where they stand in the result
+        int rank, place; // of the index dimensions; where they stand in the result
         int64_t size[MAX_RANK];
         int result_rank;
         int64_t result_size[MAX_RANK];
-        int kept[MAX_RANK], n_kept;  // dimensions of self that are not indexed; the first `place` stand before
+        int kept[MAX_RANK], n_kept; // dimensions of self that are not indexed; the first `place` stand before
 } IndexArgs;
 
 static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const void *data, uint32_t item, int *dim, IndexArgs *args)
@@ -31,10 +32,13 @@ static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const vo
                 return fail(STATUS_UNSUPPORTED, "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
         for (int k = 0; k < mask->rank; k++, (*dim)++) {
                 if (*dim >= self->rank)
-                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank, *dim + mask->rank - k);
+                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank,
+                                    *dim + mask->rank - k);
                 if (mask->size[k] != self->size[*dim])
-                        return fail(STATUS_INDEX, "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
-                                    shape_text(mask->rank, mask->size, a, sizeof(a)), k, shape_text(self->rank, self->size, b, sizeof(b)), *dim);
+                        return fail(STATUS_INDEX,
+                                    "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+                                    shape_text(mask->rank, mask->size, a, sizeof(a)), k, shape_text(self->rank, self->size, b, sizeof(b)),
+                                    *dim);
                 args->dims[args->n++] = (IndexedDim){ *dim, item, k, count };
         }
         return STATUS_OK;
@@ -128,7 +132,8 @@ static Status index_args(const OpCall *call, IndexArgs *out_args)
         args.place = adjacent ? args.dims[0].dim : 0;
         args.result_rank = args.n_kept + args.rank;
         if (args.result_rank > MAX_RANK)
-                return fail(STATUS_SHAPE, "%s(): a result of %d dimensions is not supported; at most %d are", call->schema->name, args.result_rank, MAX_RANK);
+                return fail(STATUS_SHAPE, "%s(): a result of %d dimensions is not supported; at most %d are", call->schema->name,
+                            args.result_rank, MAX_RANK);
         for (int d = 0; d < args.result_rank; d++) {
                 if (d >= args.place && d < args.place + args.rank)
                         args.result_size[d] = args.size[d - args.place];
@@ -219,7 +224,8 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
                 }
                 int64_t value = values[at];
                 if (value < -size || value >= size)
-                        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)value, indexed->dim, (long)size);
+                        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)value, indexed->dim,
+                                    (long)size);
                 offsets[p] += (value < 0 ? value + size : value) * self->stride[indexed->dim];
         }
         return STATUS_OK;
@@ -238,8 +244,10 @@ static void result_offsets(const IndexArgs *args, const TensorMeta *meta, int64_
         }
 }
 
-// The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape) those of the other; from self when `reading`.
-static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMeta *self_meta, const TensorMeta *other, bool reading, Scratch *offsets, IndexTable *out)
+// The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape) those of the other; from self when
+// `reading`.
+static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMeta *self_meta, const TensorMeta *other, bool reading,
+                         Scratch *offsets, IndexTable *out)
 {
         int64_t n = 1;
         for (int d = 0; d < args->rank; d++)
@@ -250,7 +258,9 @@ static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMe
         for (int i = 0; i < args->n; i++)
                 TRY(add_offsets(run, args, i, self_side));
         result_offsets(args, other, n, other_side);
-        *out = (IndexTable){ .dtype = self_meta->dtype, .n = n, .from = reading ? self_side : other_side, .to = reading ? other_side : self_side };
+        *out = (IndexTable){
+                .dtype = self_meta->dtype, .n = n, .from = reading ? self_side : other_side, .to = reading ? other_side : self_side
+        };
         for (int k = 0; k < args->n_kept; k++) {
                 bool before = k < args->place;
                 int at = before ? out->n_before++ : out->n_after++;
@@ -280,7 +290,8 @@ static Status put_infer(OpCall *call)
         IndexArgs args;
         TRY(index_args(call, &args));
         if (self->dtype != values->dtype)
-                return fail(STATUS_DTYPE, "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                return fail(STATUS_DTYPE,
+                            "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
                             dtype_words(self->dtype), dtype_words(values->dtype));
         bool fits = values->rank <= args.result_rank;
         for (int i = 1; fits && i <= values->rank; i++)
@@ -294,7 +305,8 @@ static Status put_infer(OpCall *call)
         }
         if (!fits)
                 return fail(STATUS_SHAPE, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-                            shape_text(values->rank, values->size, a, sizeof(a)), shape_text(args.result_rank, args.result_size, b, sizeof(b)));
+                            shape_text(values->rank, values->size, a, sizeof(a)),
+                            shape_text(args.result_rank, args.result_size, b, sizeof(b)));
         TensorMeta meta = *self;
         meta_set_strides_like(&meta, self);
         return out_fresh(call, 0, &meta);
@@ -326,8 +338,14 @@ static Status put_run(const OpRun *run)
         return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1], run->out[0]);
 }
 
-#define INDEX(schema) { schema, DTYPES_ALL, .infer = index_infer, .run = index_run }
-#define PUT(schema, flags) { schema, DTYPES_REAL, flags, .infer = put_infer, .run = put_run }
+#define INDEX(schema)                                                                                                                      \
+        {                                                                                                                                  \
+                schema, DTYPES_ALL, .infer = index_infer, .run = index_run                                                                 \
+        }
+#define PUT(schema, flags)                                                                                                                 \
+        {                                                                                                                                  \
+                schema, DTYPES_REAL, flags, .infer = put_infer, .run = put_run                                                             \
+        }
 
 const OpDef index_tensor_ops[] = {
         INDEX("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul.c: products of matrices and vectors, one kernel for all of them: infer proves shapes in PyTorch's words, run pads vectors and batches to one
-// rank and multiplies. Half types are multiplied in float32 and rounded once; integers wrap. Results are contiguous.
+// matmul.c: products of matrices and vectors, one kernel for all of them: infer proves shapes in PyTorch's words, run pads vectors and
+// batches to one rank and multiplies. Half types are multiplied in float32 and rounded once; integers wrap. Results are contiguous.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
@@ -12,8 +12,9 @@ enum { MATMUL_DTYPES = DTYPES_INTS | DTYPES_FLOATS };
 static const char *cpp_name(Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
-                [DTYPE_U8] = "unsigned char", [DTYPE_I8] = "signed char", [DTYPE_I16] = "short", [DTYPE_I32] = "int",   [DTYPE_I64] = "long",
-                [DTYPE_F16] = "c10::Half",    [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float", [DTYPE_F64] = "double", [DTYPE_BOOL] = "bool",
+                [DTYPE_U8] = "unsigned char", [DTYPE_I8] = "signed char", [DTYPE_I16] = "short",          [DTYPE_I32] = "int",
+                [DTYPE_I64] = "long",         [DTYPE_F16] = "c10::Half",  [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
+                [DTYPE_F64] = "double",       [DTYPE_BOOL] = "bool",
         };
         return names[dtype] == NULL ? dtype_info[dtype].name : names[dtype];
 }
@@ -31,7 +32,8 @@ static Status fail_vector(int64_t input, int64_t m, int64_t k, int64_t vec)
 static Status check_mat_dtypes(const TensorMeta *a, const TensorMeta *b)
 {
         if (a->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "expected m1 and m2 to have the same dtype, but got: %s != %s", cpp_name(a->dtype), cpp_name(b->dtype));
+                return fail(STATUS_DTYPE, "expected m1 and m2 to have the same dtype, but got: %s != %s", cpp_name(a->dtype),
+                            cpp_name(b->dtype));
         return STATUS_OK;
 }
 
@@ -47,14 +49,20 @@ static Status check_expands(const TensorMeta *self, int rank, const int64_t *siz
 {
         char target[128], own[128];
         if (self->rank > rank)
-                return fail(STATUS_SHAPE, "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal to the number of dimensions in the tensor (%d)",
-                            shape_text(self->rank, self->size, own, sizeof(own)), shape_text(rank, size, target, sizeof(target)), rank, self->rank);
+                return fail(STATUS_SHAPE,
+                            "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal to the number of dimensions "
+                            "in the tensor (%d)",
+                            shape_text(self->rank, self->size, own, sizeof(own)), shape_text(rank, size, target, sizeof(target)), rank,
+                            self->rank);
         for (int i = 1; i <= self->rank; i++) {
                 int64_t have = self->size[self->rank - i], want = size[rank - i];
                 if (have != 1 && have != want)
-                        return fail(STATUS_SHAPE, "The expanded size of the tensor (%ld) must match the existing size (%ld) at non-singleton dimension %d.  Target sizes: "
-                                                  "%s.  Tensor sizes: %s",
-                                    (long)want, (long)have, rank - i, shape_text(rank, size, target, sizeof(target)), shape_text(self->rank, self->size, own, sizeof(own)));
+                        return fail(STATUS_SHAPE,
+                                    "The expanded size of the tensor (%ld) must match the existing size (%ld) at non-singleton dimension "
+                                    "%d.  Target sizes: "
+                                    "%s.  Tensor sizes: %s",
+                                    (long)want, (long)have, rank - i, shape_text(rank, size, target, sizeof(target)),
+                                    shape_text(self->rank, self->size, own, sizeof(own)));
         }
         return STATUS_OK;
 }
@@ -105,7 +113,8 @@ static Operand operand(const OpRun *run, uint32_t i)
         return (Operand){ run->in[i], *run->in_meta[i] };
 }
 
-// alpha * a b + beta * add; a and b have at least two dimensions by now. The output's meta is rebuilt in the padded rank (it is contiguous).
+// alpha * a b + beta * add; a and b have at least two dimensions by now. The output's meta is rebuilt in the padded rank (it is
+// contiguous).
 static Status multiply(const OpRun *run, Operand *a, Operand *b, Operand *add, double alpha, double beta)
 {
         int rank = MAX(a->meta.rank, b->meta.rank);
@@ -144,8 +153,8 @@ static Status check_batches(const TensorMeta *a, const TensorMeta *b)
         if (b->rank != 3)
                 return fail(STATUS_SHAPE, "batch2 must be a 3D tensor");
         if (a->size[0] != b->size[0] || a->size[2] != b->size[1])
-                return fail(STATUS_SHAPE, "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: [%ld, %ld].", (long)a->size[0],
-                            (long)a->size[2], (long)b->size[0], (long)b->size[1]);
+                return fail(STATUS_SHAPE, "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: [%ld, %ld].",
+                            (long)a->size[0], (long)a->size[2], (long)b->size[0], (long)b->size[1]);
         return check_scalar_types(a, b);
 }
 
@@ -173,7 +182,8 @@ static Status addmm_infer(OpCall *call)
         if (a->size[1] != b->size[0])
                 return fail_product(a->size[0], a->size[1], b->size[0], b->size[1]);
         if (self->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s", dtype_words(self->dtype), dtype_words(b->dtype));
+                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s", dtype_words(self->dtype),
+                            dtype_words(b->dtype));
         TRY(check_mat_dtypes(a, b));
         int64_t size[] = { a->size[0], b->size[1] };
         TRY(check_expands(self, 2, size));
@@ -185,7 +195,8 @@ static Status baddbmm_infer(OpCall *call)
         const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
         TRY(check_batches(a, b));
         if (self->dtype != a->dtype)
-                return fail(STATUS_DTYPE, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", cpp_name(self->dtype), cpp_name(a->dtype), cpp_name(b->dtype));
+                return fail(STATUS_DTYPE, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", cpp_name(self->dtype),
+                            cpp_name(a->dtype), cpp_name(b->dtype));
         int64_t size[] = { a->size[0], a->size[1], b->size[2] };
         TRY(check_expands(self, 3, size));
         return out_contiguous(call, a->dtype, 3, size);
@@ -200,8 +211,8 @@ static Status addmv_infer(OpCall *call)
         if (mat->size[1] != vec->size[0] || (n != mat->size[0] && n != 1))
                 return fail_vector(n, mat->size[0], mat->size[1], vec->size[0]);
         if (mat->dtype != vec->dtype || self->dtype != vec->dtype)
-                return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(self->dtype), dtype_words(mat->dtype),
-                            dtype_words(vec->dtype));
+                return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(self->dtype),
+                            dtype_words(mat->dtype), dtype_words(vec->dtype));
         return out_contiguous(call, mat->dtype, 1, mat->size);
 }
 
@@ -228,8 +239,8 @@ static Status mv_infer(OpCall *call)
         if (mat->size[1] != vec->size[0])
                 return fail_vector(mat->size[0], mat->size[0], mat->size[1], vec->size[0]);
         if (mat->dtype != vec->dtype)
-                return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(vec->dtype), dtype_words(mat->dtype),
-                            dtype_words(vec->dtype));
+                return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(vec->dtype),
+                            dtype_words(mat->dtype), dtype_words(vec->dtype));
         return out_contiguous(call, mat->dtype, 1, mat->size);
 }
 
@@ -238,10 +249,13 @@ static Status check_dot(const TensorMeta *a, const TensorMeta *b)
         if (a->rank != 1 || b->rank != 1)
                 return fail(STATUS_SHAPE, "1D tensors expected, but got %dD and %dD tensors", a->rank, b->rank);
         if (a->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "dot : expected both vectors to have same dtype, but found %s and %s", dtype_words(a->dtype), dtype_words(b->dtype));
+                return fail(STATUS_DTYPE, "dot : expected both vectors to have same dtype, but found %s and %s", dtype_words(a->dtype),
+                            dtype_words(b->dtype));
         if (a->size[0] != b->size[0])
-                return fail(STATUS_SHAPE, "inconsistent tensor size, expected tensor [%ld] and src [%ld] to have the same number of elements, but got %ld and %ld elements "
-                                          "respectively",
+                return fail(STATUS_SHAPE,
+                            "inconsistent tensor size, expected tensor [%ld] and src [%ld] to have the same number of elements, but got "
+                            "%ld and %ld elements "
+                            "respectively",
                             (long)a->size[0], (long)b->size[0], (long)a->size[0], (long)b->size[0]);
         return STATUS_OK;
 }
@@ -278,7 +292,8 @@ static Status check_depth(const TensorMeta *a, const TensorMeta *b)
         int64_t items = 1;
         for (int d = 0; d < a->rank - 2; d++)
                 items *= a->size[d];
-        return fail(STATUS_SHAPE, "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: [%ld, %ld].", (long)items, (long)k, (long)items, (long)k2);
+        return fail(STATUS_SHAPE, "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: [%ld, %ld].",
+                    (long)items, (long)k, (long)items, (long)k2);
 }
 
 static Status matmul_infer(OpCall *call)
@@ -310,7 +325,8 @@ Status linear_infer(OpCall *call)
 {
         const TensorMeta *input = arg_meta(call, 0), *weight = arg_meta(call, 1), *bias = arg_meta(call, 2);
         if (input->rank == 0 || weight->rank == 0)
-                return fail(STATUS_SHAPE, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->rank, weight->rank);
+                return fail(STATUS_SHAPE, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->rank,
+                            weight->rank);
         if (weight->rank > 2)
                 return fail(STATUS_SHAPE, "t() expects a tensor with <= 2 dimensions, but self is %dD", weight->rank);
         if (weight->rank == 1 && bias != NULL)
@@ -322,7 +338,8 @@ Status linear_infer(OpCall *call)
                 return fail_product(1, input->size[0], right.size[0], right.size[1]);
         TRY(check_depth(input, &right));
         if (bias != NULL && bias->dtype != weight->dtype)
-                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s", dtype_words(bias->dtype), dtype_words(weight->dtype));
+                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s", dtype_words(bias->dtype),
+                            dtype_words(weight->dtype));
         TRY(check_mat_dtypes(input, weight));
         int64_t size[MAX_RANK], rows = 1;
         int rank = input->rank - 1;
@@ -362,7 +379,8 @@ Status linear_run(const OpRun *run)
                 bias = operand(run, 2);
         // Of inputs that are not contiguous PyTorch rounds the product before the bias is added.
         Dtype dtype = input.meta.dtype;
-        bool rounds = has_bias && run->in_meta[0]->rank > 2 && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) && !meta_is_contiguous(run->in_meta[0]);
+        bool rounds = has_bias && run->in_meta[0]->rank > 2 && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) &&
+                      !meta_is_contiguous(run->in_meta[0]);
         TRY(multiply(run, &input, &weight, has_bias && !rounds ? &bias : NULL, 1, 1));
         if (rounds)
                 add_rounded_bias(run, &bias.meta);
@@ -375,22 +393,26 @@ Cost product_cost(const OpCall *call)
         const OutSpec *out = &call->outs[0];
         const TensorMeta *last = arg_meta(call, (int)call->schema->n_tensor_args > 2 && call->op->run == scaled_run ? 1 : 0);
         int64_t k = last->rank == 0 ? 1 : last->size[last->rank - 1], numel = meta_numel(&out->meta);
-        return (Cost){ .flops = 2 * k * numel, .bytes = (numel + meta_numel(last)) * dtype_info[out->meta.dtype].bytes };
+        return (Cost){ .flops = saturating_product(2 * k, numel), .bytes = (numel + meta_numel(last)) * dtype_info[out->meta.dtype].bytes };
 }
 
 const OpDef matmul_ops[] = {
-        { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer, .run = product_run, .pack = mm_pack, .cost = product_cost },
-        { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer, .run = product_run, .pack = mm_pack, .cost = product_cost },
-        { "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE, .infer = addmm_infer,
-          .run = scaled_run, .pack = addmm_pack, .cost = product_cost },
+        { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer, .run = product_run, .pack = mm_pack,
+          .cost = product_cost },
+        { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer, .run = product_run, .pack = mm_pack,
+          .cost = product_cost },
+        { "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
+          .infer = addmm_infer, .run = scaled_run, .pack = addmm_pack, .cost = product_cost },
         { "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
           .infer = baddbmm_infer, .run = scaled_run, .cost = product_cost },
-        { "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE, .infer = addmv_infer,
-          .run = scaled_run, .cost = product_cost },
+        { "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
+          .infer = addmv_infer, .run = scaled_run, .cost = product_cost },
         { "aten::mv(Tensor self, Tensor vec) -> Tensor", MATMUL_DTYPES, .infer = mv_infer, .run = vector_run, .cost = product_cost },
         { "aten::dot(Tensor self, Tensor tensor) -> Tensor", MATMUL_DTYPES, .infer = dot_infer, .run = vector_run, .cost = product_cost },
         { "aten::vdot(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = dot_infer, .run = vector_run, .cost = product_cost },
-        { "aten::matmul(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = matmul_infer, .run = vector_run, .pack = mm_pack, .cost = product_cost },
-        { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES, .infer = linear_infer, .run = linear_run, .pack = linear_pack, .cost = product_cost },
+        { "aten::matmul(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = matmul_infer, .run = vector_run, .pack = mm_pack,
+          .cost = product_cost },
+        { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES, .infer = linear_infer, .run = linear_run,
+          .pack = linear_pack, .cost = product_cost },
 };
 OP_FILE(matmul_ops);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm as a chain of products, rounded after each as PyTorch's is.
+// matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm as a chain of products, rounded after
+// each as PyTorch's is.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -9,7 +10,8 @@ static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *self = arg_meta(call, 0), *other = arg_meta(call, 1);
         if (self->rank != 1 || other->rank != 1)
-                return fail(STATUS_SHAPE, "outer: Expected 1-D argument %s, but got %d-D", self->rank != 1 ? "self" : "vec2", self->rank != 1 ? self->rank : other->rank);
+                return fail(STATUS_SHAPE, "outer: Expected 1-D argument %s, but got %d-D", self->rank != 1 ? "self" : "vec2",
+                            self->rank != 1 ? self->rank : other->rank);
         _cleanup_(value_clear) Value column = value_none();
         TRY(EMIT(emitter, "aten::unsqueeze", &column, arg_value(call, 0), value_int(1)));
         return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, 1));
@@ -65,18 +67,18 @@ typedef struct DotSide {
 static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool contracted_first, DotSide *out)
 {
         uint32_t mask = 0;
-        if (n > meta->rank)
-                return fail(STATUS_VALUE, "tensordot: %d dims are contracted, but the tensor has %d", n, meta->rank);
+        int wrapped[MAX_RANK];
+        for (int i = 0; i < n; i++) { // all differ: n <= rank from here on
+                TRY(dim_wrap(dims[i], meta->rank, &wrapped[i]));
+                if ((mask >> wrapped[i] & 1) != 0)
+                        return fail(STATUS_VALUE, "dim %d appears multiple times in the list of dims", wrapped[i]);
+                mask |= 1u << wrapped[i];
+        }
         *out = (DotSide){ .rank = meta->rank, .n_rows = 1, .depth = 1 };
         int at = contracted_first ? n : 0;
         for (int i = 0; i < n; i++) {
-                int dim;
-                TRY(dim_wrap(dims[i], meta->rank, &dim));
-                if ((mask >> dim & 1) != 0)
-                        return fail(STATUS_VALUE, "dim %d appears multiple times in the list of dims", dim);
-                mask |= 1u << dim;
-                out->order[contracted_first ? i : meta->rank - n + i] = dim;
-                out->depth *= meta->size[dim];
+                out->order[contracted_first ? i : meta->rank - n + i] = wrapped[i];
+                out->depth *= meta->size[wrapped[i]];
         }
         for (int d = 0; d < meta->rank; d++) {
                 if ((mask >> d & 1) != 0)
@@ -115,8 +117,10 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
         for (int i = 0; i < n[0]; i++) {
                 int64_t da = left.order[left.rank - n[0] + i], db = right.order[i];
                 if (a->size[da] != b->size[db])
-                        return fail(STATUS_SHAPE, "contracted dimensions need to match, but first has size %ld in dim %ld and second has size %ld in dim %ld", (long)a->size[da],
-                                    (long)dims[0][i], (long)b->size[db], (long)dims[1][i]);
+                        return fail(
+                                STATUS_SHAPE,
+                                "contracted dimensions need to match, but first has size %ld in dim %ld and second has size %ld in dim %ld",
+                                (long)a->size[da], (long)dims[0][i], (long)b->size[db], (long)dims[1][i]);
         }
         if (left.n_kept + right.n_kept > MAX_RANK)
                 return fail(STATUS_SHAPE, "tensordot: a result of %d dimensions is not supported", left.n_kept + right.n_kept);
@@ -138,11 +142,14 @@ static Status addbmm_infer(OpCall *call)
         if (a->rank != 3 || b->rank != 3)
                 return fail(STATUS_SHAPE, "%s must be a 3D tensor", a->rank != 3 ? "batch1" : "batch2");
         if (a->size[0] != b->size[0])
-                return fail(STATUS_SHAPE, "batch1 and batch2 must have same number of batches, got %ld and %ld", (long)a->size[0], (long)b->size[0]);
+                return fail(STATUS_SHAPE, "batch1 and batch2 must have same number of batches, got %ld and %ld", (long)a->size[0],
+                            (long)b->size[0]);
         if (a->size[2] != b->size[1])
-                return fail(STATUS_SHAPE, "Incompatible matrix sizes for bmm (%ldx%ld and %ldx%ld)", (long)a->size[1], (long)a->size[2], (long)b->size[1], (long)b->size[2]);
+                return fail(STATUS_SHAPE, "Incompatible matrix sizes for bmm (%ldx%ld and %ldx%ld)", (long)a->size[1], (long)a->size[2],
+                            (long)b->size[1], (long)b->size[2]);
         if (self->dtype != a->dtype || self->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(self->dtype), dtype_words(a->dtype != self->dtype ? a->dtype : b->dtype));
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(self->dtype),
+                            dtype_words(a->dtype != self->dtype ? a->dtype : b->dtype));
         TensorMeta meta, wide;
         meta_init(&meta, self->dtype, 2, (int64_t[]){ a->size[1], b->size[2] });
         wide = meta;
@@ -204,10 +211,11 @@ static Status addbmm_run(const OpRun *run)
 const OpDef matmul_composite_ops[] = {
         { "aten::outer(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
         { "aten::ger(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
-        { "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", 0, OP_INPLACE, .expand = addr_expand },
+        { "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", 0, OP_INPLACE,
+          .expand = addr_expand },
         { "aten::inner(Tensor self, Tensor other) -> Tensor", 0, .expand = inner_expand },
         { "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", 0, .expand = tensordot_expand },
-        { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE,
-          .infer = addbmm_infer, .run = addbmm_run },
+        { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+          DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE, .infer = addbmm_infer, .run = addbmm_run },
 };
 OP_FILE(matmul_composite_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_einsum.c: einsum. Every operand is brought to one order of labels (those of the result, then those summed over; a label it lacks has size 1), and
-// operands are joined from left to right by batched products. At most MAX_RANK labels in all.
+// matmul_einsum.c: einsum. Every operand is brought to one order of labels (those of the result, then those summed over; a label it lacks
+// has size 1), and operands are joined from left to right by batched products. At most MAX_RANK labels in all.
 #include "core/ops/emitter.h"
 #include <ctype.h>
 #include <string.h>
@@ -9,17 +9,17 @@ enum { MAX_OPERANDS = 32, MAX_SUBSCRIPTS = 16, N_LABELS = 52, ELLIPSIS = N_LABEL
 
 typedef struct Subscripts {
         int n;
-        int8_t label[MAX_SUBSCRIPTS];  // 0..51, or ELLIPSIS
+        int8_t label[MAX_SUBSCRIPTS]; // 0..51, or ELLIPSIS
 } Subscripts;
 
 typedef struct Einsum {
         uint32_t n_operands;
         Subscripts operands[MAX_OPERANDS], result;
-        int ellipsis_rank;             // dimensions that "..." stands for
-        int place[N_LABELS];           // canonical position of a label; -1: not used
+        int ellipsis_rank;   // dimensions that "..." stands for
+        int place[N_LABELS]; // canonical position of a label; -1: not used
         int ellipsis_place;
-        int n_out, n_total;            // canonical dimensions: of the result, all
-        int last_use[MAX_RANK];        // last operand with a size other than 1 there
+        int n_out, n_total;     // canonical dimensions: of the result, all
+        int last_use[MAX_RANK]; // last operand with a size other than 1 there
 } Einsum;
 
 static int label_of(char c)
@@ -110,8 +110,10 @@ static Status count_ellipsis(const OpCall *call, Einsum *einsum)
                         named += term->label[k] != ELLIPSIS;
                 bool ellipsis = named < term->n;
                 if (ellipsis ? rank < named : rank != named)
-                        return fail(STATUS_SHAPE, "einsum(): the number of subscripts in the equation (%d) %s the number of dimensions (%d) for operand %u%s", named,
-                                    ellipsis ? "is more than" : "does not match", rank, i, ellipsis ? "" : " and no ellipsis was given");
+                        return fail(
+                                STATUS_SHAPE,
+                                "einsum(): the number of subscripts in the equation (%d) %s the number of dimensions (%d) for operand %u%s",
+                                named, ellipsis ? "is more than" : "does not match", rank, i, ellipsis ? "" : " and no ellipsis was given");
                 if (ellipsis)
                         einsum->ellipsis_rank = MAX(einsum->ellipsis_rank, rank - named);
         }
@@ -137,9 +139,11 @@ static Status assign_places(Einsum *einsum)
                         einsum->ellipsis_place = at;
                         at += einsum->ellipsis_rank;
                 } else if (!used[label]) {
-                        return fail(STATUS_VALUE, "einsum(): output subscript %c does not appear in the equation for any input operand", label < 26 ? 'a' + label : 'A' + label - 26);
+                        return fail(STATUS_VALUE, "einsum(): output subscript %c does not appear in the equation for any input operand",
+                                    label < 26 ? 'a' + label : 'A' + label - 26);
                 } else if (einsum->place[label] >= 0) {
-                        return fail(STATUS_VALUE, "einsum(): output subscript %c appears more than once in the output", label < 26 ? 'a' + label : 'A' + label - 26);
+                        return fail(STATUS_VALUE, "einsum(): output subscript %c appears more than once in the output",
+                                    label < 26 ? 'a' + label : 'A' + label - 26);
                 } else {
                         einsum->place[label] = at++;
                 }
@@ -219,8 +223,8 @@ static Status take_diagonals(Emitter *emitter, uint32_t i, int8_t *place_of, int
         while (find_repeat(place_of, *inout_rank, &a, &b)) {
                 const TensorMeta *meta = meta_of(*inout_value);
                 if (meta->size[a] != meta->size[b])
-                        return fail(STATUS_SHAPE, "einsum(): a subscript is repeated for operand %u but the sizes don't match, %ld != %ld", i, (long)meta->size[b],
-                                    (long)meta->size[a]);
+                        return fail(STATUS_SHAPE, "einsum(): a subscript is repeated for operand %u but the sizes don't match, %ld != %ld",
+                                    i, (long)meta->size[b], (long)meta->size[a]);
                 Value next;
                 TRY(EMIT(emitter, "aten::diagonal", &next, *inout_value, value_int(0), value_int(a), value_int(b)));
                 replace(inout_value, next);
@@ -272,8 +276,10 @@ static Status check_sizes(const Einsum *einsum, const Value *operands)
                 for (uint32_t i = 0; i < einsum->n_operands; i++) {
                         int64_t size = meta_of(operands[i])->size[d];
                         if (size != 1 && seen != 1 && size != seen)
-                                return fail(STATUS_SHAPE, "einsum(): a subscript has size %ld for operand %u which does not broadcast with previously seen size %ld", (long)size, i,
-                                            (long)seen);
+                                return fail(STATUS_SHAPE,
+                                            "einsum(): a subscript has size %ld for operand %u which does not broadcast with previously "
+                                            "seen size %ld",
+                                            (long)size, i, (long)seen);
                         seen = size == 1 ? seen : size;
                 }
         }
@@ -282,15 +288,15 @@ static Status check_sizes(const Einsum *einsum, const Value *operands)
 
 // ---- joining two operands ----
 typedef struct Pair {
-        int64_t left[MAX_RANK], right[MAX_RANK], back[MAX_RANK];  // orders of dimensions
-        int64_t shape[MAX_RANK];                                  // of the product before it is put back
+        int64_t left[MAX_RANK], right[MAX_RANK], back[MAX_RANK]; // orders of dimensions
+        int64_t shape[MAX_RANK];                                 // of the product before it is put back
         int64_t batch, rows, depth, columns;
 } Pair;
 
 static void describe_pair(const TensorMeta *a, const TensorMeta *b, uint32_t summed, Pair *pair)
 {
         int rank = a->rank, n = 0;
-        int kinds[MAX_RANK];  // 0 batch, 1 left only, 2 summed, 3 right only
+        int kinds[MAX_RANK]; // 0 batch, 1 left only, 2 summed, 3 right only
         *pair = (Pair){ .batch = 1, .rows = 1, .depth = 1, .columns = 1 };
         for (int d = 0; d < rank; d++)
                 kinds[d] = (summed >> d & 1) != 0 ? 2 : a->size[d] != 1 && b->size[d] != 1 ? 0 : a->size[d] != 1 ? 1 : 3;
@@ -320,7 +326,8 @@ static Status join(Emitter *emitter, Value a, Value b, uint32_t summed, Value *o
         int rank = meta_of(a)->rank;
         Pair pair;
         describe_pair(meta_of(a), meta_of(b), summed, &pair);
-        _cleanup_(value_clear) Value left = value_none(), right = value_none(), left3 = value_none(), right3 = value_none(), product = value_none(), wide = value_none();
+        _cleanup_(value_clear) Value left = value_none(), right = value_none(), left3 = value_none(), right3 = value_none(),
+                                     product = value_none(), wide = value_none();
         TRY(emit_dims(emitter, "aten::permute", a, pair.left, rank, &left));
         TRY(emit_dims(emitter, "aten::reshape", left, (int64_t[]){ pair.batch, pair.rows, pair.depth }, 3, &left3));
         TRY(emit_dims(emitter, "aten::permute", b, pair.right, rank, &right));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm.c: layer_norm, rms_norm and group_norm. Statistics of half types are taken in float32; parameters may then be float32 as well ("mixed"), and mean
-// and rstd come in the parameters' dtype.
+// norm.c: layer_norm, rms_norm and group_norm. Statistics of half types are taken in float32; parameters may then be float32 as well
+// ("mixed"), and mean and rstd come in the parameters' dtype.
 #include "core/kernels/norm.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
@@ -46,16 +46,20 @@ static Status layer_args(const OpCall *call, const TensorMeta *bias, LayerArgs *
         char normalized[128], text[128];
         shape_text(MIN(args.n_dims, MAX_RANK), shape, normalized, sizeof(normalized));
         if (args.n_dims < 1)
-                return fail(STATUS_VALUE, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
+                return fail(STATUS_VALUE, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+                                          "but got normalized_shape = []");
         const TensorMeta *params[] = { weight, bias };
         for (int i = 0; i < 2; i++) {
-                if (params[i] != NULL && (params[i]->rank != args.n_dims || memcmp(params[i]->size, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0))
-                        return fail(STATUS_SHAPE, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
-                                    i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias", shape_text(params[i]->rank, params[i]->size, text, sizeof(text)), normalized);
+                if (params[i] != NULL &&
+                    (params[i]->rank != args.n_dims || memcmp(params[i]->size, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0))
+                        return fail(STATUS_SHAPE,
+                                    "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
+                                    i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias",
+                                    shape_text(params[i]->rank, params[i]->size, text, sizeof(text)), normalized);
         }
         if (input->rank < args.n_dims || memcmp(input->size + input->rank - args.n_dims, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0)
-                return fail(STATUS_SHAPE, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s", normalized, normalized + 1,
-                            shape_text(input->rank, input->size, text, sizeof(text)));
+                return fail(STATUS_SHAPE, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s",
+                            normalized, normalized + 1, shape_text(input->rank, input->size, text, sizeof(text)));
         for (int d = 0; d < input->rank; d++)
                 *(d < input->rank - args.n_dims ? &args.n_rows : &args.n) *= input->size[d];
         *out_args = args;
@@ -127,9 +131,9 @@ static Status layer_run(const OpRun *run)
         norm.mean = rms ? NULL : first.data;
         norm.rstd = rms ? first.data : second.data;
         TRY(norm_rows(run->ctx, &norm, in.data, out.data));
-        dense_out_store(&out);
-        dense_out_store(&first);
-        dense_out_store(&second);
+        TRY(dense_out_store(&out));
+        TRY(dense_out_store(&first));
+        TRY(dense_out_store(&second));
         return STATUS_OK;
 }
 
@@ -143,11 +147,17 @@ static Status check_group(const OpCall *call, int weight_arg, int64_t channels, 
         if (groups <= 0)
                 return fail(STATUS_VALUE, "Expected num groups to be greater than 0, got %ld", (long)groups);
         if (channels % groups != 0)
-                return fail(STATUS_SHAPE, "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%ld", text, (long)groups);
+                return fail(
+                        STATUS_SHAPE,
+                        "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%ld",
+                        text, (long)groups);
         for (int i = 0; i < 2; i++) {
                 if (params[i] != NULL && (params[i]->rank != 1 || params[i]->size[0] != channels))
-                        return fail(STATUS_SHAPE, "Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s and input of shape %s",
-                                    i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias", shape_text(params[i]->rank, params[i]->size, own, sizeof(own)), text);
+                        return fail(STATUS_SHAPE,
+                                    "Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s "
+                                    "and input of shape %s",
+                                    i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias",
+                                    shape_text(params[i]->rank, params[i]->size, own, sizeof(own)), text);
         }
         return norm_check_params(input, params, 2, out_stats);
 }
@@ -164,7 +174,9 @@ static Status group_args(const OpCall *call, GroupArgs *out_args)
         bool native = call->schema->n_returns == 3;
         int dim;
         TRY(dim_wrap(1, input->rank, &dim));
-        GroupArgs args = { .n = input->size[0], .channels = input->rank > 1 ? input->size[1] : 1, .inner = 1, .weight_arg = native ? 1 : 2 };
+        GroupArgs args = {
+                .n = input->size[0], .channels = input->rank > 1 ? input->size[1] : 1, .inner = 1, .weight_arg = native ? 1 : 2
+        };
         for (int d = 2; d < input->rank; d++)
                 args.inner *= input->size[d];
         TRY(arg_int(call, native ? 6 : 1, &args.groups));
@@ -197,7 +209,8 @@ static Status group_infer(OpCall *call)
 }
 
 // Per (image, channel): scale = rstd * weight, shift = bias - mean * scale.
-static void group_scales(const GroupArgs *args, Dtype as, const void *mean, const void *rstd, const void *weight, const void *bias, void *scale, void *shift)
+static void group_scales(const GroupArgs *args, Dtype as, const void *mean, const void *rstd, const void *weight, const void *bias,
+                         void *scale, void *shift)
 {
         int64_t per_group = args->channels / args->groups;
         for (int64_t i = 0; i < args->n * args->channels; i++) {
@@ -214,7 +227,8 @@ static void group_scales(const GroupArgs *args, Dtype as, const void *mean, cons
         }
 }
 
-static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight, const Dense *bias, DenseOut *out, void *mean, void *rstd)
+static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight, const Dense *bias, DenseOut *out,
+                            void *mean, void *rstd)
 {
         Dtype as = out->as;
         _cleanup_(scratch_deinit) Scratch scales = { 0 };
@@ -223,7 +237,12 @@ static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense
         char *scale = scales.data, *shift = scale + (size_t)n * dtype_info[as].bytes;
         double eps;
         TRY(arg_double(run->call, run->n_out == 3 ? 7 : 4, &eps));
-        NormRows norm = { .dtype = as, .n_rows = args->n * args->groups, .n = args->channels / args->groups * args->inner, .eps = eps, .mean = mean, .rstd = rstd };
+        NormRows norm = { .dtype = as,
+                          .n_rows = args->n * args->groups,
+                          .n = args->channels / args->groups * args->inner,
+                          .eps = eps,
+                          .mean = mean,
+                          .rstd = rstd };
         TRY(norm_row_stats(run->ctx, &norm, in->data));
         group_scales(args, as, mean, rstd, weight->data, bias->data, scale, shift);
         // Channels of all images are channels of one; two or more elements each are planes.
@@ -254,26 +273,30 @@ static Status group_run(const OpRun *run)
                 rstd.data = (char *)stats.data + (size_t)(args.n * args.groups) * sizeof(double);
         }
         TRY(group_compute(run, &args, &in, &weight, &bias, &out, mean.data, rstd.data));
-        dense_out_store(&out);
-        dense_out_store(&mean);
-        dense_out_store(&rstd);
+        TRY(dense_out_store(&out));
+        TRY(dense_out_store(&mean));
+        TRY(dense_out_store(&rstd));
         return STATUS_OK;
 }
 
 static const int rms_row = 1;
 const OpDef norm_ops[] = {
-        { "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) "
+        { "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
+          "eps=1.0000000000000001e-05, bool cudnn_enable=True) "
           "-> Tensor",
           DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
-        { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", DTYPES_FLOATS,
-          .infer = layer_infer, .run = layer_run },
-        { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", DTYPES_FLOATS, .infer = layer_infer,
-          .run = layer_run, .row = &rms_row },
-        { "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)", DTYPES_FLOATS, .infer = layer_infer,
-          .run = layer_run, .row = &rms_row },
-        { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
+        { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, "
+          "Tensor)",
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
+        { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", DTYPES_FLOATS,
+          .infer = layer_infer, .run = layer_run, .row = &rms_row },
+        { "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)", DTYPES_FLOATS,
+          .infer = layer_infer, .run = layer_run, .row = &rms_row },
+        { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool "
+          "cudnn_enabled=True) -> Tensor",
           DTYPES_FLOATS, .infer = group_infer, .run = group_run },
-        { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+        { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> "
+          "(Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = group_infer, .run = group_run },
 };
 OP_FILE(norm_ops);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_batch.c: batch_norm and its native forms; instance_norm. The kernels are functional: one that uses running statistics, one that takes those of the
-// batch (biased) and returns updated running ones (unbiased). Forms that write running statistics expand to the second and then write through the
-// emitter. Results keep channels_last, otherwise they are contiguous.
+// norm_batch.c: batch_norm and its native forms. The kernels are functional: one that uses running statistics, one that
+// takes those of the batch (biased) and returns updated running ones (unbiased). Forms that write running statistics expand to the second
+// and then write through the emitter. Results keep channels_last, otherwise they are contiguous.
 #include <math.h>
 #include <string.h>
 #include "core/kernels/norm.h"
@@ -38,7 +38,8 @@ static Status batch_check(const OpCall *call, bool training, Dtype *out_stats)
                 return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
         for (int i = 0; i < 4; i++) {
                 if (params[i] != NULL && (params[i]->rank != 1 || params[i]->size[0] != channels))
-                        return fail(STATUS_SHAPE, "%s should contain %ld elements not %ld", names[i], (long)channels, (long)meta_numel(params[i]));
+                        return fail(STATUS_SHAPE, "%s should contain %ld elements not %ld", names[i], (long)channels,
+                                    (long)meta_numel(params[i]));
         }
         return norm_check_params(input, params, 4, out_stats);
 }
@@ -65,7 +66,7 @@ typedef struct BatchArrays {
         Dense in, weight, bias, mean, var;
         Scratch scales;
         DenseOut out;
-        const void *x;  // input in the output's layout
+        const void *x; // input in the output's layout
         void *y;
         Dtype as;
 } BatchArrays;
@@ -140,8 +141,8 @@ static void normalise_in_half(const OpRun *run, BatchArrays *arrays, const float
         }
 }
 
-// From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled and shifted in one step, where mean * scale is part of the
-// shift, others are centred first: a difference where mean and values nearly cancel.
+// From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled and shifted in one step, where mean *
+// scale is part of the shift, others are centred first: a difference where mean and values nearly cancel.
 static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean, const void *rstd)
 {
         if (steps_in_half(run)) {
@@ -220,7 +221,7 @@ static Status eval_run(const OpRun *run)
                         set_element(arrays.as, rstd.data, c, 1 / sqrt(var + eps));
         }
         TRY(normalise(run, &arrays, arrays.mean.data, rstd.data));
-        dense_out_store(&arrays.out);
+        TRY(dense_out_store(&arrays.out));
         return STATUS_OK;
 }
 
@@ -237,7 +238,8 @@ static Status train_infer(OpCall *call)
         const TensorMeta *input = arg_meta(call, 0);
         bool training = is_training(call);
         if (!training && !has_running(call))
-                return fail(STATUS_VALUE, "%s(training=False) has no statistics to use; pass running_mean and running_var", call->schema->name);
+                return fail(STATUS_VALUE, "%s(training=False) has no statistics to use; pass running_mean and running_var",
+                            call->schema->name);
         TRY(batch_check(call, training, &stats));
         TensorMeta meta, param;
         result_meta(input, &meta);
@@ -262,7 +264,8 @@ static void store_stat(const OpRun *run, uint32_t k, int64_t channel, double val
         element_from_f64(meta->dtype, (char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes, value);
 }
 
-// Statistics to the outputs; mean and var become what was stored (rounded when the parameters are half), as mean and 1 / standard deviation.
+// Statistics to the outputs; mean and var become what was stored (rounded when the parameters are half), as mean and 1 / standard
+// deviation.
 static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mean, void *var, double eps)
 {
         double momentum;
@@ -297,7 +300,9 @@ static Status keep_running(const OpRun *run)
                         store_stat(run, k, c, 0);
                 for (uint32_t k = 3; k < run->n_out; k++) {
                         const TensorMeta *meta = run->in_meta[k];
-                        store_stat(run, k, c, element_as_f64(meta->dtype, (const char *)run->in[k] + c * meta->stride[0] * dtype_info[meta->dtype].bytes));
+                        store_stat(run, k, c,
+                                   element_as_f64(meta->dtype,
+                                                  (const char *)run->in[k] + c * meta->stride[0] * dtype_info[meta->dtype].bytes));
                 }
         }
         return STATUS_OK;
@@ -328,10 +333,11 @@ static Status train_run(const OpRun *run)
         RowPlan plan;
         int channel = last ? input->rank - 1 : 1;
         row_plan(&plan, &dense, ((1u << input->rank) - 1) & ~(1u << channel), false);
-        TRY(reduce_run(run->ctx, &plan, arrays.as, REDUCE_VAR, 0, arrays.x, var, mean));
+        Reduction reduction = { .dtype = arrays.as, .kind = REDUCE_VAR, .data = arrays.x, .out = var, .extra = mean };
+        TRY(reduce_run(run->ctx, &plan, &reduction));
         TRY(store_stats(run, &arrays, mean, var, eps));
         TRY(normalise(run, &arrays, mean, var));
-        dense_out_store(&arrays.out);
+        TRY(dense_out_store(&arrays.out));
         return STATUS_OK;
 }
 
@@ -346,18 +352,22 @@ static Status write_back(Emitter *emitter, const OpCall *call, const Value *resu
 // The first `n` results of the training kernel that fits; running statistics written. *out_results: its tuple.
 static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum, Value eps, Value *out_results)
 {
-        Value input = arg_value(call, 0), weight = arg_value(call, 1), bias = arg_value(call, 2), mean = arg_value(call, 3), var = arg_value(call, 4);
+        Value input = arg_value(call, 0), weight = arg_value(call, 1), bias = arg_value(call, 2), mean = arg_value(call, 3),
+              var = arg_value(call, 4);
         if ((mean.kind == VALUE_TENSOR) != (var.kind == VALUE_TENSOR))
                 return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
         if (mean.kind != VALUE_TENSOR)
-                return EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", out_results, input, weight, bias, value_bool(true), momentum, eps);
-        TRY(EMIT(emitter, "aten::_native_batch_norm_legit_functional", out_results, input, weight, bias, mean, var, value_bool(true), momentum, eps));
+                return EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", out_results, input, weight, bias, value_bool(true),
+                            momentum, eps);
+        TRY(EMIT(emitter, "aten::_native_batch_norm_legit_functional", out_results, input, weight, bias, mean, var, value_bool(true),
+                 momentum, eps));
         return write_back(emitter, call, out_results->seq->items);
 }
 
 static Status eval_expand(Emitter *emitter, const OpCall *call, const char *name, Value eps, Value *out)
 {
-        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2), arg_value(call, 3), arg_value(call, 4), value_float(0), eps);
+        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2), arg_value(call, 3), arg_value(call, 4),
+                    value_float(0), eps);
 }
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -405,106 +415,40 @@ static Status with_update_expand(Emitter *emitter, const OpCall *call, Value *ou
         return STATUS_OK;
 }
 
-// ---- instance_norm: batch_norm with every image's channels as channels of one image ----
-static Status repeated(Emitter *emitter, Value param, Value times, Value *out)
-{
-        if (param.kind != VALUE_TENSOR)
-                return STATUS_OK;
-        return EMIT(emitter, "aten::repeat", out, param, times);
-}
-
-// running = the images' mean of what batch_norm made of the repeated statistics.
-static Status average_running(Emitter *emitter, Value running, Value updated, int64_t images, int64_t channels)
-{
-        _cleanup_(value_clear) Value size = value_none(), dims = value_none(), grid = value_none(), mean = value_none();
-        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ images, channels }, 2, &size));
-        TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &dims));
-        TRY(EMIT(emitter, "aten::reshape", &grid, updated, size));
-        TRY(EMIT(emitter, "aten::mean.dim", &mean, grid, dims));
-        return emitter->vtbl->write(emitter, running.tensor, mean.tensor);
-}
-
-static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, Value times, Value *out)
-{
-        Value param[4] = { value_none(), value_none(), value_none(), value_none() };
-        _cleanup_(value_clear) Value results = value_none();
-        const TensorMeta *meta = arg_meta(call, 0);
-        bool batch_stats = arg_bool(call, 5, true), running = arg_tensor(call, 3) != NULL;
-        Status status = STATUS_OK;
-        for (int i = 0; i < 4 && status == STATUS_OK; i++)
-                status = repeated(emitter, arg_value(call, 1 + i), times, &param[i]);
-        Value momentum = arg_value(call, 6), eps = arg_value(call, 7);
-        if (status == STATUS_OK && !batch_stats)
-                status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2], param[3], momentum, eps);
-        else if (status == STATUS_OK && !running)
-                status = EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", &results, input, param[0], param[1], value_bool(true), momentum, eps);
-        else if (status == STATUS_OK)
-                status = EMIT(emitter, "aten::_native_batch_norm_legit_functional", &results, input, param[0], param[1], param[2], param[3], value_bool(true), momentum,
-                              eps);
-        for (int i = 0; i < 4; i++)
-                value_clear(&param[i]);
-        TRY(status);
-        for (int i = 0; i < 2 && batch_stats && running; i++)
-                TRY(average_running(emitter, arg_value(call, 3 + i), results.seq->items[3 + i], meta->size[0], meta->size[1]));
-        if (batch_stats)
-                *out = value_ref(results.seq->items[0]);
-        return STATUS_OK;
-}
-
-static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        const TensorMeta *input = arg_meta(call, 0);
-        bool mean = arg_tensor(call, 3) != NULL, var = arg_tensor(call, 4) != NULL;
-        if (!arg_bool(call, 5, true) && !(mean && var))
-                return fail(STATUS_VALUE, "Expected running_mean and running_var to be defined when use_input_stats is false");
-        if (mean != var)
-                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
-        if (input->rank < 2)
-                return fail(STATUS_SHAPE, "instance_norm: expected 2D or higher input (got %dD input)", input->rank);
-        int64_t size[MAX_RANK], channels;
-        memcpy(size, input->size, sizeof(size));
-        if (!mul_i64(input->size[0], input->size[1], &channels))
-                return fail(STATUS_TOO_LARGE, "instance_norm: too many channels");
-        size[0] = 1;
-        size[1] = channels;
-        _cleanup_(value_clear) Value dense = value_none(), flat = value_none(), flat_size = value_none(), own_size = value_none(), times = value_none(), result = value_none();
-        TRY(value_ints_new(VALUE_LIST, size, input->rank, &flat_size));
-        TRY(value_ints_new(VALUE_LIST, input->size, input->rank, &own_size));
-        TRY(value_ints_new(VALUE_LIST, input->size, 1, &times));
-        TRY(EMIT(emitter, "aten::contiguous", &dense, arg_value(call, 0)));
-        TRY(EMIT(emitter, "aten::reshape", &flat, dense, flat_size));
-        TRY(instance_apply(emitter, call, flat, times, &result));
-        return EMIT(emitter, "aten::reshape", out, result, own_size);
-}
-
 const OpDef norm_batch_ops[] = {
-        { "fxserve::batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> Tensor",
+        { "fxserve::batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, "
+          "float eps) -> Tensor",
           DTYPES_FLOATS, OP_HIDDEN, .infer = eval_infer, .run = eval_run, .kernel = "batch_norm" },
-        { "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+        { "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+          "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
-        { "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
+        { "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float "
+          "momentum, float eps) -> (Tensor, "
           "Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
-        { "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, "
+        { "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+          "bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
           DTYPES_FLOATS, .infer = train_infer, .run = train_run },
-        { "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        { "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+          "-> (Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = train_infer, .run = train_run },
-        { "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool "
+        { "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float "
+          "momentum, float eps, bool "
           "cudnn_enabled) -> Tensor",
           DTYPES_FLOATS, .expand = batch_norm_expand },
-        { "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> "
+        { "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+          "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .expand = native_expand },
-        { "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, "
+        { "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+          "bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .expand = native_expand },
-        { "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
+        { "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+          "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .expand = with_update_expand },
-        { "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, "
-          "bool cudnn_enabled) -> Tensor",
-          DTYPES_FLOATS, .expand = instance_expand },
 };
 OP_FILE(norm_batch_ops);

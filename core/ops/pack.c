@@ -64,10 +64,10 @@ static bool is_plain_f32(const TensorMeta *meta)
         return true;
 }
 
-Status conv_primitive(const OpCall *call, const PackContext *context, DnnlPrimitive **out_primitive, uint64_t *out_baked)
+Status conv_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
 {
         ConvArgs args;
-        *out_primitive = NULL;
+        *out_product = (PackedProduct){ 0 };
         const TensorMeta *input = arg_meta(call, 0);
         const Tensor *weight = constant_of(call, 1), *bias = constant_of(call, 2);
         bool has_bias = arg_meta(call, 2) != NULL;
@@ -86,16 +86,33 @@ Status conv_primitive(const OpCall *call, const PackContext *context, DnnlPrimit
                 conv.padding[i] = args.padding[i];
                 conv.dilation[i] = args.dilation[i];
         }
-        *out_baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
-        return dnnl_conv_new(&conv, out_primitive);
+        out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
+        TRY(winograd_new(&conv, &out_product->winograd));
+        return out_product->winograd != NULL ? STATUS_OK : dnnl_conv_new(&conv, &out_product->primitive);
+}
+
+static Status winograd_op_run(const OpRun *run)
+{
+        return winograd_run(run->state, run->ctx, run->in[0], run->out[0], run->scratch);
+}
+
+static void free_winograd(void *impl)
+{
+        winograd_free(impl);
 }
 
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        DnnlPrimitive *primitive;
-        uint64_t baked;
-        TRY(conv_primitive(call, context, &primitive, &baked));
-        take(primitive, packed_run, baked, out_packed);
+        PackedProduct product;
+        TRY(conv_product_new(call, context, &product));
+        take(product.primitive, packed_run, product.baked, out_packed);
+        if (product.winograd != NULL)
+                *out_packed = (Packed){ .run = winograd_op_run,
+                                        .impl = product.winograd,
+                                        .free_impl = free_winograd,
+                                        .kernel = winograd_name(product.winograd),
+                                        .scratch_bytes = winograd_scratch(product.winograd),
+                                        .baked = product.baked };
         return STATUS_OK;
 }
 
@@ -122,11 +139,11 @@ static TensorMeta transposed(const TensorMeta *meta)
         return out;
 }
 
-Status linear_primitive(const OpCall *call, const PackContext *context, DnnlPrimitive **out_primitive, uint64_t *out_baked)
+Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
 {
         const TensorMeta *input = arg_meta(call, 0);
         const Tensor *weight = dense_constant_of(call, 1), *bias = constant_of(call, 2);
-        *out_primitive = NULL;
+        *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, 2) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
         if (weight == NULL || weight->meta.rank != 2 || (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
@@ -135,17 +152,41 @@ Status linear_primitive(const OpCall *call, const PackContext *context, DnnlPrim
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        *out_baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
-        return dnnl_matmul_new(&matmul, out_primitive);
+        out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
+        return dnnl_matmul_new(&matmul, &out_product->primitive);
 }
 
 Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        DnnlPrimitive *primitive;
-        uint64_t baked;
-        TRY(linear_primitive(call, context, &primitive, &baked));
-        take(primitive, packed_run, baked, out_packed);
+        PackedProduct product;
+        TRY(linear_product_new(call, context, &product));
+        take(product.primitive, packed_run, product.baked, out_packed);
         return STATUS_OK;
+}
+
+// ---- for rows that do more ----
+void packed_product_deinit(PackedProduct *product)
+{
+        dnnl_primitive_free(product->primitive);
+        winograd_free(product->winograd);
+        *product = (PackedProduct){ 0 };
+}
+
+const char *packed_product_name(const PackedProduct *product)
+{
+        return product->winograd != NULL ? winograd_name(product->winograd) : dnnl_primitive_name(product->primitive);
+}
+
+size_t packed_product_scratch(const PackedProduct *product)
+{
+        return product->winograd != NULL ? winograd_scratch(product->winograd) : dnnl_primitive_scratch(product->primitive);
+}
+
+Status packed_product_run(const PackedProduct *product, const OpRun *run)
+{
+        if (product->winograd != NULL)
+                return winograd_run(product->winograd, run->ctx, run->in[0], run->out[0], run->scratch);
+        return dnnl_primitive_run(product->primitive, run->in[0], NULL, run->out[0], run->scratch);
 }
 
 static bool is_one(Value number)

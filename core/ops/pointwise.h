@@ -67,6 +67,8 @@ Status pointwise_infer(OpCall *call);
 Status pointwise_prepare(const OpCall *call, void *out_state);
 Status pointwise_run_op(const OpRun *run);
 Cost pointwise_cost(const OpCall *call);
+// The call as a tile program of one row, so that nothing is planned in a run (fused.c).
+Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *out_packed);
 
 // ---- shared with other op files ----
 // torch.result_type over tensors and numbers, one at a time.
@@ -93,7 +95,8 @@ const char *dtype_c_name(Dtype dtype);
 #define POINT_OP(schema_, flags_, ...)                                                                                                     \
         {                                                                                                                                  \
                 .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_), .infer = pointwise_infer,           \
-                .prepare = pointwise_prepare, .run = pointwise_run_op, .cost = pointwise_cost, .row = &(const PointOp)                     \
+                .prepare = pointwise_prepare, .run = pointwise_run_op, .pack = pointwise_pack, .cost = pointwise_cost,                     \
+                .row = &(const PointOp)                                                                                                    \
                 {                                                                                                                          \
                         __VA_ARGS__                                                                                                        \
                 }                                                                                                                          \

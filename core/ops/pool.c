@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool.c: max, average and adaptive pooling, one to three spatial dimensions. A row says which; infer and run read the same PoolArgs. One and three
-// dimensional results are contiguous where PyTorch's are; two-dimensional ones keep channels_last.
+// pool.c: max, average and adaptive pooling, one to three spatial dimensions. A row says which; infer and run read the same PoolArgs. One
+// and three dimensional results are contiguous where PyTorch's are; two-dimensional ones keep channels_last.
 #include "core/kernels/pool.h"
 #include "core/ops/emitter.h"
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef enum PoolKind { POOL_MAX, POOL_AVERAGE, POOL_ADAPTIVE_MAX, POOL_ADAPTIVE
 typedef struct PoolRow {
         PoolKind kind;
         int spatial;
-        bool with_indices;       // a second output
+        bool with_indices; // a second output
         bool keeps_channels_last;
 } PoolRow;
 
@@ -44,21 +44,30 @@ static Status check_input(const OpCall *call, const PoolRow *row, const TensorMe
         shape_text(input->rank, input->size, text, sizeof(text));
         if (input->rank != row->spatial + 1 && input->rank != row->spatial + 2) {
                 if (row->kind == POOL_MAX && row->spatial > 1)
-                        return fail(STATUS_SHAPE, "non-empty %dD or %dD (batch mode) tensor expected for input", row->spatial + 1, row->spatial + 2);
+                        return fail(STATUS_SHAPE, "non-empty %dD or %dD (batch mode) tensor expected for input", row->spatial + 1,
+                                    row->spatial + 2);
                 if (row->spatial == 1 && (row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE))
-                        return fail(STATUS_SHAPE, "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while checking arguments for %s)",
+                        return fail(STATUS_SHAPE,
+                                    "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while checking "
+                                    "arguments for %s)",
                                     input->rank, call->schema->name);
                 if (row->kind == POOL_MAX)
-                        return fail(STATUS_SHAPE, "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:%s", call->schema->name, text);
-                return fail(STATUS_SHAPE, "%s(): Expected %dD or %dD tensor, but got: %s", call->schema->name, row->spatial + 1, row->spatial + 2, text);
+                        return fail(STATUS_SHAPE,
+                                    "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:%s",
+                                    call->schema->name, text);
+                return fail(STATUS_SHAPE, "%s(): Expected %dD or %dD tensor, but got: %s", call->schema->name, row->spatial + 1,
+                            row->spatial + 2, text);
         }
         for (int d = input->rank - row->spatial - (row->kind <= POOL_AVERAGE ? 1 : 0); d < input->rank; d++) {
                 if (input->size[d] != 0)
                         continue;
                 if (row->kind <= POOL_AVERAGE)
-                        return fail(STATUS_SHAPE, "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s", row->spatial + 1,
-                                    row->spatial + 2, text);
-                return fail(STATUS_SHAPE, "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension %d being empty",
+                        return fail(STATUS_SHAPE,
+                                    "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s",
+                                    row->spatial + 1, row->spatial + 2, text);
+                return fail(STATUS_SHAPE,
+                            "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension %d "
+                            "being empty",
                             call->schema->name, text, d);
         }
         return STATUS_OK;
@@ -83,10 +92,12 @@ static Status check_windows(const OpCall *call, const PoolRow *row, const PoolAr
                 if (args->pad[i] <= effective / 2)
                         continue;
                 if (row->spatial == 1 && row->kind == POOL_MAX && !row->with_indices)
-                        return fail(STATUS_VALUE, "max_pool1d() padding should be at most half of kernel size, but got padding=%ld and kernel_size=%ld", (long)args->pad[i],
-                                    (long)args->kernel[i]);
-                return fail(STATUS_VALUE, "pad should be at most half of effective kernel size, but got pad=%ld, kernel_size=%ld and dilation=%ld", (long)args->pad[i],
-                            (long)args->kernel[i], (long)args->dilation[i]);
+                        return fail(STATUS_VALUE,
+                                    "max_pool1d() padding should be at most half of kernel size, but got padding=%ld and kernel_size=%ld",
+                                    (long)args->pad[i], (long)args->kernel[i]);
+                return fail(STATUS_VALUE,
+                            "pad should be at most half of effective kernel size, but got pad=%ld, kernel_size=%ld and dilation=%ld",
+                            (long)args->pad[i], (long)args->kernel[i], (long)args->dilation[i]);
         }
         (void)call;
         return STATUS_OK;
@@ -125,7 +136,8 @@ static Status strided_args(const OpCall *call, const PoolRow *row, const TensorM
         const int64_t *size = input->size + input->rank - row->spatial;
         bool small = false;
         for (int i = 0; i < row->spatial; i++) {
-                args->out_size[i] = pool_output_size(size[i], args->kernel[i], args->stride[i], args->pad[i], args->dilation[i], args->ceil_mode);
+                args->out_size[i] =
+                        pool_output_size(size[i], args->kernel[i], args->stride[i], args->pad[i], args->dilation[i], args->ceil_mode);
                 small = small || args->out_size[i] < 1;
         }
         if (small && row->spatial == 1 && row->kind == POOL_MAX && !row->with_indices)
@@ -156,7 +168,8 @@ static Status pool_args(const OpCall *call, PoolArgs *out_args)
                         return fail(STATUS_VALUE, "%s: output_size must be %d", call->schema->name, row->spatial);
                 for (int i = 0; i < n; i++) {
                         if (given[i] < 0)
-                                return fail(STATUS_VALUE, "%s: elements of output_size must be greater than or equal to 0 but received %ld", call->schema->name, (long)given[i]);
+                                return fail(STATUS_VALUE, "%s: elements of output_size must be greater than or equal to 0 but received %ld",
+                                            call->schema->name, (long)given[i]);
                         args.out_size[i] = given[i];
                 }
         }
@@ -224,7 +237,8 @@ static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *arg
                 if (row->kind > POOL_AVERAGE || from < 0)
                         pool_adaptive_windows(axis, at);
                 else
-                        pool_windows(axis, args->kernel[from], args->stride[from], args->pad[from], args->dilation[from], args->count_padding, at);
+                        pool_windows(axis, args->kernel[from], args->stride[from], args->pad[from], args->dilation[from],
+                                     args->count_padding, at);
                 at += 3 * axis->out_size;
         }
         pool->planes = 1;
@@ -264,42 +278,57 @@ static Status pool_run(const OpRun *run)
                 TRY(pool_average_stepwise(run->ctx, &pool, run->in_meta[0]->dtype, in.data, out.data));
         else
                 TRY(pool_average(run->ctx, &pool, in.data, out.data));
-        dense_out_store(&out);
-        dense_out_store(&indices);
+        TRY(dense_out_store(&out));
+        TRY(dense_out_store(&indices));
         return STATUS_OK;
 }
 
 enum { MAX_DTYPES = DTYPES_INTS | DTYPES_FLOATS, AVERAGE_DTYPES = 1u << DTYPE_I64 | DTYPES_FLOATS };
 static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX, 2, false, true }, max_3d = { POOL_MAX, 3, false, true },
-                     max_1d_indices = { POOL_MAX, 1, true, false }, max_2d_indices = { POOL_MAX, 2, true, true }, max_3d_indices = { POOL_MAX, 3, true, true },
-                     average_1d = { POOL_AVERAGE, 1, false, false }, average_2d = { POOL_AVERAGE, 2, false, true }, average_3d = { POOL_AVERAGE, 3, false, false },
-                     adaptive_average_1d = { POOL_ADAPTIVE_AVERAGE, 1, false, false }, adaptive_average_2d = { POOL_ADAPTIVE_AVERAGE, 2, false, true },
-                     adaptive_average_3d = { POOL_ADAPTIVE_AVERAGE, 3, false, false }, adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false },
-                     adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true }, adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
-#define POOL_OP(schema, dtypes, row_) { schema, dtypes, .infer = pool_infer, .run = pool_run, .row = &(row_) }
+                     max_1d_indices = { POOL_MAX, 1, true, false }, max_2d_indices = { POOL_MAX, 2, true, true },
+                     max_3d_indices = { POOL_MAX, 3, true, true }, average_1d = { POOL_AVERAGE, 1, false, false },
+                     average_2d = { POOL_AVERAGE, 2, false, true }, average_3d = { POOL_AVERAGE, 3, false, false },
+                     adaptive_average_1d = { POOL_ADAPTIVE_AVERAGE, 1, false, false },
+                     adaptive_average_2d = { POOL_ADAPTIVE_AVERAGE, 2, false, true },
+                     adaptive_average_3d = { POOL_ADAPTIVE_AVERAGE, 3, false, false },
+                     adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false }, adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true },
+                     adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
+#define POOL_OP(schema, dtypes, row_)                                                                                                      \
+        {                                                                                                                                  \
+                schema, dtypes, .infer = pool_infer, .run = pool_run, .row = &(row_)                                                       \
+        }
 
 const OpDef pool_ops[] = {
-        POOL_OP("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+        POOL_OP("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool "
+                "ceil_mode=False) -> Tensor",
                 DTYPES_FLOATS, max_1d),
-        POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor", MAX_DTYPES,
-                max_2d),
-        POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor", MAX_DTYPES,
-                max_3d),
-        POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
+        POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
+                "ceil_mode=False) -> Tensor",
+                MAX_DTYPES, max_2d),
+        POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool "
+                "ceil_mode=False) -> Tensor",
+                MAX_DTYPES, max_3d),
+        POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], "
+                "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
                 MAX_DTYPES, max_1d_indices),
-        POOL_OP("aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
+        POOL_OP("aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+                "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
                 MAX_DTYPES, max_2d_indices),
-        POOL_OP("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
+        POOL_OP("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+                "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
                 MAX_DTYPES, max_3d_indices),
-        POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+        POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool "
+                "count_include_pad=True) -> Tensor",
                 AVERAGE_DTYPES, average_1d),
-        POOL_OP("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+        POOL_OP("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
+                "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
                 AVERAGE_DTYPES, average_2d),
-        POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+        POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
+                "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
                 AVERAGE_DTYPES, average_3d),
         POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_1d),

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce.c: sum, mean, prod, amax, amin, any, all, count_nonzero, logsumexp and nansum: rows of one table. Sums and products of bool and integers are
-// int64; dtype= casts before reducing; any and all of uint8 are uint8. Results are contiguous.
+// reduce.c: sum, mean, prod, amax, amin, any, all, count_nonzero, logsumexp and nansum: rows of one table. Sums and products of bool and
+// integers are int64; dtype= casts before reducing; any and all of uint8 are uint8. Results are contiguous.
 #include "core/ops/reduce.h"
 #include "core/ops/emitter.h"
 
 typedef enum DimsStyle {
-        DIMS_ALL,        // no dim argument
-        DIMS_ONE,        // int dim, int? dim (None: all)
-        DIMS_LIST,       // int[]? dim: None and [] are all
-        DIMS_EXACT,      // int[]? dim: None is all, [] is none
+        DIMS_ALL,   // no dim argument
+        DIMS_ONE,   // int dim, int? dim (None: all)
+        DIMS_LIST,  // int[]? dim: None and [] are all
+        DIMS_EXACT, // int[]? dim: None is all, [] is none
 } DimsStyle;
 
 typedef enum ResultStyle {
-        RESULT_SAME,     // the input's dtype
-        RESULT_SUM,      // bool and integers: int64
-        RESULT_FLOAT,    // bool and integers: float32
-        RESULT_MEAN,     // floats only
-        RESULT_BOOL,     // uint8 stays uint8
-        RESULT_INT,      // int64
+        RESULT_SAME,  // the input's dtype
+        RESULT_SUM,   // bool and integers: int64
+        RESULT_FLOAT, // bool and integers: float32
+        RESULT_MEAN,  // floats only
+        RESULT_BOOL,  // uint8 stays uint8
+        RESULT_INT,   // int64
 } ResultStyle;
 
 typedef struct ReduceRow {
         ReduceKind kind;
         ResultStyle result;
         DimsStyle dims;
-        int keepdim_arg, dtype_arg;  // -1: absent; dim is argument 1
+        int keepdim_arg, dtype_arg; // -1: absent; dim is argument 1
 } ReduceRow;
 
 // ---- shared ----
@@ -47,7 +47,9 @@ Status reduce_check_identity(const OpCall *call, uint32_t mask, bool dims_given)
         if (meta_numel(self) != 0)
                 return STATUS_OK;
         if (!dims_given)
-                return fail(STATUS_VALUE, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+                return fail(STATUS_VALUE,
+                            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+                            "argument.",
                             call->schema->name);
         for (int d = 0; d < self->rank; d++) {
                 if ((mask >> d & 1) != 0 && self->size[d] == 0)
@@ -117,8 +119,10 @@ static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_ca
                 break;
         case RESULT_MEAN:
                 if (!dtype_is_float(*out_cast))
-                        return fail(STATUS_DTYPE, "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
-                                    given != DTYPE_NONE ? "Optional" : "Input", dtype_words(*out_cast));
+                        return fail(
+                                STATUS_DTYPE,
+                                "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
+                                given != DTYPE_NONE ? "Optional" : "Input", dtype_words(*out_cast));
                 break;
         default:
                 break;
@@ -162,8 +166,9 @@ static Status reduce_op_run(const OpRun *run)
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], counts ? DTYPE_I64 : input.meta.dtype));
         RowPlan plan;
         row_plan(&plan, &input.meta, mask, false);
-        TRY(reduce_run(run->ctx, &plan, input.meta.dtype, row->kind, 0, input.data, out.data, NULL));
-        dense_out_store(&out);
+        Reduction reduction = { .dtype = input.meta.dtype, .kind = row->kind, .rounding = cast, .data = input.data, .out = out.data };
+        TRY(reduce_run(run->ctx, &plan, &reduction));
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
@@ -180,27 +185,21 @@ static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
         return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, 1), arg_value(call, 2), arg_value(call, 3));
 }
 
-static const ReduceRow
-        sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 },
-        sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, 2, 3 },
-        mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, -1, 1 },
-        mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, 2, 3 },
-        prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, -1, 1 },
-        prod_one = { REDUCE_PROD, RESULT_SUM, DIMS_ONE, 2, 3 },
-        max_list = { REDUCE_MAX, RESULT_SAME, DIMS_LIST, 2, -1 },
-        min_list = { REDUCE_MIN, RESULT_SAME, DIMS_LIST, 2, -1 },
-        max_all = { REDUCE_MAX, RESULT_SAME, DIMS_ALL, -1, -1 },
-        min_all = { REDUCE_MIN, RESULT_SAME, DIMS_ALL, -1, -1 },
-        all_all = { REDUCE_ALL, RESULT_BOOL, DIMS_ALL, -1, -1 },
-        all_one = { REDUCE_ALL, RESULT_BOOL, DIMS_ONE, 2, -1 },
-        all_exact = { REDUCE_ALL, RESULT_BOOL, DIMS_EXACT, 2, -1 },
-        any_all = { REDUCE_ANY, RESULT_BOOL, DIMS_ALL, -1, -1 },
-        any_one = { REDUCE_ANY, RESULT_BOOL, DIMS_ONE, 2, -1 },
-        any_exact = { REDUCE_ANY, RESULT_BOOL, DIMS_EXACT, 2, -1 },
-        nonzero_one = { REDUCE_NONZERO, RESULT_INT, DIMS_ONE, -1, -1 },
-        nonzero_list = { REDUCE_NONZERO, RESULT_INT, DIMS_LIST, -1, -1 },
-        logsumexp_list = { REDUCE_LOGSUMEXP, RESULT_FLOAT, DIMS_LIST, 2, -1 };
-#define REDUCE(schema, row_) { schema, DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .row = &(row_) }
+static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 }, sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, 2, 3 },
+                       mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, -1, 1 }, mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, 2, 3 },
+                       prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, -1, 1 }, prod_one = { REDUCE_PROD, RESULT_SUM, DIMS_ONE, 2, 3 },
+                       max_list = { REDUCE_MAX, RESULT_SAME, DIMS_LIST, 2, -1 }, min_list = { REDUCE_MIN, RESULT_SAME, DIMS_LIST, 2, -1 },
+                       max_all = { REDUCE_MAX, RESULT_SAME, DIMS_ALL, -1, -1 }, min_all = { REDUCE_MIN, RESULT_SAME, DIMS_ALL, -1, -1 },
+                       all_all = { REDUCE_ALL, RESULT_BOOL, DIMS_ALL, -1, -1 }, all_one = { REDUCE_ALL, RESULT_BOOL, DIMS_ONE, 2, -1 },
+                       all_exact = { REDUCE_ALL, RESULT_BOOL, DIMS_EXACT, 2, -1 }, any_all = { REDUCE_ANY, RESULT_BOOL, DIMS_ALL, -1, -1 },
+                       any_one = { REDUCE_ANY, RESULT_BOOL, DIMS_ONE, 2, -1 }, any_exact = { REDUCE_ANY, RESULT_BOOL, DIMS_EXACT, 2, -1 },
+                       nonzero_one = { REDUCE_NONZERO, RESULT_INT, DIMS_ONE, -1, -1 },
+                       nonzero_list = { REDUCE_NONZERO, RESULT_INT, DIMS_LIST, -1, -1 },
+                       logsumexp_list = { REDUCE_LOGSUMEXP, RESULT_FLOAT, DIMS_LIST, 2, -1 };
+#define REDUCE(schema, row_)                                                                                                               \
+        {                                                                                                                                  \
+                schema, DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .row = &(row_)                                           \
+        }
 
 const OpDef reduce_ops[] = {
         REDUCE("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum_all),
@@ -222,6 +221,7 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", nonzero_one),
         REDUCE("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", nonzero_list),
         REDUCE("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_list),
-        { "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .expand = nansum_expand },
+        { "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
+          .expand = nansum_expand },
 };
 OP_FILE(reduce_ops);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_arg.c: reductions that give positions: max.dim, min.dim, argmax, argmin, aminmax. The first of equals wins; the first NaN counts as the extreme.
+// reduce_arg.c: reductions that give positions: max.dim, min.dim, argmax, argmin, aminmax. The first of equals wins; the first NaN counts
+// as the extreme.
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 
@@ -62,9 +63,10 @@ static Status arg_run(const OpRun *run)
         RowPlan plan;
         row_plan(&plan, &input.meta, mask, true);
         ReduceKind kind = *(const ReduceKind *)run->call->op->row;
-        TRY(reduce_run(run->ctx, &plan, input.meta.dtype, kind, 0, input.data, values.data, indices.data));
-        dense_out_store(&values);
-        dense_out_store(&indices);
+        Reduction reduction = { .dtype = input.meta.dtype, .kind = kind, .data = input.data, .out = values.data, .extra = indices.data };
+        TRY(reduce_run(run->ctx, &plan, &reduction));
+        TRY(dense_out_store(&values));
+        TRY(dense_out_store(&indices));
         return STATUS_OK;
 }
 
@@ -76,7 +78,8 @@ static Status aminmax_infer(OpCall *call)
         TRY(arg_mask(call, &mask, &given));
         for (int d = 0; d < self->rank; d++) {
                 if ((mask >> d & 1) != 0 && self->size[d] == 0)
-                        return fail(STATUS_VALUE, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+                        return fail(STATUS_VALUE,
+                                    "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
         }
         TensorMeta meta;
         reduce_meta(self, mask, arg_bool(call, 2, false), self->dtype, &meta);
@@ -96,17 +99,25 @@ static Status aminmax_run(const OpRun *run)
         for (uint32_t k = 0; k < 2; k++) {
                 _cleanup_(dense_out_deinit) DenseOut out = { 0 };
                 TRY(dense_out_init(&out, run->ctx, run->out[k], run->out_meta[k], input.meta.dtype));
-                TRY(reduce_run(run->ctx, &plan, input.meta.dtype, k == 0 ? REDUCE_MIN : REDUCE_MAX, 0, input.data, out.data, NULL));
-                dense_out_store(&out);
+                Reduction reduction = {
+                        .dtype = input.meta.dtype, .kind = k == 0 ? REDUCE_MIN : REDUCE_MAX, .data = input.data, .out = out.data
+                };
+                TRY(reduce_run(run->ctx, &plan, &reduction));
+                TRY(dense_out_store(&out));
         }
         return STATUS_OK;
 }
 
 const OpDef reduce_arg_ops[] = {
-        { "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest },
-        { "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest },
-        { "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest },
-        { "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest },
-        { "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", DTYPES_REAL, .infer = aminmax_infer, .run = aminmax_run },
+        { "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = arg_infer,
+          .run = arg_run, .row = &largest },
+        { "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = arg_infer,
+          .run = arg_run, .row = &smallest },
+        { "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL, .infer = arg_infer, .run = arg_run,
+          .row = &largest },
+        { "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL, .infer = arg_infer, .run = arg_run,
+          .row = &smallest },
+        { "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", DTYPES_REAL,
+          .infer = aminmax_infer, .run = aminmax_run },
 };
 OP_FILE(reduce_arg_ops);

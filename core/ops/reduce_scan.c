@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and integers are int64; dtype= casts first. Contiguous results.
+// reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and integers are int64; dtype= casts first.
+// Contiguous results.
 #include "core/kernels/reduce_scan.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
@@ -52,20 +53,29 @@ static Status scan_op_run(const OpRun *run)
                 TRY(dense_out_init(&indices, run->ctx, run->out[1], run->out_meta[1], DTYPE_I64));
         RowPlan plan;
         row_plan(&plan, &input.meta, self->rank == 0 ? 0 : 1u << dim, true);
-        int64_t inner = 1;
+        Scan scan = { .dtype = input.meta.dtype,
+                      .kind = kind_of(run->call),
+                      .single = cast != DTYPE_F32,
+                      .inner = 1,
+                      .out = out.data,
+                      .indices = indices.data };
         for (int d = dim + 1; d < self->rank; d++)
-                inner *= self->size[d];
-        TRY(scan_run(run->ctx, &plan, inner, input.meta.dtype, kind_of(run->call), input.data, out.data, indices.data));
-        dense_out_store(&out);
-        dense_out_store(&indices);
+                scan.inner *= self->size[d];
+        TRY(scan_run(run->ctx, &plan, &scan, input.data));
+        TRY(dense_out_store(&out));
+        TRY(dense_out_store(&indices));
         return STATUS_OK;
 }
 
 const OpDef reduce_scan_ops[] = {
-        { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer, .run = scan_op_run, .row = &sum_row },
-        { "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer, .run = scan_op_run, .row = &prod_row },
-        { "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run, .row = &max_row },
-        { "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run, .row = &min_row },
+        { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer,
+          .run = scan_op_run, .row = &sum_row },
+        { "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer,
+          .run = scan_op_run, .row = &prod_row },
+        { "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run,
+          .row = &max_row },
+        { "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run,
+          .row = &min_row },
         { "aten::logcumsumexp(Tensor self, int dim) -> Tensor", DTYPES_FLOATS, .infer = scan_infer, .run = scan_op_run, .row = &log_row },
 };
 OP_FILE(reduce_scan_ops);

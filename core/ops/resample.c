@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d, _trilinear3d and _bicubic2d, as .vec (sizes or scale factors) and
-// default overloads. A scale factor that was given also places the samples. Results keep channels_last.
+// resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d, _trilinear3d and _bicubic2d, as .vec (sizes or
+// scale factors) and default overloads. A scale factor that was given also places the samples. Results keep channels_last.
 #include "core/kernels/resample.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct ResampleRow {
 
 typedef struct ResampleArgs {
         int64_t out_size[3];
-        double scale[3];     // 0: not given
+        double scale[3]; // 0: not given
         bool align_corners;
 } ResampleArgs;
 
@@ -41,7 +41,10 @@ static Status read_scales(const OpCall *call, const ResampleRow *row, int scales
                 return fail(STATUS_VALUE, "%s: scale_factors must hold %d numbers, not %u", call->schema->name, row->spatial, n);
         for (int i = 0; i < row->spatial; i++) {
                 Value item = call->args[scales_arg].seq->items[i];
-                args->scale[i] = item.kind == VALUE_FLOAT ? item.f : item.kind == VALUE_INT ? (double)item.i : item.kind == VALUE_BOOL ? item.b : 0;
+                args->scale[i] = item.kind == VALUE_FLOAT  ? item.f
+                                 : item.kind == VALUE_INT  ? (double)item.i
+                                 : item.kind == VALUE_BOOL ? item.b
+                                                           : 0;
                 double size = (double)in_size[i] * args->scale[i];
                 if (!(size >= 0 && size < 9e15))
                         return fail(STATUS_VALUE, "%s: scale factor %g is out of range", call->schema->name, args->scale[i]);
@@ -75,8 +78,9 @@ static Status resample_args(const OpCall *call, ResampleArgs *out)
         }
         for (int i = 0; i < row->spatial; i++) {
                 if (in_size[i] <= 0 || out->out_size[i] <= 0)
-                        return fail(STATUS_SHAPE, "Input and output sizes should be greater than 0, but got input size %ld and output size %ld", (long)in_size[i],
-                                    (long)out->out_size[i]);
+                        return fail(STATUS_SHAPE,
+                                    "Input and output sizes should be greater than 0, but got input size %ld and output size %ld",
+                                    (long)in_size[i], (long)out->out_size[i]);
         }
         if (input->size[1] == 0)
                 return fail(STATUS_SHAPE, "Non-empty %dD data tensor expected but got a tensor with sizes %s", input->rank,
@@ -99,23 +103,29 @@ static Status resample_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// PyTorch's general path rounds the weights of half images to their dtype; its channels_last path (small images, or that layout) does not.
-static Dtype weight_precision(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Dtype computed)
+// PyTorch's channels_last kernels serve that layout and small images; its general path differs in what it rounds.
+static bool is_packed(const OpRun *run, const ResampleRow *row, const ResampleArgs *args)
 {
         const TensorMeta *input = run->in_meta[0];
-        if ((input->dtype != DTYPE_F16 && input->dtype != DTYPE_BF16) || row->kind < RESAMPLE_LINEAR)
-                return computed;
-        bool packed = input->size[1] > 3 && meta_is_channels_last(input);
         bool small = row->spatial == 2 && args->out_size[0] + args->out_size[1] <= 128;
-        bool exact = row->kind == RESAMPLE_LINEAR && row->spatial > 1 && (packed || small);
-        return exact ? computed : input->dtype;
+        return row->kind != RESAMPLE_CUBIC && row->spatial > 1 && (small || (input->size[1] > 3 && meta_is_channels_last(input)));
+}
+
+// The general path rounds the weights of half images to their dtype.
+static Dtype weight_precision(const OpRun *run, const ResampleRow *row, bool packed, Dtype computed)
+{
+        Dtype dtype = run->in_meta[0]->dtype;
+        bool half = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
+        return half && row->kind >= RESAMPLE_LINEAR && !packed ? dtype : computed;
 }
 
 static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Resample *resample, Scratch *taps)
 {
         int lead = 3 - row->spatial;
         int64_t total = 0;
-        Dtype precision = weight_precision(run, row, args, resample->dtype);
+        bool packed = is_packed(run, row, args);
+        Dtype precision = weight_precision(run, row, packed, resample->dtype);
+        ResampleKind kind = row->kind == RESAMPLE_NEAREST && packed ? RESAMPLE_NEAREST_PACKED : row->kind;
         for (int i = 0; i < 3; i++) {
                 resample->axis[i].in_size = i < lead ? 1 : run->in_meta[0]->size[2 + i - lead];
                 resample->axis[i].out_size = i < lead ? 1 : args->out_size[i - lead];
@@ -130,7 +140,8 @@ static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleA
                 axis->weight = weight;
                 index += RESAMPLE_MAX_TAPS * axis->out_size;
                 weight += RESAMPLE_MAX_TAPS * axis->out_size;
-                resample_axis(axis, i < lead ? RESAMPLE_NEAREST : row->kind, args->align_corners, i < lead ? 0 : args->scale[i - lead], precision);
+                resample_axis(axis, i < lead ? RESAMPLE_NEAREST : kind, args->align_corners, i < lead ? 0 : args->scale[i - lead],
+                              precision);
         }
         return STATUS_OK;
 }
@@ -145,7 +156,8 @@ static Status resample_op_run(const OpRun *run)
                 return STATUS_OK;
         // uint8 fits float32 exactly where samples are only copied; otherwise it is mixed in fixed point with taps in float64.
         bool bytes = input->dtype == DTYPE_U8 && row->kind >= RESAMPLE_LINEAR;
-        Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32, .planes = input->size[0] * input->size[1] };
+        Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32,
+                              .planes = input->size[0] * input->size[1] };
         _cleanup_(scratch_deinit) Scratch taps = { 0 };
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
@@ -157,54 +169,75 @@ static Status resample_op_run(const OpRun *run)
                 TRY(resample_run_u8(run->ctx, &resample, in.data, out.data));
         else
                 TRY(resample_run(run->ctx, &resample, in.data, out.data));
-        dense_out_store(&out);
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
 enum { IMAGE_DTYPES = DTYPES_FLOATS | 1u << DTYPE_U8 };
-static const ResampleRow
-        nearest_1d = { RESAMPLE_NEAREST, 1, false },
-        nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
-        nearest_2d = { RESAMPLE_NEAREST, 2, false },
-        nearest_2d_vec = { RESAMPLE_NEAREST, 2, true },
-        nearest_3d = { RESAMPLE_NEAREST, 3, false },
-        nearest_3d_vec = { RESAMPLE_NEAREST, 3, true },
-        nearest_exact_1d = { RESAMPLE_NEAREST_EXACT, 1, false },
-        nearest_exact_1d_vec = { RESAMPLE_NEAREST_EXACT, 1, true },
-        nearest_exact_3d = { RESAMPLE_NEAREST_EXACT, 3, false },
-        nearest_exact_3d_vec = { RESAMPLE_NEAREST_EXACT, 3, true },
-        nearest_exact_2d = { RESAMPLE_NEAREST_EXACT, 2, false },
-        nearest_exact_2d_vec = { RESAMPLE_NEAREST_EXACT, 2, true },
-        linear_1d = { RESAMPLE_LINEAR, 1, false },
-        linear_1d_vec = { RESAMPLE_LINEAR, 1, true },
-        linear_2d = { RESAMPLE_LINEAR, 2, false },
-        linear_2d_vec = { RESAMPLE_LINEAR, 2, true },
-        cubic_2d = { RESAMPLE_CUBIC, 2, false },
-        cubic_2d_vec = { RESAMPLE_CUBIC, 2, true },
-        linear_3d = { RESAMPLE_LINEAR, 3, false },
-        linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
-#define RESAMPLE(schema, dtypes, row_) { schema, dtypes, .infer = resample_infer, .run = resample_op_run, .row = &(row_) }
+static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false }, nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
+                         nearest_2d = { RESAMPLE_NEAREST, 2, false }, nearest_2d_vec = { RESAMPLE_NEAREST, 2, true },
+                         nearest_3d = { RESAMPLE_NEAREST, 3, false }, nearest_3d_vec = { RESAMPLE_NEAREST, 3, true },
+                         nearest_exact_1d = { RESAMPLE_NEAREST_EXACT, 1, false },
+                         nearest_exact_1d_vec = { RESAMPLE_NEAREST_EXACT, 1, true },
+                         nearest_exact_3d = { RESAMPLE_NEAREST_EXACT, 3, false },
+                         nearest_exact_3d_vec = { RESAMPLE_NEAREST_EXACT, 3, true },
+                         nearest_exact_2d = { RESAMPLE_NEAREST_EXACT, 2, false },
+                         nearest_exact_2d_vec = { RESAMPLE_NEAREST_EXACT, 2, true }, linear_1d = { RESAMPLE_LINEAR, 1, false },
+                         linear_1d_vec = { RESAMPLE_LINEAR, 1, true }, linear_2d = { RESAMPLE_LINEAR, 2, false },
+                         linear_2d_vec = { RESAMPLE_LINEAR, 2, true }, cubic_2d = { RESAMPLE_CUBIC, 2, false },
+                         cubic_2d_vec = { RESAMPLE_CUBIC, 2, true }, linear_3d = { RESAMPLE_LINEAR, 3, false },
+                         linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
+#define RESAMPLE(schema, dtypes, row_)                                                                                                     \
+        {                                                                                                                                  \
+                schema, dtypes, .infer = resample_infer, .run = resample_op_run, .row = &(row_)                                            \
+        }
 
 const OpDef resample_ops[] = {
         RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES, nearest_1d),
-        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_1d_vec),
-        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_2d),
-        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_2d_vec),
-        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_3d),
-        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_3d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES, nearest_exact_1d),
-        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_exact_1d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_exact_3d),
-        RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_exact_3d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, nearest_exact_2d),
-        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, nearest_exact_2d_vec),
-        RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor", DTYPES_FLOATS, linear_1d),
-        RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_1d_vec),
-        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, linear_2d),
-        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, linear_2d_vec),
-        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", IMAGE_DTYPES, cubic_2d),
-        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", IMAGE_DTYPES, cubic_2d_vec),
-        RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", DTYPES_FLOATS, linear_3d),
-        RESAMPLE("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", DTYPES_FLOATS, linear_3d_vec),
+        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
+                 nearest_1d_vec),
+        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+                 IMAGE_DTYPES, nearest_2d),
+        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
+                 nearest_2d_vec),
+        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
+                 "scales_w=None) -> Tensor",
+                 IMAGE_DTYPES, nearest_3d),
+        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
+                 nearest_3d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES,
+                 nearest_exact_1d),
+        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
+                 nearest_exact_1d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
+                 "scales_w=None) -> Tensor",
+                 IMAGE_DTYPES, nearest_exact_3d),
+        RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
+                 nearest_exact_3d_vec),
+        RESAMPLE(
+                "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+                IMAGE_DTYPES, nearest_exact_2d),
+        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
+                 nearest_exact_2d_vec),
+        RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+                 DTYPES_FLOATS, linear_1d),
+        RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+                 DTYPES_FLOATS, linear_1d_vec),
+        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+                 "scales_w=None) -> Tensor",
+                 IMAGE_DTYPES, linear_2d),
+        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+                 IMAGE_DTYPES, linear_2d_vec),
+        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+                 "scales_w=None) -> Tensor",
+                 IMAGE_DTYPES, cubic_2d),
+        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+                 IMAGE_DTYPES, cubic_2d_vec),
+        RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? "
+                 "scales_h=None, float? scales_w=None) -> Tensor",
+                 DTYPES_FLOATS, linear_3d),
+        RESAMPLE(
+                "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+                DTYPES_FLOATS, linear_3d_vec),
 };
 OP_FILE(resample_ops);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample_shuffle.c: pixel_shuffle, pixel_unshuffle and channel_shuffle: one strided copy between the same elements seen in more dimensions.
+// resample_shuffle.c: pixel_shuffle, pixel_unshuffle and channel_shuffle: one strided copy between the same elements seen in more
+// dimensions.
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include "core/ops/emitter.h"
@@ -15,8 +16,9 @@ static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_si
         TRY(arg_int(call, 1, &factor));
         const char *what = kind == PIXEL_SHUFFLE ? "upscale_factor" : "downscale_factor";
         if (self->rank < 3 || self->rank > MAX_RANK - 2)
-                return fail(STATUS_SHAPE, "%s expects input to have at least 3 dimensions and at most %d, but got input with %d dimension(s)", call->schema->name, MAX_RANK - 2,
-                            self->rank);
+                return fail(STATUS_SHAPE,
+                            "%s expects input to have at least 3 dimensions and at most %d, but got input with %d dimension(s)",
+                            call->schema->name, MAX_RANK - 2, self->rank);
         if (factor <= 0)
                 return fail(STATUS_VALUE, "%s expects a positive %s, but got %ld", call->schema->name, what, (long)factor);
         if (!mul_i64(factor, factor, &square))
@@ -25,16 +27,21 @@ static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_si
         int64_t *c = &out_size[self->rank - 3], *h = c + 1, *w = c + 2;
         if (kind == PIXEL_SHUFFLE) {
                 if (*c % square != 0)
-                        return fail(STATUS_SHAPE, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=%ld "
-                                                  "is not divisible by %ld",
+                        return fail(STATUS_SHAPE,
+                                    "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+                                    "upscale_factor, but input.size(-3)=%ld "
+                                    "is not divisible by %ld",
                                     (long)*c, (long)square);
                 *c /= square;
                 if (!mul_i64(*h, factor, h) || !mul_i64(*w, factor, w))
                         return fail(STATUS_TOO_LARGE, "pixel_shuffle: the result is too large");
         } else {
                 if (*h % factor != 0 || *w % factor != 0)
-                        return fail(STATUS_SHAPE, "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%ld is not divisible by %ld",
-                                    *h % factor != 0 ? "height" : "width", *h % factor != 0 ? -2 : -1, (long)(*h % factor != 0 ? *h : *w), (long)factor);
+                        return fail(STATUS_SHAPE,
+                                    "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%ld is not "
+                                    "divisible by %ld",
+                                    *h % factor != 0 ? "height" : "width", *h % factor != 0 ? -2 : -1, (long)(*h % factor != 0 ? *h : *w),
+                                    (long)factor);
                 if (!mul_i64(*c, square, c))
                         return fail(STATUS_TOO_LARGE, "pixel_unshuffle: the result is too large");
                 *h /= factor;
@@ -51,9 +58,11 @@ static Status groups_of(const OpCall *call, int64_t *out_groups)
         if (self->rank < 3 || self->rank == MAX_RANK)
                 return fail(STATUS_SHAPE, "channel_shuffle expects input with > 2 dims, but got input with %d dims", self->rank);
         if (*out_groups <= 0)
-                return fail(STATUS_VALUE, "Number of groups to divide channels in must be positive. Value of groups:%ld", (long)*out_groups);
+                return fail(STATUS_VALUE, "Number of groups to divide channels in must be positive. Value of groups:%ld",
+                            (long)*out_groups);
         if (self->size[1] % *out_groups != 0)
-                return fail(STATUS_SHAPE, "Number of channels must be divisible by groups. Got %ld channels and %ld groups.", (long)self->size[1], (long)*out_groups);
+                return fail(STATUS_SHAPE, "Number of channels must be divisible by groups. Got %ld channels and %ld groups.",
+                            (long)self->size[1], (long)*out_groups);
         return STATUS_OK;
 }
 
@@ -104,12 +113,12 @@ static void move_dim(TensorMeta *meta, int from, int to)
 static void pixel_views(TensorMeta *deep, TensorMeta *wide, int64_t factor)
 {
         int c = deep->rank - 3;
-        split_dim(deep, c, factor);      // c*r, r, h, w
-        split_dim(deep, c, factor);      // c, r, r, h, w
-        move_dim(deep, c + 3, c + 1);    // c, h, r, r, w
-        move_dim(deep, c + 4, c + 3);    // c, h, r, w, r
-        split_dim(wide, c + 2, factor);  // c, h, w, r
-        split_dim(wide, c + 1, factor);  // c, h, r, w, r
+        split_dim(deep, c, factor);     // c*r, r, h, w
+        split_dim(deep, c, factor);     // c, r, r, h, w
+        move_dim(deep, c + 3, c + 1);   // c, h, r, r, w
+        move_dim(deep, c + 4, c + 3);   // c, h, r, w, r
+        split_dim(wide, c + 2, factor); // c, h, w, r
+        split_dim(wide, c + 1, factor); // c, h, r, w, r
 }
 
 static Status shuffle_run(const OpRun *run)
@@ -135,9 +144,13 @@ static Status shuffle_run(const OpRun *run)
 }
 
 const OpDef resample_shuffle_ops[] = {
-        { "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_shuffle },
-        { "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_unshuffle },
-        { "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run, .row = &channel_shuffle },
-        { "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run, .row = &channel_shuffle },
+        { "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
+          .row = &pixel_shuffle },
+        { "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
+          .row = &pixel_unshuffle },
+        { "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
+          .row = &channel_shuffle },
+        { "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
+          .row = &channel_shuffle },
 };
 OP_FILE(resample_shuffle_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c. Half types are computed in float32 and rounded once;
-// results are contiguous, as PyTorch's are.
+// softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c. Half types are computed in float32 and
+// rounded once; results are contiguous, as PyTorch's are.
 #include "core/kernels/softmax.h"
 #include "core/ops/emitter.h"
 
@@ -50,16 +50,20 @@ static Status softmax_op_run(const OpRun *run)
         TRY(dense_init(&in, run->ctx, run->in[0], self, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
         TRY(softmax_run(run->ctx, kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner, in.data, out.data));
-        dense_out_store(&out);
+        TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
 const OpDef softmax_ops[] = {
-        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer, .run = softmax_op_run, .row = &plain },
-        { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer, .run = softmax_op_run, .row = &plain },
-        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer, .run = softmax_op_run, .row = &logarithm },
-        { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer, .run = softmax_op_run,
-          .row = &logarithm },
-        { "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer, .run = softmax_op_run, .row = &safe },
+        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
+          .run = softmax_op_run, .row = &plain },
+        { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
+          .run = softmax_op_run, .row = &plain },
+        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
+          .run = softmax_op_run, .row = &logarithm },
+        { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
+          .run = softmax_op_run, .row = &logarithm },
+        { "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
+          .run = softmax_op_run, .row = &safe },
 };
 OP_FILE(softmax_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is stable, whether asked for or not. sort keeps dense strides of
-// self, the others are contiguous.
+// sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is stable, whether asked for or not. sort
+// keeps dense strides of self, the others are contiguous.
 #include "core/kernels/sort.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
@@ -16,7 +16,7 @@ typedef struct SortRow {
 typedef struct SortArgs {
         int dim;
         bool descending;
-        int64_t n, n_out, pick;  // row length; of the result; which one kthvalue and median take
+        int64_t n, n_out, pick; // row length; of the result; which one kthvalue and median take
 } SortArgs;
 
 static int64_t row_length(const TensorMeta *self, int dim)
@@ -76,7 +76,8 @@ static Status sort_infer(OpCall *call)
         TRY(sort_args(call, &args));
         TensorMeta meta = *self;
         if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN) {
-                reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim, arg_bool(call, row->kind == SORT_VALUE ? 3 : 2, false), self->dtype, &meta);
+                reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim, arg_bool(call, row->kind == SORT_VALUE ? 3 : 2, false), self->dtype,
+                            &meta);
         } else if (row->kind == SORT_TOP) {
                 if (meta.rank > 0)
                         meta.size[args.dim] = args.n_out;
@@ -103,7 +104,8 @@ static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
 }
 
 // One element of each sorted row, for kthvalue and median. `values` and `indices`: [n_rows / inner][n][inner].
-static void pick_elements(const SortArgs *args, bool median, int64_t n_rows, int64_t inner, const SortTask *sorted, void *out_values, int64_t *out_indices)
+static void pick_elements(const SortArgs *args, bool median, int64_t n_rows, int64_t inner, const SortTask *sorted, void *out_values,
+                          int64_t *out_indices)
 {
         for (int64_t row = 0; row < n_rows; row++) {
                 int64_t base = row / inner * args->n * inner + row % inner, at = base + args->pick * inner;
@@ -120,7 +122,8 @@ static void pick_elements(const SortArgs *args, bool median, int64_t n_rows, int
         }
 }
 
-static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan, SortTask *task, void *values, int64_t *indices)
+static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan, SortTask *task, void *values,
+                       int64_t *indices)
 {
         _cleanup_(scratch_deinit) Scratch sorted_values = { 0 }, sorted_indices = { 0 };
         int64_t n = plan->n_rows * plan->row_length;
@@ -151,15 +154,20 @@ static Status sort_run(const OpRun *run)
         TRY(dense_out_init(&indices, run->ctx, run->out[last], run->out_meta[last], DTYPE_I64));
         RowPlan plan;
         row_plan(&plan, &input.meta, self->rank == 0 ? 0 : 1u << args.dim, true);
-        SortTask task = { .dtype = input.meta.dtype, .descending = args.descending, .inner = 1, .n_out = args.n_out, .values = values.data, .indices = indices.data };
+        SortTask task = { .dtype = input.meta.dtype,
+                          .descending = args.descending,
+                          .inner = 1,
+                          .n_out = args.n_out,
+                          .values = values.data,
+                          .indices = indices.data };
         for (int d = args.dim + 1; d < self->rank; d++)
                 task.inner *= self->size[d];
         if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN)
                 TRY(run_pick(run, &args, &input, &plan, &task, values.data, indices.data));
         else
                 TRY(sort_rows(run->ctx, &plan, &task, input.data));
-        dense_out_store(&values);
-        dense_out_store(&indices);
+        TRY(dense_out_store(&values));
+        TRY(dense_out_store(&indices));
         return STATUS_OK;
 }
 
@@ -185,16 +193,22 @@ static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
-static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 }, argsort_plain = { SORT_INDICES, 1, 2 }, argsort_stable = { SORT_INDICES, 2, 3 },
-                     top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 }, median = { SORT_MEDIAN, 1, -1 };
-#define SORT_OP(schema, row_) { schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .row = &(row_) }
+static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 }, argsort_plain = { SORT_INDICES, 1, 2 },
+                     argsort_stable = { SORT_INDICES, 2, 3 }, top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 },
+                     median = { SORT_MEDIAN, 1, -1 };
+#define SORT_OP(schema, row_)                                                                                                              \
+        {                                                                                                                                  \
+                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .row = &(row_)                                                  \
+        }
 
 const OpDef sort_ops[] = {
         SORT_OP("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", sort_plain),
-        SORT_OP("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", sort_stable),
+        SORT_OP("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+                sort_stable),
         SORT_OP("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", argsort_plain),
         SORT_OP("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", argsort_stable),
-        SORT_OP("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", top),
+        SORT_OP("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+                top),
         SORT_OP("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kth),
         SORT_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", median),
         { "aten::median(Tensor self) -> Tensor", DTYPES_REAL, .expand = median_expand },

@@ -78,7 +78,8 @@ static Status table_add(const OpDef *op, const char *schema_text)
         return table_add_base(overload);
 }
 
-// "aten::add.Tensor(Tensor self, ...) -> Tensor" -> "aten::add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)"
+// "aten::add.Tensor(Tensor self, ...) -> Tensor" -> "aten::add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)". In-place forms always call it
+// self, also where the functional one says input.
 static Status twin_schema(const char *text, const char **out_text)
 {
         size_t name_end = strcspn(text, ".(");
@@ -89,7 +90,8 @@ static Status twin_schema(const char *text, const char **out_text)
         const char *rest = open + 7;
         if (*rest == '(')
                 rest = strchr(rest, ')') + 1;
-        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!)%.*s -> Tensor(a!)", (int)name_end, text,
+        rest += strcspn(rest, ",)");
+        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!) self%.*s -> Tensor(a!)", (int)name_end, text,
                                   (int)(open - text - (ptrdiff_t)name_end), text + name_end, (int)(arrow - rest), rest);
         if (twin == NULL)
                 return fail_memory();

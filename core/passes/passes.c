@@ -9,7 +9,10 @@ const Pass passes[] = {
         { "merge_equal", pass_merge_equal },
         { "remove_dead", pass_remove_dead },
         { "fold_batch_norm", pass_fold_batch_norm },
+        { "choose_layout", pass_choose_layout },
         { "fuse_epilogues", pass_fuse_epilogues },
+        { "fuse_pointwise", pass_fuse_pointwise },
+        { "remove_dead", pass_remove_dead },
 };
 const unsigned n_passes = ARRAY_LENGTH(passes);
 

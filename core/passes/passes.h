@@ -25,4 +25,6 @@ Status pass_merge_equal(Recording *recording, PassContext *context);
 Status pass_remove_dead(Recording *recording, PassContext *context);
 Status pass_make_functional(Recording *recording, PassContext *context);
 Status pass_fold_batch_norm(Recording *recording, PassContext *context);
+Status pass_fuse_pointwise(Recording *recording, PassContext *context);
 Status pass_fuse_epilogues(Recording *recording, PassContext *context);
+Status pass_choose_layout(Recording *recording, PassContext *context);

@@ -10,7 +10,7 @@ typedef struct Writing {
         const Recording *recording;
         Graph *graph;
         Node **nodes;  // by value
-        uint32_t n_constants;
+        uint32_t n_constants, n_bodies;
 } Writing;
 
 static Status describe(Writing *writing, Node *node, const TensorMeta *meta)
@@ -63,9 +63,24 @@ static Value number_of(const Tensor *tensor)
         return arg_number(&call, 0);
 }
 
+// A child graph is a module of its own, fetched by get_attr as PyTorch does it.
+static Status add_body(Writing *writing, Graph *body, Node **out_node)
+{
+        char path[24];
+        Module *module;
+        snprintf(path, sizeof(path), "fused_%u", writing->n_bodies++);
+        TRY(graph_add_module(writing->graph, path, NULL, &module));
+        module->graph = graph_ref(body);
+        return graph_add_node(writing->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), out_node);
+}
+
 static Status write_leaf(void *context, const Value *leaf, Value *out)
 {
         *out = *leaf;
+        if (leaf->kind == VALUE_GRAPH) {
+                out->kind = VALUE_NODE;
+                return add_body(context, leaf->graph, &out->node);
+        }
         if (leaf->kind == VALUE_ABSENT) {
                 *out = value_none();
         } else if (leaf->kind == VALUE_TENSOR && leaf->tensor->meta.wrapped && tensor_is_known(leaf->tensor)) {
@@ -204,6 +219,45 @@ Status recording_graph(const Recording *recording, Graph **out_graph)
         for (uint32_t i = 0; i < recording->n_calls; i++)
                 TRY(write_call(&writing, recording->calls[i]));
         TRY(write_output(&writing));
+        TRY(graph_finish(graph));
+        *out_graph = take_ptr(graph);
+        return STATUS_OK;
+}
+
+// ---- a group of calls ----
+static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+                         uint32_t n_outputs)
+{
+        for (uint32_t i = 0; i < n_inputs; i++) {
+                char name[16];
+                Node **node = &writing->nodes[inputs[i]->index];
+                snprintf(name, sizeof(name), "x%u", i);
+                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), node));
+                TRY(describe(writing, *node, &inputs[i]->tensor.meta));
+        }
+        for (uint32_t i = 0; i < n_calls; i++)
+                TRY(write_call(writing, calls[i]));
+        Seq *results, *args;
+        Node *node;
+        TRY(seq_new(n_outputs, &results));
+        _cleanup_(value_clear) Value tuple = value_seq_take(VALUE_TUPLE, results);
+        for (uint32_t k = 0; k < n_outputs; k++)
+                results->items[k] = (Value){ .kind = VALUE_NODE, .node = writing->nodes[outputs[k]->index] };
+        TRY(seq_new(1, &args));
+        args->items[0] = value_ref(tuple);
+        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args), value_none(), &node);
+}
+
+Status recording_body(const Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+                      uint32_t n_outputs, Graph **out_graph)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        _cleanup_(freep) Node **nodes = new_array(recording->n_values, sizeof(*nodes));
+        if (nodes == NULL)
+                return fail_memory();
+        TRY(graph_new(GRAPH_FX_JSON, &graph));
+        Writing writing = { .recording = recording, .graph = graph, .nodes = nodes };
+        TRY(write_body(&writing, calls, n_calls, inputs, n_inputs, outputs, n_outputs));
         TRY(graph_finish(graph));
         *out_graph = take_ptr(graph);
         return STATUS_OK;

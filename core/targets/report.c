@@ -6,7 +6,6 @@
 #include <string.h>
 #include "core/base/limits.h"
 
-#define FXSERVE_SERIES "0.1"
 
 void check_report_deinit(CheckReport *report)
 {

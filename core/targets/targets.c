@@ -271,25 +271,14 @@ static Status fail_no_overload(const char *name, const Overload *const *overload
         return fail(STATUS_VALUE, "%s received an invalid combination of arguments - got (%s), but expected one of:%s", name, got, known);
 }
 
-static Status bind_and_emit(Emitter *emitter, const Overload *overload, const CallArgs *call, BindMode mode, Value *out)
-{
-        Value args[SCHEMA_MAX_ARGS];
-        uint64_t given;
-        TRY(schema_bind(&overload->schema, call, mode, args, &given));
-        Status status = emit(emitter, overload, args, given, out);
-        schema_release(&overload->schema, args, given);
-        return status;
-}
-
-// NULL when none fits.
-static const Overload *choose(const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, BindMode *out_mode)
+// Binds the first overload that fits; NULL when none does. The caller releases the arguments.
+static const Overload *choose(const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out_args,
+                              uint64_t *out_given)
 {
         for (BindMode mode = BIND_STRICT; mode <= BIND_NUMBERS; mode++) {
                 for (uint32_t i = 0; i < n_overloads; i++) {
-                        if (schema_fits(&overloads[i]->schema, call, mode)) {
-                                *out_mode = mode;
+                        if (schema_try_bind(&overloads[i]->schema, call, mode, out_args, out_given))
                                 return overloads[i];
-                        }
                 }
         }
         return NULL;
@@ -297,13 +286,21 @@ static const Overload *choose(const Overload *const *overloads, uint32_t n_overl
 
 static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs *call, const Overload **out_overload, Value *out)
 {
-        BindMode mode = BIND_NUMBERS;
-        const Overload *overload =
-                target->n_overloads == 1 ? target->overloads[0] : choose(target->overloads, target->n_overloads, call, &mode);
-        if (overload == NULL)
-                return fail_no_overload(target->name, target->overloads, target->n_overloads, call);
+        Value args[SCHEMA_MAX_ARGS];
+        uint64_t given;
+        const Overload *overload;
+        if (target->n_overloads == 1) {
+                overload = target->overloads[0];
+                TRY(schema_bind(&overload->schema, call, BIND_NUMBERS, args, &given));
+        } else {
+                overload = choose(target->overloads, target->n_overloads, call, args, &given);
+                if (overload == NULL)
+                        return fail_no_overload(target->name, target->overloads, target->n_overloads, call);
+        }
         *out_overload = overload;
-        return bind_and_emit(emitter, overload, call, mode, out);
+        Status status = emit(emitter, overload, args, given, out);
+        schema_release(&overload->schema, args, given);
+        return status;
 }
 
 Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call,

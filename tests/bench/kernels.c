@@ -2,37 +2,122 @@
 // Figures of the portable kernels: kernels [threads]. Prints one line per case, best of several runs.
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/kernels/matmul.h"
+#include "core/kernels/conv.h"
+#include "core/kernels/norm.h"
+#include "core/kernels/softmax.h"
 
-static double seconds_of(const RunContext *ctx, const Gemm *task)
+typedef Status (*Work)(const RunContext *ctx, const void *task);
+
+// Best of several runs, in seconds.
+static double seconds_of(const RunContext *ctx, Work work, const void *task)
 {
         double best = 1e9;
-        for (int i = 0; i < 7; i++) {
+        for (int i = 0; i < 9; i++) {
                 int64_t start = clock_ns();
-                if (gemm(ctx, task) != STATUS_OK)
+                if (work(ctx, task) != STATUS_OK)
                         exit(1);
                 best = MIN(best, (double)(clock_ns() - start) * 1e-9);
         }
         return best;
 }
 
+static float *floats_new(int64_t n)
+{
+        float *out = malloc((size_t)n * sizeof(float));
+        if (out == NULL)
+                exit(1);
+        for (int64_t i = 0; i < n; i++)
+                out[i] = (float)(i % 7) - 3;
+        return out;
+}
+
+static Status run_gemm(const RunContext *ctx, const void *task)
+{
+        return gemm(ctx, task);
+}
+
 static void bench_product(const RunContext *ctx, const char *label, int64_t m, int64_t n, int64_t k, bool b_transposed)
 {
-        float *a = malloc((size_t)(m * k) * 4), *b = malloc((size_t)(k * n) * 4), *c = malloc((size_t)(m * n) * 4);
-        if (a == NULL || b == NULL || c == NULL)
-                exit(1);
-        for (int64_t i = 0; i < m * k; i++)
-                a[i] = (float)(i % 7) - 3;
-        for (int64_t i = 0; i < k * n; i++)
-                b[i] = (float)(i % 5) - 2;
+        float *a = floats_new(m * k), *b = floats_new(k * n), *c = floats_new(m * n);
         Gemm task = { .dtype = DTYPE_F32, .m = m, .n = n, .k = k, .a = { a, k, 1, { 0 } }, .c = { c, n, 1, { 0 } }, .alpha = 1 };
         task.b = b_transposed ? (GemmMatrix){ b, 1, k, { 0 } } : (GemmMatrix){ b, n, 1, { 0 } };
-        double seconds = seconds_of(ctx, &task);
+        double seconds = seconds_of(ctx, run_gemm, &task);
         printf("%-28s %5ld x %5ld x %5ld  %9.1f us  %7.1f GFLOP/s\n", label, (long)m, (long)n, (long)k, seconds * 1e6,
                2.0 * (double)m * (double)n * (double)k / seconds * 1e-9);
         free(a);
         free(b);
         free(c);
+}
+
+typedef struct ConvTask {
+        Conv conv;
+        float *in, *weight, *bias, *out;
+} ConvTask;
+
+static Status run_conv(const RunContext *ctx, const void *task)
+{
+        const ConvTask *conv = task;
+        return conv_run(ctx, &conv->conv, conv->in, conv->weight, conv->bias, conv->out);
+}
+
+// Square images and kernels, padding that keeps the size at stride 1.
+static void bench_conv(const RunContext *ctx, const char *label, int64_t groups, int64_t in, int64_t out, int64_t size, int64_t kernel,
+                       int64_t stride)
+{
+        int64_t pad = kernel / 2, out_size = (size + 2 * pad - kernel) / stride + 1;
+        ConvTask task = { .conv = { .dtype = DTYPE_F32,
+                                    .n = 1,
+                                    .groups = groups,
+                                    .group_in = in / groups,
+                                    .group_out = out / groups,
+                                    .in_size = { 1, size, size },
+                                    .out_size = { 1, out_size, out_size },
+                                    .kernel = { 1, kernel, kernel },
+                                    .stride = { 1, stride, stride },
+                                    .pad = { 0, pad, pad },
+                                    .dilation = { 1, 1, 1 },
+                                    .in_stride = { in * size * size, size * size, size * size, size, 1 },
+                                    .out_stride = { out * out_size * out_size, out_size * out_size, out_size * out_size, out_size, 1 } } };
+        task.in = floats_new(in * size * size);
+        task.weight = floats_new(out * in / groups * kernel * kernel);
+        task.bias = floats_new(out);
+        task.out = floats_new(out * out_size * out_size);
+        double seconds = seconds_of(ctx, run_conv, &task),
+               flops = 2.0 * (double)(out_size * out_size * out * in / groups * kernel * kernel);
+        printf("%-28s %4ld -> %4ld @%3ld k%ld s%ld   %9.1f us  %7.1f GFLOP/s\n", label, (long)in, (long)out, (long)size, (long)kernel,
+               (long)stride, seconds * 1e6, flops / seconds * 1e-9);
+        free(task.in);
+        free(task.weight);
+        free(task.bias);
+        free(task.out);
+}
+
+typedef struct RowsTask {
+        int64_t rows, n;
+        float *in, *out;
+} RowsTask;
+
+static Status run_softmax(const RunContext *ctx, const void *task)
+{
+        const RowsTask *rows = task;
+        return softmax_run(ctx, SOFTMAX, DTYPE_F32, rows->rows, rows->n, 1, rows->in, rows->out);
+}
+
+static Status run_layer_norm(const RunContext *ctx, const void *task)
+{
+        const RowsTask *rows = task;
+        NormRows norm = { .dtype = DTYPE_F32, .n_rows = rows->rows, .n = rows->n, .eps = 1e-5 };
+        return norm_rows(ctx, &norm, rows->in, rows->out);
+}
+
+static void bench_rows(const RunContext *ctx, const char *label, Work work, int64_t rows, int64_t n)
+{
+        RowsTask task = { rows, n, floats_new(rows * n), floats_new(rows * n) };
+        double seconds = seconds_of(ctx, work, &task);
+        printf("%-28s %5ld x %5ld          %9.1f us  %7.2f ns/element\n", label, (long)rows, (long)n, seconds * 1e6,
+               seconds * 1e9 / (double)(rows * n));
+        free(task.in);
+        free(task.out);
 }
 
 int main(int argc, char **argv)
@@ -48,5 +133,16 @@ int main(int argc, char **argv)
         bench_product(&ctx, "linear, batch 16", 16, 3072, 768, true);
         bench_product(&ctx, "linear, batch 64", 64, 3072, 768, true);
         bench_product(&ctx, "row vector", 1, 3072, 768, false);
+        bench_conv(&ctx, "conv, ResNet-18 layer 1", 1, 64, 64, 56, 3, 1);
+        bench_conv(&ctx, "conv, ResNet-18 layer 2", 1, 128, 128, 28, 3, 1);
+        bench_conv(&ctx, "conv, ResNet-18 layer 3", 1, 256, 256, 14, 3, 1);
+        bench_conv(&ctx, "conv, ResNet-18 layer 4", 1, 512, 512, 7, 3, 1);
+        bench_conv(&ctx, "conv, ResNet-18 stem", 1, 3, 64, 224, 7, 2);
+        bench_conv(&ctx, "conv, strided", 1, 64, 128, 56, 3, 2);
+        bench_conv(&ctx, "conv, one by one", 1, 256, 256, 14, 1, 1);
+        bench_conv(&ctx, "conv, depthwise", 96, 96, 96, 56, 3, 1);
+        bench_rows(&ctx, "softmax", run_softmax, 512, 128);
+        bench_rows(&ctx, "softmax", run_softmax, 64, 1000);
+        bench_rows(&ctx, "layer_norm", run_layer_norm, 128, 768);
         return 0;
 }

@@ -259,6 +259,42 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
                        VALUES(two, three, three, value_int(3)));
 }
 
+// An int whose symbol or value the exporter noted, as api reads it: in size[0] of a spec of rank 0.
+static void int_input(const char *name, SymDim dim)
+{
+        Signature *signature = &sample.graph->signature;
+        Input *row = &inputs[signature->n_inputs++];
+        *row = (Input){ .kind = INPUT_USER, .value_kind = VALUE_INT, .placeholder = add_input(&sample, name) };
+        row->spec = (TensorSpec){ .dtype = DTYPE_I64, .size = { dim } };
+        signature->n_user_inputs++;
+}
+
+Test(bind, a_symbolic_int_has_a_range)
+{
+        int_input("n", (SymDim){ .value = 4, .expr = "s5" });
+        add_range("s5", 3, 9);
+        expect_ok(VALUES(value_int(3)));
+        expect_ok(VALUES(value_int(9)));
+        expect_failure(STATUS_GUARD, "n is 10; the graph was exported for s5 <= 9", VALUES(value_int(10)));
+        cr_assert_str_eq(failure_current()->argument, "n");
+        expect_failure(STATUS_GUARD, "n is 2; the graph was exported for s5 >= 3", VALUES(value_int(2)));
+}
+
+Test(bind, a_symbolic_int_agrees_with_the_sizes_it_stands_for)
+{
+        input("x", SIZES(-1), EXPRS("s0"));
+        int_input("n", (SymDim){ .expr = "s0" });
+        int_input("m", (SymDim){ .expr = "2*s0" });
+        int_input("four", (SymDim){ .value = 4 });
+        Value x = tensor(SIZES(3));
+        expect_ok(VALUES(x, value_int(3), value_int(6), value_int(4)));
+        expect_failure(STATUS_SHAPE, "input \"n\" is 4, expected s0 with s0 = 3 as in input \"x\"",
+                       VALUES(x, value_int(4), value_int(6), value_int(4)));
+        expect_failure(STATUS_SHAPE, "input \"m\" is 5, expected 2*s0, where 2*s0 is 6",
+                       VALUES(x, value_int(3), value_int(5), value_int(4)));
+        expect_failure(STATUS_SHAPE, "input \"four\" is 5, expected 4", VALUES(x, value_int(3), value_int(6), value_int(5)));
+}
+
 Test(bind, a_guard_about_what_is_not_known_holds)
 {
         input("x", SIZES(-1), EXPRS("s0"));

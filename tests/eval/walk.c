@@ -384,6 +384,98 @@ Test(walk, a_loop_carries_values_until_its_condition_fails_and_polls)
         cr_assert_eq(status, STATUS_DEADLINE);
 }
 
+// ---- values that grow at every node ----
+// A child graph that gives its argument back.
+static void add_identity(const char *path)
+{
+        Module *module;
+        Node *x, *output;
+        Seq *seq;
+        must(graph_add_module(sample.graph, path, "torch.fx.GraphModule", &module));
+        must(graph_new(GRAPH_FX_JSON, &module->graph));
+        must(seq_new(0, &seq));
+        must(graph_add_node(module->graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, seq), value_none(), &x));
+        must(seq_new(1, &seq));
+        seq->items[0] = node_value(x);
+        must(graph_add_node(module->graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &output));
+        must(graph_finish(module->graph));
+}
+
+// n nodes, each of them called with a list that holds the one before `copies` times.
+static void add_wrapping_nodes(Opcode op, const char *target, uint32_t n, uint32_t copies)
+{
+        const Node *last = add_input(&sample, "x");
+        for (uint32_t i = 0; i < n; i++) {
+                Seq *list, *args;
+                Node *node;
+                must(seq_new(copies, &list));
+                for (uint32_t k = 0; k < copies; k++)
+                        list->items[k] = node_value(last);
+                must(seq_new(1, &args));
+                args->items[0] = value_seq_take(VALUE_LIST, list);
+                must(graph_add_node(sample.graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(), &node));
+                last = node;
+        }
+        add_output(&sample, node_value(last));
+        finish(&sample);
+}
+
+static void expect_too_deep(void)
+{
+        Value out;
+        cr_assert_eq(run_graph(&sample, VALUES(value_int(1)), &out), STATUS_TOO_LARGE);
+        cr_assert(strstr(failure_current()->message, "nests deeper than 32 levels or holds more than 65536 items") != NULL, "%s",
+                  failure_current()->message);
+}
+
+Test(walk, a_list_around_a_list_at_every_call_ends_at_the_limit)
+{
+        add_wrapping_nodes(OP_CALL_FUNCTION, "builtins.tuple", 99990, 1);
+        expect_too_deep();
+}
+
+Test(walk, a_list_around_a_list_at_every_child_graph_ends_at_the_limit)
+{
+        add_identity("same");
+        add_wrapping_nodes(OP_CALL_MODULE, "same", 99990, 1);
+        expect_too_deep();
+}
+
+Test(walk, a_list_twice_in_a_list_at_every_node_ends_at_the_limit)
+{
+        add_identity("same");
+        add_wrapping_nodes(OP_CALL_MODULE, "same", 40, 2);
+        expect_too_deep();
+}
+
+Test(walk, an_output_that_holds_one_list_many_times_ends_at_the_limit)
+{
+        Node *x = add_input(&sample, "x");
+        Value items[300];
+        for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
+                items[i] = node_value(x);
+        add_output(&sample, sample_list(&sample, VALUE_LIST, ARRAY_LENGTH(items), items));
+        finish(&sample);
+        Value ints[300];
+        for (size_t i = 0; i < ARRAY_LENGTH(ints); i++)
+                ints[i] = value_int((int64_t)i);
+        Value in = sample_list(&sample, VALUE_LIST, ARRAY_LENGTH(ints), ints), out;
+        cr_assert_eq(run_graph(&sample, VALUES(in), &out), STATUS_TOO_LARGE);
+        cr_assert_str_eq(failure_current()->node, "output");
+}
+
+Test(walk, thirty_two_levels_fit)
+{
+        add_identity("same");
+        add_wrapping_nodes(OP_CALL_MODULE, "same", 32, 1);
+        Value value = run(VALUES(value_int(7)));
+        for (int level = 0; level < 32; level++) {
+                cr_assert_eq(value.kind, VALUE_LIST);
+                value = value.seq->items[0];
+        }
+        cr_assert_eq(value.i, 7);
+}
+
 Test(walk, child_graphs_nest_no_deeper_than_the_limit)
 {
         add_child("inner", "torch.add");

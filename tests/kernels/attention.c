@@ -15,27 +15,43 @@ static Heads heads_new(Sample *sample, int64_t items, int64_t heads, int64_t row
         out.data = guarded_new(out.n_bytes);
         sample_fill(sample, DTYPE_F32, out.data, items * heads * rows * columns);
         bool interleaved = sample_int(sample, 0, 1) != 0;
-        out.matrix = (GemmMatrix){ out.data, interleaved ? heads * columns : columns, 1, { heads * rows * columns, interleaved ? columns : rows * columns } };
+        out.matrix = (GemmMatrix){
+                out.data, interleaved ? heads * columns : columns, 1, { heads * rows * columns, interleaved ? columns : rows * columns }
+        };
         return out;
 }
 
 static double at(const GemmMatrix *matrix, int64_t item, int64_t head, int64_t row, int64_t column)
 {
-        return (double)((const float *)matrix->data)[item * matrix->batch[0] + head * matrix->batch[1] + row * matrix->row + column * matrix->col];
+        return (double)((const float *)
+                                matrix->data)[item * matrix->batch[0] + head * matrix->batch[1] + row * matrix->row + column * matrix->col];
 }
 
 static void check_attention(Sample *sample)
 {
-        int64_t items = sample_int(sample, 1, 2), heads = sample_int(sample, 1, 3), l = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 150 : 9), s = sample_int(sample, 1, 70),
+        int64_t items = sample_int(sample, 1, 2), heads = sample_int(sample, 1, 3),
+                l = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 150 : 9), s = sample_int(sample, 1, 70),
                 e = sample_int(sample, 1, 20), ev = sample_int(sample, 1, 20);
-        Heads q = heads_new(sample, items, heads, l, e), k = heads_new(sample, items, heads, s, e), v = heads_new(sample, items, heads, s, ev),
-              out = heads_new(sample, items, heads, l, ev);
+        Heads q = heads_new(sample, items, heads, l, e), k = heads_new(sample, items, heads, s, e),
+              v = heads_new(sample, items, heads, s, ev), out = heads_new(sample, items, heads, l, ev);
         size_t mask_bytes = (size_t)(l * s);
         uint8_t *mask = guarded_new(mask_bytes);
         for (int64_t i = 0; i < l * s; i++)
                 mask[i] = sample_int(sample, 0, 2) != 0;
-        Attention attention = { .dtype = DTYPE_F32, .l = l, .s = s, .e = e, .ev = ev, .batch_rank = 2, .batch_size = { items, heads }, .q = q.matrix, .k = k.matrix, .v = v.matrix,
-                                .out = out.matrix, .causal = sample_int(sample, 0, 1) != 0, .scale = 0.5, .weights = DTYPE_NONE };
+        Attention attention = { .dtype = DTYPE_F32,
+                                .l = l,
+                                .s = s,
+                                .e = e,
+                                .ev = ev,
+                                .batch_rank = 2,
+                                .batch_size = { items, heads },
+                                .q = q.matrix,
+                                .k = k.matrix,
+                                .v = v.matrix,
+                                .out = out.matrix,
+                                .causal = sample_int(sample, 0, 1) != 0,
+                                .scale = 0.5,
+                                .weights = DTYPE_NONE };
         if (sample_int(sample, 0, 1) != 0) {
                 attention.mask_kind = MASK_BOOL;
                 attention.mask = (GemmMatrix){ mask, s, 1, { 0 } };

@@ -18,19 +18,22 @@ static int64_t source(const Conv *conv, int axis, int64_t o, int64_t k)
         return -1;
 }
 
-static double reference(const Conv *conv, const void *input, const void *weight, const void *bias, int64_t n, int64_t channel, const int64_t *at)
+static double reference(const Conv *conv, const void *input, const void *weight, const void *bias, int64_t n, int64_t channel,
+                        const int64_t *at)
 {
         int64_t group = channel / conv->group_out, taps = volume(conv->kernel);
         double sum = bias == NULL ? 0 : compute_as_f64(conv->dtype, bias, channel);
         for (int64_t c = 0; c < conv->group_in; c++) {
                 for (int64_t tap = 0; tap < taps; tap++) {
-                        int64_t z = source(conv, 0, at[0], tap / conv->kernel[2] / conv->kernel[1]), y = source(conv, 1, at[1], tap / conv->kernel[2] % conv->kernel[1]),
+                        int64_t z = source(conv, 0, at[0], tap / conv->kernel[2] / conv->kernel[1]),
+                                y = source(conv, 1, at[1], tap / conv->kernel[2] % conv->kernel[1]),
                                 x = source(conv, 2, at[2], tap % conv->kernel[2]);
                         if (z < 0 || y < 0 || x < 0)
                                 continue;
-                        int64_t from = n * conv->in_stride[0] + (group * conv->group_in + c) * conv->in_stride[1] + z * conv->in_stride[2] + y * conv->in_stride[3] +
-                                       x * conv->in_stride[4];
-                        sum += compute_as_f64(conv->dtype, weight, (channel * conv->group_in + c) * taps + tap) * compute_as_f64(conv->dtype, input, from);
+                        int64_t from = n * conv->in_stride[0] + (group * conv->group_in + c) * conv->in_stride[1] + z * conv->in_stride[2] +
+                                       y * conv->in_stride[3] + x * conv->in_stride[4];
+                        sum += compute_as_f64(conv->dtype, weight, (channel * conv->group_in + c) * taps + tap) *
+                               compute_as_f64(conv->dtype, input, from);
                 }
         }
         return sum;
@@ -49,8 +52,12 @@ static int64_t lay_out(int64_t *stride, int64_t n, int64_t channels, const int64
 
 static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthwise)
 {
-        Conv conv = { .dtype = dtype, .transposed = transposed, .n = sample_int(sample, 1, 2), .groups = depthwise ? sample_int(sample, 2, 5) : sample_int(sample, 1, 2),
-                      .group_in = depthwise ? 1 : sample_int(sample, 1, 20), .group_out = depthwise ? sample_int(sample, 1, 2) : sample_int(sample, 1, 20) };
+        Conv conv = { .dtype = dtype,
+                      .transposed = transposed,
+                      .n = sample_int(sample, 1, 2),
+                      .groups = depthwise ? sample_int(sample, 2, 5) : sample_int(sample, 1, 2),
+                      .group_in = depthwise ? 1 : sample_int(sample, 1, 20),
+                      .group_out = depthwise ? sample_int(sample, 1, 2) : sample_int(sample, 1, 20) };
         for (int d = 0; d < 3; d++) {
                 bool flat = d == 0 && sample_int(sample, 0, 2) != 0;
                 conv.in_size[d] = flat ? 1 : sample_int(sample, 3, 9);
@@ -68,8 +75,8 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
         int64_t n_in = lay_out(conv.in_stride, conv.n, conv.groups * conv.group_in, conv.in_size, sample_int(sample, 0, 1) != 0);
         int64_t n_out = lay_out(conv.out_stride, conv.n, out_channels, conv.out_size, sample_int(sample, 0, 1) != 0);
         size_t bytes = dtype_info[dtype].bytes;
-        void *input = guarded_new((size_t)n_in * bytes), *weight = guarded_new((size_t)n_weight * bytes), *bias = guarded_new((size_t)out_channels * bytes),
-             *out = guarded_new((size_t)n_out * bytes);
+        void *input = guarded_new((size_t)n_in * bytes), *weight = guarded_new((size_t)n_weight * bytes),
+             *bias = guarded_new((size_t)out_channels * bytes), *out = guarded_new((size_t)n_out * bytes);
         sample_fill(sample, dtype, input, n_in);
         sample_fill(sample, dtype, weight, n_weight);
         sample_fill(sample, dtype, bias, out_channels);
@@ -79,13 +86,17 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
         ctx.n_threads = 2;
         cr_assert_eq(conv_run(&ctx, &conv, input, weight, given_bias, out), STATUS_OK);
         for (int64_t i = 0; i < conv.n * out_channels * volume(conv.out_size); i++) {
-                int64_t pixel = i % volume(conv.out_size), channel = i / volume(conv.out_size) % out_channels, n = i / volume(conv.out_size) / out_channels;
-                int64_t at[] = { pixel / conv.out_size[2] / conv.out_size[1], pixel / conv.out_size[2] % conv.out_size[1], pixel % conv.out_size[2] };
+                int64_t pixel = i % volume(conv.out_size), channel = i / volume(conv.out_size) % out_channels,
+                        n = i / volume(conv.out_size) / out_channels;
+                int64_t at[] = { pixel / conv.out_size[2] / conv.out_size[1], pixel / conv.out_size[2] % conv.out_size[1],
+                                 pixel % conv.out_size[2] };
                 double want = reference(&conv, input, weight, given_bias, n, channel, at);
-                double got = compute_as_f64(dtype, out, n * conv.out_stride[0] + channel * conv.out_stride[1] + at[0] * conv.out_stride[2] + at[1] * conv.out_stride[3] +
-                                                                at[2] * conv.out_stride[4]);
-                cr_assert(close_enough_sum(dtype, got, want, conv.group_in * volume(conv.kernel)), "pixel (%ld, %ld, %ld) of channel %ld: %.9g instead of %.9g", (long)at[0],
-                          (long)at[1], (long)at[2], (long)channel, got, want);
+                double got = compute_as_f64(dtype, out,
+                                            n * conv.out_stride[0] + channel * conv.out_stride[1] + at[0] * conv.out_stride[2] +
+                                                    at[1] * conv.out_stride[3] + at[2] * conv.out_stride[4]);
+                cr_assert(close_enough_sum(dtype, got, want, conv.group_in * volume(conv.kernel)),
+                          "pixel (%ld, %ld, %ld) of channel %ld: %.9g instead of %.9g", (long)at[0], (long)at[1], (long)at[2],
+                          (long)channel, got, want);
         }
         guarded_check(input, (size_t)n_in * bytes);
         guarded_check(weight, (size_t)n_weight * bytes);
@@ -122,8 +133,17 @@ Test(conv, covers_rows_wider_than_one_block)
 {
         for (int64_t groups = 1; groups <= 2; groups++) {
                 enum { WIDTH = 2500 };
-                Conv conv = { .dtype = DTYPE_F32, .n = 1, .groups = groups, .group_in = 1, .group_out = 1, .in_size = { 1, 1, WIDTH }, .out_size = { 1, 1, WIDTH },
-                              .kernel = { 1, 1, 3 }, .stride = { 1, 1, 1 }, .pad = { 0, 0, 1 }, .dilation = { 1, 1, 1 } };
+                Conv conv = { .dtype = DTYPE_F32,
+                              .n = 1,
+                              .groups = groups,
+                              .group_in = 1,
+                              .group_out = 1,
+                              .in_size = { 1, 1, WIDTH },
+                              .out_size = { 1, 1, WIDTH },
+                              .kernel = { 1, 1, 3 },
+                              .stride = { 1, 1, 1 },
+                              .pad = { 0, 0, 1 },
+                              .dilation = { 1, 1, 1 } };
                 lay_out(conv.in_stride, 1, groups, conv.in_size, false);
                 lay_out(conv.out_stride, 1, groups, conv.out_size, false);
                 _cleanup_(freep) float *in = malloc(2 * WIDTH * 4), *out = malloc(2 * WIDTH * 4);

@@ -32,8 +32,14 @@ Test(index, gather_reads_and_scatter_writes_the_same_places)
                         for (int64_t r = 0; r < rows; r++)
                                 index[r * columns + c] = (r + c) % rows;
                 }
-                IndexWalk walk = { .rank = 2, .dim = 0, .size = { rows, columns }, .indexed_stride = { columns, 1 }, .plain_stride = { columns, 1 }, .n_indexed = rows,
-                                   .index = index, .dtype = DTYPE_F64 };
+                IndexWalk walk = { .rank = 2,
+                                   .dim = 0,
+                                   .size = { rows, columns },
+                                   .indexed_stride = { columns, 1 },
+                                   .plain_stride = { columns, 1 },
+                                   .n_indexed = rows,
+                                   .index = index,
+                                   .dtype = DTYPE_F64 };
                 cr_assert_eq(index_gather(NULL, &walk, self, picked), STATUS_OK);
                 cr_assert_eq(index_scatter(NULL, &walk, SCATTER_COPY, back, picked), STATUS_OK);
                 cr_assert(memcmp(self, back, bytes) == 0);
@@ -51,7 +57,14 @@ Test(index, a_bad_index_is_named_with_dimension_and_size)
 {
         float self[] = { 1, 2, 3 }, out[1];
         int64_t index[] = { -1 };
-        IndexWalk walk = { .rank = 1, .dim = 0, .size = { 1 }, .indexed_stride = { 1 }, .plain_stride = { 1 }, .n_indexed = 3, .index = index, .dtype = DTYPE_F32 };
+        IndexWalk walk = { .rank = 1,
+                           .dim = 0,
+                           .size = { 1 },
+                           .indexed_stride = { 1 },
+                           .plain_stride = { 1 },
+                           .n_indexed = 3,
+                           .index = index,
+                           .dtype = DTYPE_F32 };
         cr_assert_eq(index_gather(NULL, &walk, self, out), STATUS_INDEX);
         cr_assert_str_eq(failure_current()->message, "index -1 is out of bounds for dimension 0 with size 3");
         index[0] = 3;
@@ -62,7 +75,14 @@ Test(index, of_equal_indices_the_last_write_wins)
 {
         float self[] = { 0, 0 }, src[] = { 1, 2, 3 };
         int64_t index[] = { 1, 0, 1 };
-        IndexWalk walk = { .rank = 1, .dim = 0, .size = { 3 }, .indexed_stride = { 1 }, .plain_stride = { 1 }, .n_indexed = 2, .index = index, .dtype = DTYPE_F32 };
+        IndexWalk walk = { .rank = 1,
+                           .dim = 0,
+                           .size = { 3 },
+                           .indexed_stride = { 1 },
+                           .plain_stride = { 1 },
+                           .n_indexed = 2,
+                           .index = index,
+                           .dtype = DTYPE_F32 };
         cr_assert_eq(index_scatter(NULL, &walk, SCATTER_COPY, self, src), STATUS_OK);
         cr_assert(self[0] == 2 && self[1] == 3);
 }
@@ -77,7 +97,14 @@ Test(index, tables_move_blocks_of_every_element_size)
                 for (size_t i = 0; i < bytes; i++)
                         from[i] = (uint8_t)i;
                 int64_t source[] = { 3 * INNER, 0, 2 * INNER, INNER }, target[] = { 0, INNER, 2 * INNER, 3 * INNER };
-                IndexTable table = { .dtype = dtypes[k], .n_after = 1, .after_size = { INNER }, .after_from = { 1 }, .after_to = { 1 }, .n = ROWS, .from = source, .to = target };
+                IndexTable table = { .dtype = dtypes[k],
+                                     .n_after = 1,
+                                     .after_size = { INNER },
+                                     .after_from = { 1 },
+                                     .after_to = { 1 },
+                                     .n = ROWS,
+                                     .from = source,
+                                     .to = target };
                 cr_assert_eq(index_table(NULL, &table, false, false, from, to), STATUS_OK);
                 for (int row = 0; row < ROWS; row++)
                         cr_assert(memcmp(to + (size_t)row * INNER * item, from + (size_t)source[row] * item, INNER * item) == 0);

@@ -37,10 +37,20 @@ static double at(Dtype dtype, const GemmMatrix *matrix, int64_t item, int64_t i,
 static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int64_t k, bool portable)
 {
         int64_t items = sample_int(sample, 1, 3);
-        Placed a = place(sample, dtype, items, m, k, true), b = place(sample, dtype, items, k, n, true), c = place(sample, dtype, items, m, n, false),
-               add = place(sample, dtype, items, m, n, true);
-        Gemm task = { .dtype = dtype, .m = m, .n = n, .k = k, .batch_rank = 1, .batch_size = { items }, .a = a.matrix, .b = b.matrix, .c = c.matrix,
-                      .alpha = (double)sample_int(sample, 1, 3), .beta = (double)sample_int(sample, 0, 2), .portable = portable };
+        Placed a = place(sample, dtype, items, m, k, true), b = place(sample, dtype, items, k, n, true),
+               c = place(sample, dtype, items, m, n, false), add = place(sample, dtype, items, m, n, true);
+        Gemm task = { .dtype = dtype,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .batch_rank = 1,
+                      .batch_size = { items },
+                      .a = a.matrix,
+                      .b = b.matrix,
+                      .c = c.matrix,
+                      .alpha = (double)sample_int(sample, 1, 3),
+                      .beta = (double)sample_int(sample, 0, 2),
+                      .portable = portable };
         if (sample_int(sample, 0, 1) != 0)
                 task.add = add.matrix;
         RunContext ctx;
@@ -53,10 +63,11 @@ static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int
                                 double sum = 0;
                                 for (int64_t p = 0; p < k; p++)
                                         sum += at(dtype, &a.matrix, item, i, p) * at(dtype, &b.matrix, item, p, j);
-                                double want = task.alpha * sum + (task.add.data == NULL ? 0 : task.beta * at(dtype, &add.matrix, item, i, j));
+                                double want =
+                                        task.alpha * sum + (task.add.data == NULL ? 0 : task.beta * at(dtype, &add.matrix, item, i, j));
                                 double got = at(dtype, &c.matrix, item, i, j);
-                                cr_assert(close_enough_sum(dtype, got, want, k), "%s %ldx%ldx%ld [%ld,%ld,%ld]: %.9g instead of %.9g", dtype_info[dtype].name, (long)m,
-                                          (long)n, (long)k, (long)item, (long)i, (long)j, got, want);
+                                cr_assert(close_enough_sum(dtype, got, want, k), "%s %ldx%ldx%ld [%ld,%ld,%ld]: %.9g instead of %.9g",
+                                          dtype_info[dtype].name, (long)m, (long)n, (long)k, (long)item, (long)i, (long)j, got, want);
                         }
                 }
         }
@@ -70,15 +81,15 @@ Test(matmul, agrees_with_a_naive_product_on_random_shapes_strides_and_dtypes)
         Sample sample = { 1 };
         static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F64, DTYPE_I64 };
         for (int round = 0; round < 240; round++)
-                check_product(&sample, dtypes[round % 3], sample_int(&sample, 1, 40), sample_int(&sample, 1, 70), sample_int(&sample, 0, 60),
-                              sample_int(&sample, 0, 2) == 0);
+                check_product(&sample, dtypes[round % 3], sample_int(&sample, 1, 40), sample_int(&sample, 1, 70),
+                              sample_int(&sample, 0, 60), sample_int(&sample, 0, 2) == 0);
 }
 
 Test(matmul, agrees_where_blocks_of_rows_columns_and_depth_meet)
 {
         Sample sample = { 2 };
-        static const int64_t shapes[][3] = { { 145, 257, 257 }, { 144, 256, 256 }, { 13, 33, 513 }, { 1, 1025, 300 }, { 12, 65, 300 }, { 300, 1, 300 },
-                                             { 3, 2049, 17 }, { 150, 5, 515 }, { 289, 31, 40 } };
+        static const int64_t shapes[][3] = { { 145, 257, 257 }, { 144, 256, 256 }, { 13, 33, 513 }, { 1, 1025, 300 }, { 12, 65, 300 },
+                                             { 300, 1, 300 },   { 3, 2049, 17 },   { 150, 5, 515 }, { 289, 31, 40 } };
         for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
                 for (int portable = 0; portable < 2; portable++) {
                         check_product(&sample, DTYPE_F32, shapes[i][0], shapes[i][1], shapes[i][2], portable != 0);
@@ -94,7 +105,14 @@ Test(matmul, gives_the_same_bits_with_one_thread_and_two)
         _cleanup_(freep) float *a = malloc(M * K * 4), *b = malloc(K * N * 4), *one = malloc(M * N * 4), *two = malloc(M * N * 4);
         sample_fill(&sample, DTYPE_F32, a, M * K);
         sample_fill(&sample, DTYPE_F32, b, K * N);
-        Gemm task = { .dtype = DTYPE_F32, .m = M, .n = N, .k = K, .a = { a, K, 1, { 0 } }, .b = { b, N, 1, { 0 } }, .c = { one, N, 1, { 0 } }, .alpha = 1 };
+        Gemm task = { .dtype = DTYPE_F32,
+                      .m = M,
+                      .n = N,
+                      .k = K,
+                      .a = { a, K, 1, { 0 } },
+                      .b = { b, N, 1, { 0 } },
+                      .c = { one, N, 1, { 0 } },
+                      .alpha = 1 };
         RunContext ctx;
         run_context_init(&ctx);
         cr_assert_eq(gemm(&ctx, &task), STATUS_OK);
@@ -107,8 +125,16 @@ Test(matmul, gives_the_same_bits_with_one_thread_and_two)
 Test(matmul, ignores_nan_in_the_added_matrix_when_beta_is_zero)
 {
         float a[] = { 1, 2 }, b[] = { 3, 4 }, c = 0, add = NAN;
-        Gemm task = { .dtype = DTYPE_F32, .m = 1, .n = 1, .k = 2, .a = { a, 2, 1, { 0 } }, .b = { b, 1, 1, { 0 } }, .c = { &c, 1, 1, { 0 } },
-                      .add = { &add, 0, 0, { 0 } }, .alpha = 1, .beta = 0 };
+        Gemm task = { .dtype = DTYPE_F32,
+                      .m = 1,
+                      .n = 1,
+                      .k = 2,
+                      .a = { a, 2, 1, { 0 } },
+                      .b = { b, 1, 1, { 0 } },
+                      .c = { &c, 1, 1, { 0 } },
+                      .add = { &add, 0, 0, { 0 } },
+                      .alpha = 1,
+                      .beta = 0 };
         cr_assert_eq(gemm(NULL, &task), STATUS_OK);
         cr_assert_float_eq(c, 11, 0);
 }
@@ -117,7 +143,14 @@ Test(matmul, stops_with_cancelled_when_the_caller_is_gone)
 {
         enum { N = 512 };
         _cleanup_(freep) float *a = calloc(N * N, 4), *c = calloc(N * N, 4);
-        Gemm task = { .dtype = DTYPE_F32, .m = N, .n = N, .k = N, .a = { a, N, 1, { 0 } }, .b = { a, N, 1, { 0 } }, .c = { c, N, 1, { 0 } }, .alpha = 1 };
+        Gemm task = { .dtype = DTYPE_F32,
+                      .m = N,
+                      .n = N,
+                      .k = N,
+                      .a = { a, N, 1, { 0 } },
+                      .b = { a, N, 1, { 0 } },
+                      .c = { c, N, 1, { 0 } },
+                      .alpha = 1 };
         RunContext ctx;
         run_context_init(&ctx);
         atomic_store(&ctx.cancelled, 1);
@@ -128,7 +161,14 @@ Test(matmul, refuses_working_memory_over_the_runs_budget)
 {
         enum { N = 512 };
         _cleanup_(freep) float *a = calloc(N * N, 4), *c = calloc(N * N, 4);
-        Gemm task = { .dtype = DTYPE_F32, .m = N, .n = N, .k = N, .a = { a, N, 1, { 0 } }, .b = { a, N, 1, { 0 } }, .c = { c, N, 1, { 0 } }, .alpha = 1 };
+        Gemm task = { .dtype = DTYPE_F32,
+                      .m = N,
+                      .n = N,
+                      .k = N,
+                      .a = { a, N, 1, { 0 } },
+                      .b = { a, N, 1, { 0 } },
+                      .c = { c, N, 1, { 0 } },
+                      .alpha = 1 };
         RunContext ctx;
         run_context_init(&ctx);
         Budget budget;

@@ -5,9 +5,10 @@
 static void check_rows(Sample *sample, Dtype dtype, bool rms)
 {
         int64_t n_rows = sample_int(sample, 1, 5), n = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 2000 : 50);
-        size_t item = dtype_info[dtype].bytes, bytes = (size_t)(n_rows * n) * item, row_bytes = (size_t)n * item, stat_bytes = (size_t)n_rows * item;
-        void *in = guarded_new(bytes), *out = guarded_new(bytes), *weight = guarded_new(row_bytes), *bias = guarded_new(row_bytes), *mean = guarded_new(stat_bytes),
-             *rstd = guarded_new(stat_bytes);
+        size_t item = dtype_info[dtype].bytes, bytes = (size_t)(n_rows * n) * item, row_bytes = (size_t)n * item,
+               stat_bytes = (size_t)n_rows * item;
+        void *in = guarded_new(bytes), *out = guarded_new(bytes), *weight = guarded_new(row_bytes), *bias = guarded_new(row_bytes),
+             *mean = guarded_new(stat_bytes), *rstd = guarded_new(stat_bytes);
         sample_fill(sample, dtype, in, n_rows * n);
         sample_fill(sample, dtype, weight, n);
         sample_fill(sample, dtype, bias, n);
@@ -31,7 +32,8 @@ static void check_rows(Sample *sample, Dtype dtype, bool rms)
                 cr_assert(close_enough(dtype, compute_as_f64(dtype, mean, row), m));
                 cr_assert(close_enough(dtype, compute_as_f64(dtype, rstd, row), r));
                 for (int64_t i = 0; i < n; i++) {
-                        double want = (compute_as_f64(dtype, in, row * n + i) - m) * r * (norm.weight == NULL ? 1 : compute_as_f64(dtype, weight, i)) +
+                        double want = (compute_as_f64(dtype, in, row * n + i) - m) * r *
+                                              (norm.weight == NULL ? 1 : compute_as_f64(dtype, weight, i)) +
                                       (norm.bias == NULL ? 0 : compute_as_f64(dtype, bias, i));
                         cr_assert(close_enough(dtype, compute_as_f64(dtype, out, row * n + i), want));
                 }
@@ -74,7 +76,8 @@ Test(norm, channels_are_scaled_alike_whether_they_stand_last_or_not)
 {
         Sample sample = { 53 };
         for (int round = 0; round < 40; round++) {
-                int64_t outer = sample_int(&sample, 1, 4), channels = sample_int(&sample, 1, 40), inner = sample_int(&sample, 1, 30), n = outer * channels * inner;
+                int64_t outer = sample_int(&sample, 1, 4), channels = sample_int(&sample, 1, 40), inner = sample_int(&sample, 1, 30),
+                        n = outer * channels * inner;
                 if (round % 2 == 0)
                         inner = 1;
                 n = outer * channels * inner;

@@ -8,13 +8,16 @@ typedef struct Window {
 
 static Window random_window(Sample *sample, bool dilated)
 {
-        Window window = { .kernel = sample_int(sample, 1, 4), .stride = sample_int(sample, 1, 3), .dilation = dilated ? sample_int(sample, 1, 2) : 1 };
+        Window window = { .kernel = sample_int(sample, 1, 4),
+                          .stride = sample_int(sample, 1, 3),
+                          .dilation = dilated ? sample_int(sample, 1, 2) : 1 };
         window.pad = sample_int(sample, 0, window.kernel / 2);
         return window;
 }
 
 // Largest and sum over the window of output position `at`, straight from the definition.
-static void reference(const Pool *pool, const Window *windows, const float *in, const int64_t *at, double *out_max, int64_t *out_index, double *out_sum, int64_t *out_count)
+static void reference(const Pool *pool, const Window *windows, const float *in, const int64_t *at, double *out_max, int64_t *out_index,
+                      double *out_sum, int64_t *out_count)
 {
         *out_max = -INFINITY;
         *out_sum = 0;
@@ -50,7 +53,8 @@ static void check_pool(Sample *sample, bool average)
                 windows[d] = random_window(sample, !average);
                 PoolAxis *axis = &pool.axis[d];
                 axis->in_size = sample_int(sample, 4, 9);
-                axis->out_size = pool_output_size(axis->in_size, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation, sample_int(sample, 0, 1) != 0);
+                axis->out_size = pool_output_size(axis->in_size, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation,
+                                                  sample_int(sample, 0, 1) != 0);
                 if (axis->out_size < 1)
                         return;
                 pool_windows(axis, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation, false, bounds[d]);

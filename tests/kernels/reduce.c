@@ -119,7 +119,8 @@ static void check_reduce(Sample *sample, Dtype dtype, ReduceKind kind)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 2;
-        cr_assert_eq(reduce_run(&ctx, &plan, dtype, kind, p, in.data, out, NULL), STATUS_OK);
+        Reduction reduction = { .dtype = dtype, .kind = kind, .p = p, .rounding = DTYPE_NONE, .data = in.data, .out = out };
+        cr_assert_eq(reduce_run(&ctx, &plan, &reduction), STATUS_OK);
         _cleanup_(freep) double *rows = malloc((size_t)(plan.n_rows * plan.row_length) * sizeof(double));
         for (int64_t i = 0; i < plan.n_rows * plan.row_length; i++) {
                 int64_t row, place;
@@ -129,7 +130,8 @@ static void check_reduce(Sample *sample, Dtype dtype, ReduceKind kind)
         for (int64_t row = 0; row < plan.n_rows; row++) {
                 double want = reference(kind, p, rows + row * plan.row_length, plan.row_length), got = compute_as_f64(out_dtype, out, row);
                 bool wraps = dtype == DTYPE_I64 && kind == REDUCE_PROD && !(fabs(want) < 4e15);
-                cr_assert(wraps || close_enough(out_dtype, got, want), "kind %d of %ld elements: %.9g instead of %.9g", (int)kind, (long)plan.row_length, got, want);
+                cr_assert(wraps || close_enough(out_dtype, got, want), "kind %d of %ld elements: %.9g instead of %.9g", (int)kind,
+                          (long)plan.row_length, got, want);
         }
         guarded_check(in.data, in.n_bytes);
         guarded_check(out, out_bytes);
@@ -150,6 +152,12 @@ Test(reduce, agrees_with_plain_loops_on_random_shapes_strides_and_dimensions)
         }
 }
 
+static Status reduce_floats(const RowPlan *plan, ReduceKind kind, double p, const float *in, float *out, int64_t *extra)
+{
+        Reduction reduction = { .dtype = DTYPE_F32, .kind = kind, .p = p, .rounding = DTYPE_NONE, .data = in, .out = out, .extra = extra };
+        return reduce_run(NULL, plan, &reduction);
+}
+
 Test(reduce, sums_of_a_million_floats_stay_exact_to_a_few_ulp)
 {
         enum { N = 1000000 };
@@ -165,7 +173,7 @@ Test(reduce, sums_of_a_million_floats_stay_exact_to_a_few_ulp)
         RowPlan plan;
         row_plan(&plan, &meta, 1, false);
         float got;
-        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_SUM, 0, in, &got, NULL), STATUS_OK);
+        cr_assert_eq(reduce_floats(&plan, REDUCE_SUM, 0, in, &got, NULL), STATUS_OK);
         cr_assert(fabs((double)got - want) / want < 5e-7, "%.9g instead of %.9g", (double)got, want);
 }
 
@@ -178,10 +186,10 @@ Test(reduce, the_first_extreme_wins_and_nan_is_the_extreme)
         row_plan(&plan, &meta, 2, true);
         float values[2];
         int64_t indices[2];
-        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_MAX, 0, in, values, indices), STATUS_OK);
+        cr_assert_eq(reduce_floats(&plan, REDUCE_MAX, 0, in, values, indices), STATUS_OK);
         cr_assert(values[0] == 7 && indices[0] == 1);
         cr_assert(isnan(values[1]) && indices[1] == 0);
-        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_MAX, 0, in, values, NULL), STATUS_OK);
+        cr_assert_eq(reduce_floats(&plan, REDUCE_MAX, 0, in, values, NULL), STATUS_OK);
         cr_assert(isnan(values[1]));
 }
 
@@ -192,13 +200,13 @@ Test(reduce, one_element_has_no_variance_and_an_empty_row_neither)
         RowPlan plan;
         meta_init(&meta, DTYPE_F32, 1, (int64_t[]){ 1 });
         row_plan(&plan, &meta, 1, false);
-        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_VAR, 1, in, &out, NULL), STATUS_OK);
+        cr_assert_eq(reduce_floats(&plan, REDUCE_VAR, 1, in, &out, NULL), STATUS_OK);
         cr_assert(isnan(out));
         meta.size[0] = 0;
         row_plan(&plan, &meta, 1, false);
-        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_VAR, 1, in, &out, NULL), STATUS_OK);
+        cr_assert_eq(reduce_floats(&plan, REDUCE_VAR, 1, in, &out, NULL), STATUS_OK);
         cr_assert(isnan(out));
-        cr_assert_eq(reduce_run(NULL, &plan, DTYPE_F32, REDUCE_SUM, 1, in, &out, NULL), STATUS_OK);
+        cr_assert_eq(reduce_floats(&plan, REDUCE_SUM, 1, in, &out, NULL), STATUS_OK);
         cr_assert_float_eq(out, 0, 0);
 }
 
@@ -215,7 +223,8 @@ Test(reduce, scans_run_along_any_dimension)
                         inner *= in.meta.size[d];
                 size_t bytes = (size_t)n * 4;
                 float *out = guarded_new(bytes);
-                cr_assert_eq(scan_run(NULL, &plan, inner, DTYPE_F32, SCAN_SUM, in.data, out, NULL), STATUS_OK);
+                Scan scan = { .dtype = DTYPE_F32, .kind = SCAN_SUM, .inner = inner, .out = out };
+                cr_assert_eq(scan_run(NULL, &plan, &scan, in.data), STATUS_OK);
                 for (int64_t i = 0; i < n; i++) {
                         double before = i / inner % plan.row_length == 0 ? 0 : (double)out[i - inner];
                         double want = before + (double)((const float *)in.data)[offset_at(&in.meta, i)];

@@ -9,7 +9,9 @@ static void resample_line(ResampleKind kind, bool align_corners, int64_t n_in, i
         double weight[3][4 * 16];
         Resample resample = { .dtype = DTYPE_F32, .planes = 1 };
         for (int d = 0; d < 3; d++) {
-                resample.axis[d] = (ResampleAxis){ .in_size = d < 2 ? 1 : n_in, .out_size = d < 2 ? 1 : n_out, .index = index[d], .weight = weight[d] };
+                resample.axis[d] = (ResampleAxis){
+                        .in_size = d < 2 ? 1 : n_in, .out_size = d < 2 ? 1 : n_out, .index = index[d], .weight = weight[d]
+                };
                 resample_axis(&resample.axis[d], d < 2 ? RESAMPLE_NEAREST : kind, align_corners, 0, DTYPE_F32);
         }
         cr_assert_eq(resample_run(NULL, &resample, in, out), STATUS_OK);
@@ -20,7 +22,12 @@ Test(resample, gives_pytorchs_lines)
         // torch.nn.functional.interpolate of 0..5 and 0..2.
         static const float six[] = { 0, 1, 2, 3, 4, 5 }, three[] = { 0, 1, 2 };
         float out[16];
-        static const struct { ResampleKind kind; bool corners; int64_t n_in, n_out; float want[8]; } cases[] = {
+        static const struct {
+                ResampleKind kind;
+                bool corners;
+                int64_t n_in, n_out;
+                float want[8];
+        } cases[] = {
                 { RESAMPLE_NEAREST, false, 6, 4, { 0, 1, 3, 4 } },
                 { RESAMPLE_NEAREST_EXACT, false, 6, 4, { 0, 2, 3, 5 } },
                 { RESAMPLE_NEAREST, false, 3, 6, { 0, 0, 1, 1, 2, 2 } },

@@ -20,11 +20,11 @@ static inline uint64_t sample_bits(Sample *sample)
         x = (x ^ x >> 27) * 0x94d049bb133111ebu;
         return x ^ x >> 31;
 }
-static inline int64_t sample_int(Sample *sample, int64_t low, int64_t high)  // both ends included
+static inline int64_t sample_int(Sample *sample, int64_t low, int64_t high) // both ends included
 {
         return low + (int64_t)(sample_bits(sample) % (uint64_t)(high - low + 1));
 }
-static inline double sample_double(Sample *sample)  // -1 .. 1
+static inline double sample_double(Sample *sample) // -1 .. 1
 {
         return (double)(int64_t)(sample_bits(sample) >> 11) / 4503599627370496.0 - 1.0;
 }
@@ -67,7 +67,11 @@ static inline bool close_enough_sum(Dtype dtype, double got, double want, int64_
                 return isnan(want) && isnan(got);
         if (isinf(want) || isinf(got))
                 return got == want;
-        double rtol = dtype == DTYPE_F32 ? 1.3e-6 : dtype == DTYPE_F64 ? 1e-7 : dtype == DTYPE_F16 ? 1e-3 : dtype == DTYPE_BF16 ? 1.6e-2 : 0;
+        double rtol = dtype == DTYPE_F32    ? 1.3e-6
+                      : dtype == DTYPE_F64  ? 1e-7
+                      : dtype == DTYPE_F16  ? 1e-3
+                      : dtype == DTYPE_BF16 ? 1.6e-2
+                                            : 0;
         double atol = dtype == DTYPE_F64 ? 1e-7 : dtype_is_float(dtype) ? 1e-5 : 0;
         return fabs(got - want) <= (atol + rtol * fabs(want)) * (1 + (double)n_terms / 64);
 }

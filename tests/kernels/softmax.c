@@ -9,7 +9,8 @@ static double at(Dtype dtype, const void *data, int64_t i)
 
 static void check_softmax(Sample *sample, Dtype dtype, SoftmaxKind kind)
 {
-        int64_t outer = sample_int(sample, 1, 4), n = sample_int(sample, 1, sample_int(sample, 0, 5) == 0 ? 3000 : 40), inner = sample_int(sample, 0, 1) == 0 ? 1 : sample_int(sample, 1, 100);
+        int64_t outer = sample_int(sample, 1, 4), n = sample_int(sample, 1, sample_int(sample, 0, 5) == 0 ? 3000 : 40),
+                inner = sample_int(sample, 0, 1) == 0 ? 1 : sample_int(sample, 1, 100);
         int64_t total = outer * n * inner;
         size_t bytes = (size_t)total * dtype_info[dtype].bytes;
         void *in = guarded_new(bytes), *out = guarded_new(bytes);
@@ -34,7 +35,8 @@ static void check_softmax(Sample *sample, Dtype dtype, SoftmaxKind kind)
                         if (kind == SOFTMAX_SAFE && max == -INFINITY)
                                 want = 0;
                         double got = at(dtype, out, base + i * inner);
-                        cr_assert(close_enough(dtype, got, want), "row %ld of %ld, element %ld: %.9g instead of %.9g", (long)row, (long)n, (long)i, got, want);
+                        cr_assert(close_enough(dtype, got, want), "row %ld of %ld, element %ld: %.9g instead of %.9g", (long)row, (long)n,
+                                  (long)i, got, want);
                 }
         }
         guarded_check(in, bytes);
@@ -84,7 +86,8 @@ Test(softmax, exponentials_stay_within_two_ulp_over_their_range)
                 softmax_exp_row_f32(N, in, out);
                 for (int i = 0; i < N; i++) {
                         double want = exp((double)in[i]), ulp = ldexp(1, MAX(ilogb(want), -126) - 23);
-                        cr_assert(fabs((double)out[i] - want) <= 2 * ulp, "exp(%.9g) is %.9g instead of %.9g", (double)in[i], (double)out[i], want);
+                        cr_assert(fabs((double)out[i] - want) <= 2 * ulp, "exp(%.9g) is %.9g instead of %.9g", (double)in[i],
+                                  (double)out[i], want);
                 }
         }
 }

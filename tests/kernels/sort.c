@@ -34,7 +34,12 @@ static void check_sort(Sample *sample, int64_t n, int64_t n_out)
         meta_init(&meta, DTYPE_F32, 3, (int64_t[]){ outer, n, inner });
         RowPlan plan;
         row_plan(&plan, &meta, 2, true);
-        SortTask task = { .dtype = DTYPE_F32, .descending = sample_int(sample, 0, 1) != 0, .inner = inner, .n_out = n_out, .values = values, .indices = indices };
+        SortTask task = { .dtype = DTYPE_F32,
+                          .descending = sample_int(sample, 0, 1) != 0,
+                          .inner = inner,
+                          .n_out = n_out,
+                          .values = values,
+                          .indices = indices };
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 2;

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// fused.c: groups of pointwise operators. Tracing walks the body on metas with the rows' own infer and binding, which gives the metas of
+// the outputs and, if wanted, the tile program: the very loops and conversions that the nodes would run one by one.
+#include "core/ops/fused.h"
+
+#include <string.h>
+#include "core/kernels/tile.h"
+#include "core/ops/emitter.h"
+#include "core/ops/pointwise.h"
+
+typedef struct Traced {
+        Tensor tensor; // meta only
+        TileValueId value;
+} Traced;
+
+typedef struct Trace {
+        const Graph *body;
+        Traced *nodes;        // by index
+        TileProgram *program; // NULL: metas only
+} Trace;
+
+bool fused_takes(const OpCall *call)
+{
+        PointBound bound;
+        if (call->op->run != pointwise_run_op || call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
+                return false;
+        // Values that are checked when numbers are there cannot be checked in a tile.
+        return point_bind(call, &bound) == STATUS_OK && strchr(bound.op->args, 'f') == NULL;
+}
+
+// ---- one row ----
+// A number in a Tensor slot is what emit makes of it: 0-dim and wrapped.
+static void wrap_number(Value number, Tensor *out)
+{
+        *out = (Tensor){ .meta = { .wrapped = true } };
+        out->meta.dtype = number.kind == VALUE_BOOL ? DTYPE_BOOL : number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64;
+}
+
+static void number_element(Value number, PointParam *out)
+{
+        *out = (PointParam){ 0 };
+        if (number.kind == VALUE_FLOAT)
+                out->f = number.f;
+        else if (number.kind == VALUE_INT)
+                out->i = number.i;
+        else
+                memcpy(out, &number.b, sizeof(number.b));
+}
+
+// `values[arg]`: the tile value of a schema position; numbers[arg] where that is a number.
+static Status add_row(TileProgram *program, const OpCall *call, const TileValueId *values, const Value *numbers, TileValueId *out_value)
+{
+        PointBound bound;
+        TRY(point_bind(call, &bound));
+        TileOp op = { .kernel = bound.kernel, .common = bound.common, .out = bound.out, .params = &bound.params };
+        for (int k = 0; k < bound.n_inputs; k++) {
+                const PointInput *input = &bound.inputs[k];
+                PointParam element = input->number;
+                bool single = true;
+                if (value_is_number(numbers[input->arg])) {
+                        Tensor wrapped;
+                        wrap_number(numbers[input->arg], &wrapped);
+                        number_element(numbers[input->arg], &element);
+                        TRY(tile_add_number(program, wrapped.meta.dtype, element, &op.in[k]));
+                } else if (input->tensor < 0) {
+                        TRY(tile_add_number(program, input->dtype, element, &op.in[k]));
+                } else {
+                        op.in[k] = values[input->arg];
+                        single = meta_numel(arg_meta(call, input->arg)) == 1;
+                }
+                op.exact[k] = k == 1 && bound.op->exact_scalar && single && dtype_is_float(bound.common);
+        }
+        return tile_add_op(program, &op, out_value);
+}
+
+// ---- the body ----
+typedef struct BodyCall {
+        Value args[SCHEMA_MAX_ARGS], numbers[SCHEMA_MAX_ARGS];
+        Tensor wrapped[SCHEMA_MAX_ARGS];
+        TileValueId values[SCHEMA_MAX_ARGS];
+} BodyCall;
+
+static Status trace_args(const Trace *trace, const Node *node, const Overload *overload, BodyCall *call)
+{
+        const Schema *schema = &overload->schema;
+        CallArgs given = { .args = node->args.seq->items, .n_args = node->args.seq->n };
+        uint64_t bits;
+        if (node->kwargs.kind == VALUE_DICT) {
+                given.kwargs = node->kwargs.dict->items;
+                given.n_kwargs = node->kwargs.dict->n;
+        }
+        TRY(schema_bind(schema, &given, BIND_NUMBERS, call->args, &bits));
+        for (uint32_t i = 0; i < schema->n_args; i++) {
+                Value *arg = &call->args[i];
+                call->numbers[i] = value_none();
+                if (arg->kind == VALUE_NODE) {
+                        Traced *traced = &trace->nodes[arg->node->index];
+                        call->values[i] = traced->value;
+                        *arg = (Value){ .kind = VALUE_TENSOR, .tensor = &traced->tensor };
+                } else if (schema->args[i].type == ARG_TENSOR && value_is_number(*arg)) {
+                        call->numbers[i] = *arg;
+                        wrap_number(*arg, &call->wrapped[i]);
+                        *arg = (Value){ .kind = VALUE_TENSOR, .tensor = &call->wrapped[i] };
+                }
+        }
+        return STATUS_OK;
+}
+
+static Status trace_call(const Trace *trace, const Node *node)
+{
+        const Overload *overload = op_find(node->target);
+        if (overload == NULL || overload->op->run != pointwise_run_op || overload->inplace)
+                return fail(STATUS_VALUE, "fxserve::fused: %s is no pointwise operator", node->target);
+        BodyCall body;
+        OpCall call;
+        TRY(trace_args(trace, node, overload, &body));
+        TRY(call_open(NULL, overload, body.args, 0, &call));
+        Status status = call.op->infer(&call);
+        if (status == STATUS_OK && trace->program != NULL)
+                status = add_row(trace->program, &call, body.values, body.numbers, &trace->nodes[node->index].value);
+        trace->nodes[node->index].tensor.meta = call.outs[0].meta;
+        call_close(&call);
+        return status;
+}
+
+static Status trace_node(const Trace *trace, const Node *node, const OpCall *call, uint32_t *inout_inputs)
+{
+        switch (node->op) {
+        case OP_PLACEHOLDER: {
+                const Tensor *input = *inout_inputs < arg_list_length(call, 0) ? arg_list_tensor(call, 0, *inout_inputs) : NULL;
+                if (input == NULL)
+                        return fail(STATUS_VALUE, "fxserve::fused: the body has more placeholders than there are inputs");
+                ++*inout_inputs;
+                trace->nodes[node->index].tensor.meta = input->meta;
+                return trace->program == NULL ? STATUS_OK : tile_add_input(trace->program, &input->meta, &trace->nodes[node->index].value);
+        }
+        case OP_CALL_FUNCTION:
+                return trace_call(trace, node);
+        case OP_OUTPUT:
+                return STATUS_OK;
+        default:
+                return fail(STATUS_VALUE, "fxserve::fused: the body has a %s node", opcode_names[node->op]);
+        }
+}
+
+// visit(context, k, traced): the outputs in order.
+typedef Status (*OutputVisit)(void *context, uint32_t k, const Traced *traced);
+static Status trace_outputs(const Trace *trace, OutputVisit visit, void *context)
+{
+        const Value *result = &trace->body->output->args.seq->items[0];
+        if (!value_is_sequence(*result))
+                return fail(STATUS_VALUE, "fxserve::fused: the body returns no tuple");
+        for (uint32_t k = 0; k < result->seq->n; k++) {
+                if (result->seq->items[k].kind != VALUE_NODE)
+                        return fail(STATUS_VALUE, "fxserve::fused: the body returns something else than tensors");
+                TRY(visit(context, k, &trace->nodes[result->seq->items[k].node->index]));
+        }
+        return STATUS_OK;
+}
+
+static Status trace_body(const OpCall *call, TileProgram *program, OutputVisit visit, void *context)
+{
+        const Graph *body = call->args[1].graph;
+        uint32_t n_inputs = 0;
+        _cleanup_(freep) Traced *nodes = new_array(body->n_nodes, sizeof(*nodes));
+        if (nodes == NULL)
+                return fail_memory();
+        Trace trace = { .body = body, .nodes = nodes, .program = program };
+        for (uint32_t i = 0; i < body->n_nodes; i++)
+                TRY(trace_node(&trace, body->nodes[i], call, &n_inputs));
+        if (n_inputs != arg_list_length(call, 0))
+                return fail(STATUS_VALUE, "fxserve::fused: the body has fewer placeholders than there are inputs");
+        return trace_outputs(&trace, visit, context);
+}
+
+// ---- the operator ----
+static Status give_output(void *context, uint32_t k, const Traced *traced)
+{
+        return out_fresh(context, k, &traced->tensor.meta);
+}
+
+static Status fused_infer(OpCall *call)
+{
+        const Value *result = &call->args[1].graph->output->args.seq->items[0];
+        TRY(out_reserve(call, value_is_sequence(*result) ? result->seq->n : 0));
+        return trace_body(call, NULL, give_output, call);
+}
+
+static Status add_output(void *context, uint32_t k, const Traced *traced)
+{
+        (void)k;
+        return tile_add_output(context, traced->value, &traced->tensor.meta);
+}
+
+static Status fused_program(const OpCall *call, TileProgram **out_program)
+{
+        _cleanup_(tile_program_freep) TileProgram *program = NULL;
+        TRY(tile_program_new(&program));
+        TRY(trace_body(call, program, add_output, program));
+        TRY(tile_finish(program));
+        *out_program = take_ptr(program);
+        return STATUS_OK;
+}
+
+// Without a program of its own: made for this one run.
+static Status fused_run(const OpRun *run)
+{
+        _cleanup_(tile_program_freep) TileProgram *program = NULL;
+        TRY(fused_program(run->call, &program));
+        return tile_run(program, run->in, run->out, run->ctx);
+}
+
+static Status run_packed(const OpRun *run)
+{
+        return tile_run(run->state, run->in, run->out, run->ctx);
+}
+
+static void free_packed(void *impl)
+{
+        tile_program_free(impl);
+}
+
+static void give_packed(TileProgram *take_program, Packed *out_packed)
+{
+        *out_packed = (Packed){ .run = run_packed, .impl = take_program, .free_impl = free_packed, .kernel = tile_name() };
+}
+
+static Status fused_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        (void)context;
+        TileProgram *program;
+        TRY(fused_program(call, &program));
+        give_packed(program, out_packed);
+        return STATUS_OK;
+}
+
+static Cost fused_cost(const OpCall *call)
+{
+        Cost cost = { 0 };
+        const Graph *body = call->args[1].graph;
+        for (uint32_t k = 0; k < call->n_outs; k++)
+                cost.bytes += meta_numel(&call->outs[k].meta) * dtype_info[call->outs[k].meta.dtype].bytes;
+        for (uint32_t k = 0; k < arg_list_length(call, 0); k++) {
+                const TensorMeta *meta = &arg_list_tensor(call, 0, k)->meta;
+                cost.bytes += meta_numel(meta) * dtype_info[meta->dtype].bytes;
+        }
+        for (uint32_t i = 0; i < body->n_nodes; i++)
+                cost.flops += body->nodes[i]->op == OP_CALL_FUNCTION ? meta_numel(&call->outs[0].meta) : 0;
+        return cost;
+}
+
+// ---- single rows in programs ----
+static Status single_program(const OpCall *call, TileProgram **out_program)
+{
+        _cleanup_(tile_program_freep) TileProgram *program = NULL;
+        TileValueId values[SCHEMA_MAX_ARGS], value;
+        Value numbers[SCHEMA_MAX_ARGS];
+        TRY(tile_program_new(&program));
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                const Tensor *tensor = call->schema->args[i].type == ARG_TENSOR ? arg_tensor(call, (int)i) : NULL;
+                numbers[i] = value_none();
+                if (tensor != NULL)
+                        TRY(tile_add_input(program, &tensor->meta, &values[i]));
+        }
+        TRY(add_row(program, call, values, numbers, &value));
+        TRY(tile_add_output(program, value, &call->outs[0].meta));
+        TRY(tile_finish(program));
+        *out_program = take_ptr(program);
+        return STATUS_OK;
+}
+
+Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        (void)context;
+        TileProgram *program;
+        // A call that fused_takes refuses, or whose optional tensors are absent, keeps the row's own run.
+        if (!fused_takes(call) || call->schema->n_tensor_args > TILE_MAX_INPUTS)
+                return STATUS_OK;
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                if (call->schema->args[i].type == ARG_TENSOR && arg_tensor(call, (int)i) == NULL)
+                        return STATUS_OK;
+        }
+        TRY(single_program(call, &program));
+        give_packed(program, out_packed);
+        return STATUS_OK;
+}
+
+const OpDef fused_ops[] = {
+        { .schema = "fxserve::fused(Tensor[] inputs, Graph body) -> Tensor[]",
+          .dtypes = DTYPES_REAL,
+          .flags = OP_ELEMENTWISE | OP_HIDDEN,
+          .infer = fused_infer,
+          .run = fused_run,
+          .pack = fused_pack,
+          .cost = fused_cost,
+          .kernel = "tile" },
+};
+OP_FILE(fused_ops);

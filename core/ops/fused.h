@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// fxserve::fused(Tensor[] inputs, Graph body) -> Tensor[]: pointwise operators run together. `body` has one placeholder per input, nodes
+// `torch.ops.*` that fused_takes accepts, and returns a tuple of tensors of one shape.
+#pragma once
+#include "core/ops/op.h"
+
+// Whether a call (bound, inferred, not in place) may be a node of a body.
+bool fused_takes(const OpCall *call);

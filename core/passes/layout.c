@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// layout.c: two-dimensional convolutions run on channels_last tensors, where oneDNN is at its best. A value keeps its identity; beside it there may be a twin
+// with the same elements in the other layout. A convolution asks for the twin of its input; whatever follows the layout of its operands by PyTorch's own rules is
+// inferred again on twins and gives a twin; everything else, results first, gets the value as it was, by one copy at its first use.
+#include "core/passes/passes.h"
+
+#include <string.h>
+#include "core/ops/conv.h"
+#include "core/ops/pack.h"
+#include "core/ops/pointwise.h"
+
+typedef struct Layout {
+        Recording *recording;
+        RecordedCall **order;  // calls in their new order
+        uint32_t n_order, capacity;
+        Recorded **twins;      // by value of before; NULL: none
+        bool *missing;         // by value of before: only the twin is computed
+        uint32_t n_values;
+} Layout;
+
+static Status push(Layout *layout, RecordedCall *call)
+{
+        TRY(array_reserve(&layout->order, &layout->capacity, layout->n_order + 1, sizeof(RecordedCall *)));
+        layout->order[layout->n_order++] = call;
+        return STATUS_OK;
+}
+
+static Recorded *twin_of(const Layout *layout, const Recorded *value)
+{
+        return value->index < layout->n_values ? layout->twins[value->index] : NULL;
+}
+
+// Images that are written once.
+static bool can_have_twin(const Layout *layout, const Recorded *value)
+{
+        if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) || value->tensor.meta.rank != 4 || meta_numel(&value->tensor.meta) == 0)
+                return false;
+        return !recorded_buffer(value)->written && meta_is_contiguous(&value->tensor.meta);
+}
+
+static bool is_image_conv(const RecordedCall *call)
+{
+        ConvArgs args;
+        const Value *input = &call->call.args[0], *weight = &call->call.args[1];
+        if (call->call.op->pack != conv_pack || call->call.inplace || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
+                return false;
+        const Tensor *constant = weight->tensor;
+        return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 && constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
+               conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
+}
+
+// Calls whose result follows the layout of their operands, and whose kernels run on either.
+static bool follows_layout(const RecordedCall *call)
+{
+        static const char *const names[] = { "aten::max_pool2d", "aten::max_pool2d_with_indices", "aten::avg_pool2d", "aten::adaptive_avg_pool2d",
+                                             "aten::_adaptive_avg_pool2d", "aten::cat", "fxserve::batch_norm_eval", "aten::_native_batch_norm_legit_no_training",
+                                             "aten::_batch_norm_no_update", "aten::mean.dim", "aten::upsample_nearest2d", "aten::upsample_nearest2d.vec",
+                                             "aten::upsample_bilinear2d", "aten::upsample_bilinear2d.vec" };
+        if (call->call.op->infer == pointwise_infer)
+                return true;
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+                if (strcmp(call->overload->name, names[i]) == 0)
+                        return true;
+        }
+        return false;
+}
+
+// ---- copies between the two ----
+static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format, Recorded *to, Recorded **out_value)
+{
+        const Overload *overload = op_find("aten::clone");
+        Recording *recording = layout->recording;
+        if (overload == NULL || overload->schema.n_args != 2)
+                return fail(STATUS_INTERNAL, "the table lacks aten::clone");
+        Value args[2] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)&from->tensor }),
+                          { .kind = VALUE_MEMORY_FORMAT, .memory_format = format } };
+        OpCall call;
+        RecordedCall *added;
+        Status status = call_open(NULL, overload, args, 3, &call);
+        if (status == STATUS_OK)
+                status = overload->op->infer(&call);
+        if (status != STATUS_OK) {
+                value_unref(args[0]);
+                return status;
+        }
+        status = recording_add_call(recording, &call, args, &added);
+        call_close(&call);
+        TRY(status);
+        if (to == NULL) {
+                Buffer *buffer;
+                TRY(recording_add_buffer(recording, BUFFER_RUN, (size_t)meta_numel(&from->tensor.meta) * dtype_info[from->tensor.meta.dtype].bytes, &buffer));
+                TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[0].meta, 0, &to));
+        }
+        added->computes = true;
+        added->outs[0] = to;
+        to->call = added;
+        to->out = 0;
+        for (uint32_t i = 0; from->call != NULL && i < from->call->n_nodes; i++)
+                TRY(recording_add_node(recording, added, from->call->nodes[i]));
+        *out_value = to;
+        return push(layout, added);
+}
+
+static Status ask_for_twin(Layout *layout, Recorded *value)
+{
+        if (twin_of(layout, value) != NULL || !can_have_twin(layout, value))
+                return STATUS_OK;
+        return add_copy(layout, value, MEMORY_FORMAT_CHANNELS_LAST, NULL, &layout->twins[value->index]);
+}
+
+static Status ask_for_original(void *context, Recorded *value)
+{
+        Layout *layout = context;
+        Recorded *copied;
+        if (value == NULL || value->index >= layout->n_values || !layout->missing[value->index])
+                return STATUS_OK;
+        layout->missing[value->index] = false;
+        return add_copy(layout, layout->twins[value->index], MEMORY_FORMAT_CONTIGUOUS, value, &copied);
+}
+
+// ---- calls on twins ----
+typedef struct Operands {
+        Layout *layout;
+        const TensorMeta *like;
+        bool any;
+} Operands;
+
+static Status look_for_twin(void *context, Recorded *value)
+{
+        Operands *operands = context;
+        operands->any |= value != NULL && twin_of(operands->layout, value) != NULL;
+        return STATUS_OK;
+}
+
+static Status ask_for_alike(void *context, Recorded *value)
+{
+        Operands *operands = context;
+        if (value == NULL || value->tensor.meta.rank != 4 || !meta_same_shape(&value->tensor.meta, operands->like))
+                return STATUS_OK;
+        return ask_for_twin(operands->layout, value);
+}
+
+static Status take_twin(void *context, const Value *leaf, Value *out)
+{
+        *out = *leaf;
+        Recorded *twin = leaf->kind == VALUE_TENSOR ? twin_of(context, recorded_of(leaf->tensor)) : NULL;
+        if (twin != NULL)
+                out->tensor = &twin->tensor;
+        value_ref(*out);
+        return STATUS_OK;
+}
+
+static bool same_places(const TensorMeta *a, const TensorMeta *b)
+{
+        for (int d = 0; d < a->rank; d++) {
+                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
+                        return false;
+        }
+        return true;
+}
+
+static bool can_infer_again(const Layout *layout, const RecordedCall *call)
+{
+        for (uint32_t k = 0; k < call->call.n_outs; k++) {
+                const Recorded *out = call->outs[k];
+                if (out == NULL || out->call != call || out->index >= layout->n_values || recorded_is_constant(out) || recorded_buffer(out)->written ||
+                    recorded_buffer(out)->kind != BUFFER_RUN || !meta_is_contiguous(&out->tensor.meta))
+                        return false;
+        }
+        return call->computes && !call->call.inplace && (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;
+}
+
+static Status adopt_outs(Layout *layout, const RecordedCall *old, RecordedCall *added)
+{
+        Recording *recording = layout->recording;
+        for (uint32_t k = 0; k < old->call.n_outs; k++) {
+                Recorded *out = old->outs[k];
+                if (same_places(&added->call.outs[k].meta, &out->tensor.meta)) {
+                        added->call.outs[k].meta = out->tensor.meta;
+                        out->call = added;
+                } else {
+                        Buffer *buffer;
+                        Recorded *twin;
+                        TRY(recording_add_buffer(recording, BUFFER_RUN, recorded_buffer(out)->n_bytes, &buffer));
+                        TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[k].meta, 0, &twin));
+                        twin->name = out->name;
+                        twin->call = added;
+                        twin->out = k;
+                        layout->twins[out->index] = twin;
+                        layout->missing[out->index] = true;
+                        out = twin;
+                }
+                added->outs[k] = out;
+        }
+        return STATUS_OK;
+}
+
+static bool can_take(const RecordedCall *old, const OpCall *call)
+{
+        if (call->n_outs != old->call.n_outs)
+                return false;
+        for (uint32_t k = 0; k < call->n_outs; k++) {
+                const OutSpec *spec = &call->outs[k];
+                if (spec->kind != OUT_FRESH || spec->undefined || spec->meta.dtype != old->outs[k]->tensor.meta.dtype ||
+                    !meta_same_shape(&spec->meta, &old->outs[k]->tensor.meta) || !meta_is_non_overlapping_and_dense(&spec->meta))
+                        return false;
+        }
+        return true;
+}
+
+// *out_done false: the call stays as it is.
+static Status infer_again(Layout *layout, RecordedCall *old, bool *out_done)
+{
+        Value args[SCHEMA_MAX_ARGS] = { 0 };
+        OpCall call;
+        RecordedCall *added = NULL;
+        Status status = STATUS_OK;
+        uint32_t n = old->call.n_args;
+        *out_done = false;
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
+                status = value_map(old->call.args[i], take_twin, layout, &args[i]);
+        if (status == STATUS_OK)
+                status = call_open(NULL, old->overload, args, old->call.given, &call);
+        if (status == STATUS_OK) {
+                *out_done = old->call.op->infer(&call) == STATUS_OK && can_take(old, &call);
+                if (*out_done)
+                        status = recording_add_call(layout->recording, &call, args, &added);
+                call_close(&call);
+        }
+        if (added == NULL) {
+                for (uint32_t i = 0; i < n && (!*out_done || status == STATUS_OK); i++)
+                        value_unref(args[i]);
+                return status;
+        }
+        added->computes = true;
+        old->removed = true;
+        for (uint32_t i = 0; i < old->n_nodes; i++)
+                TRY(recording_add_node(layout->recording, added, old->nodes[i]));
+        TRY(adopt_outs(layout, old, added));
+        return push(layout, added);
+}
+
+static Status visit_call(Layout *layout, RecordedCall *call)
+{
+        bool done = false;
+        if (can_infer_again(layout, call)) {
+                Operands operands = { .layout = layout, .like = &call->outs[0]->tensor.meta };
+                if (is_image_conv(call))
+                        TRY(ask_for_twin(layout, recorded_of(call->call.args[0].tensor)));
+                TRY(recorded_visit_inputs(call, look_for_twin, &operands));
+                if (operands.any && (is_image_conv(call) || follows_layout(call))) {
+                        if (call->call.op->infer == pointwise_infer)
+                                TRY(recorded_visit_inputs(call, ask_for_alike, &operands));
+                        TRY(infer_again(layout, call, &done));
+                }
+        }
+        if (!done)
+                TRY(recorded_visit_inputs(call, ask_for_original, layout));
+        return push(layout, call);
+}
+
+// ---- whether it pays ----
+enum { FEWEST_FLOPS = 100000 };
+
+static bool is_worth_it(const Recording *recording)
+{
+        int64_t flops = 0;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                const RecordedCall *call = recording->calls[i];
+                if (!call->removed && is_image_conv(call) && meta_is_contiguous(&call->call.args[0].tensor->meta))
+                        flops += call->call.op->cost(&call->call).flops;
+        }
+        return flops >= FEWEST_FLOPS;
+}
+
+Status pass_choose_layout(Recording *recording, PassContext *context)
+{
+        if (!is_worth_it(recording))
+                return STATUS_OK;
+        Layout layout = { .recording = recording, .n_values = recording->n_values };
+        _cleanup_(freep) Recorded **twins = new_array(recording->n_values, sizeof(Recorded *));
+        _cleanup_(freep) bool *missing = new_array(recording->n_values, sizeof(bool));
+        if (twins == NULL || missing == NULL)
+                return fail_memory();
+        layout.twins = twins;
+        layout.missing = missing;
+        uint32_t n = recording->n_calls;
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
+                status = run_poll(context->poll);
+                if (status == STATUS_OK)
+                        status = visit_call(&layout, recording->calls[i]);
+        }
+        if (status == STATUS_OK)
+                status = recording_visit_results(recording, ask_for_original, &layout);
+        if (status == STATUS_OK) // every call is in the new order, removed ones as well
+                memcpy(recording->calls, layout.order, layout.n_order * sizeof(RecordedCall *));
+        free(layout.order);
+        recording_compact(recording);
+        return status;
+}

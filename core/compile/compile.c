@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile.c: record, passes, plan, emit. The stages in between are not kept: recording again costs less than keeping what is seldom printed.
+// compile.c: record, passes, plan, emit. The stages in between are not kept: recording again costs less than keeping what is seldom
+// printed.
 #include "core/compile/compile.h"
 
 static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage, const RunContext *poll,
@@ -59,5 +60,6 @@ Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions 
 Status program_stage(const Program *program, ProgramStage stage, Graph **out_graph)
 {
         CompileOptions options = { .n_threads = program->n_threads, .fetch = program->fetch, .n_fetch = program->n_fetch };
-        return compile_stage(program->recording->graph, (ValueSpan){ program->signature, program->n_signature }, &options, stage, out_graph);
+        return compile_stage(program->recording->graph, (ValueSpan){ program->signature, program->n_signature }, &options, stage,
+                             out_graph);
 }

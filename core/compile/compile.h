@@ -12,20 +12,21 @@ typedef struct CompileOptions {
         bool no_passes;           // as recorded: for tests
         const Node *const *fetch; // nodes whose values are wanted besides the output
         uint32_t n_fetch;
-        PackCache *cache;         // may be NULL
+        PackCache *cache; // may be NULL
 } CompileOptions;
 
 typedef struct ProgramKey {
         uint8_t bytes[32];
 } ProgramKey;
 
-// What the program depends on: the graph, dtypes, shapes and strides of input tensors, all other input values, what is fetched, threads. `inputs`: one Value
-// per placeholder, as bind_inputs gives them.
+// What the program depends on: the graph, dtypes, shapes and strides of input tensors, all other input values, what is fetched, threads.
+// `inputs`: one Value per placeholder, as bind_inputs gives them.
 Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramKey *out_key);
 ProgramId program_key_id(const ProgramKey *key);
 
-// Of input tensors only metas are looked at. STATUS_DYNAMIC: needs numbers that only a run knows (data-dependent shapes, loops, branches): run it eagerly.
-// Shape and dtype failures are those an eager run gives. `poll` (cancel, deadline) may be NULL. The program counts the graph.
+// Of input tensors only metas are looked at. STATUS_DYNAMIC: needs numbers that only a run knows (data-dependent shapes, loops, branches):
+// run it eagerly. Shape and dtype failures are those an eager run gives. `poll` (cancel, deadline) may be NULL. The program counts the
+// graph.
 Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions *options, const RunContext *poll, Program **out_program);
 
 // Stages of a program as graphs for printing, and its listing.

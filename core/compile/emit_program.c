@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// emit_program.c: first the implementations (pack where the row has one, else prepare), then the plan, which needs their scratch, then operands. What a
-// run would look up is looked up here.
+// emit_program.c: first the implementations (pack where the row has one, else prepare), then the plan, which needs their scratch, then
+// operands. What a run would look up is looked up here.
 #include "core/compile/emit_program.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 typedef struct Making {
         Program *program;
         const EmitOptions *options;
-        Arena *arena;           // the program's
-        size_t *scratch_bytes;  // by call
+        Arena *arena;          // the program's
+        size_t *scratch_bytes; // by call
         MemoryPlan plan;
         uint32_t operands_capacity, packed_capacity;
 } Making;
@@ -64,7 +64,8 @@ static Operand operand_of(const Making *making, const Recorded *value)
 {
         uintptr_t offset = (uintptr_t)value->tensor.offset * (uintptr_t)dtype_info[value->tensor.meta.dtype].bytes;
         if (recorded_is_constant(value))
-                return (Operand){ .slot = SLOT_CONSTANT, .offset = value->tensor.storage->data == NULL ? 0 : (uintptr_t)value->tensor.storage->data + offset };
+                return (Operand){ .slot = SLOT_CONSTANT,
+                                  .offset = value->tensor.storage->data == NULL ? 0 : (uintptr_t)value->tensor.storage->data + offset };
         const Place *place = &making->plan.places[recorded_buffer(value)->index];
         if (recorded_buffer(value)->n_bytes == 0)
                 return (Operand){ .slot = SLOT_CONSTANT };
@@ -225,7 +226,11 @@ static Status add_idle_row(Making *making, const Node *node, bool viewed)
         if (nodes == NULL)
                 return fail_memory();
         nodes[0] = node;
-        add_row(making->program, (ProgramRow){ .nodes = nodes, .n_nodes = 1, .instruction = -1, .kernel = viewed ? "view" : NULL, .why = viewed ? "view" : "folded" });
+        add_row(making->program, (ProgramRow){ .nodes = nodes,
+                                               .n_nodes = 1,
+                                               .instruction = -1,
+                                               .kernel = viewed ? "view" : NULL,
+                                               .why = viewed ? "view" : "folded" });
         return STATUS_OK;
 }
 

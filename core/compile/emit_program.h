@@ -5,8 +5,8 @@
 
 typedef struct EmitOptions {
         int n_threads;
-        PackCache *cache;         // may be NULL
-        const RunContext *poll;   // may be NULL
+        PackCache *cache;       // may be NULL
+        const RunContext *poll; // may be NULL
 } EmitOptions;
 
 // The recording is taken, also on failure. The program's id is left empty.

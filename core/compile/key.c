@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// key.c: the identity of a program: SHA-256 of everything it depends on, in a form without ambiguity (kinds and lengths first). Equal keys, equal programs.
+// key.c: the identity of a program: SHA-256 of everything it depends on, in a form without ambiguity (kinds and lengths first). Equal keys,
+// equal programs.
 #include "core/compile/compile.h"
 
 #include <string.h>

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan.c: greedy by size (Pisarchyk and Lee, arXiv 2001.03288). The life of a buffer is the union of the lives of all its views, in steps: 0 before the
-// first call, i + 1 at call i, then the end. An elementwise call whose input dies with it writes its result over it. Largest first, each block goes to the
-// lowest gap among the blocks that live at the same time.
+// plan.c: greedy by size (Pisarchyk and Lee, arXiv 2001.03288). The life of a buffer is the union of the lives of all its views, in steps:
+// 0 before the first call, i + 1 at call i, then the end. An elementwise call whose input dies with it writes its result over it. Largest
+// first, each block goes to the lowest gap among the blocks that live at the same time.
 #include "core/compile/plan.h"
 
 #include <string.h>
 
 typedef struct Block {
-        uint32_t first, last;  // steps, inclusive
+        uint32_t first, last; // steps, inclusive
         size_t n_bytes, offset;
-        bool planned;          // has bytes in the arena
+        bool planned; // has bytes in the arena
         bool used;
         bool is_output;
-        uint32_t merged_into;  // index + 1 of the block whose bytes it uses; 0: its own
+        uint32_t merged_into; // index + 1 of the block whose bytes it uses; 0: its own
 } Block;
 
 typedef struct Planner {
         const Recording *recording;
         const RunContext *poll;
-        Block *blocks;         // buffers, then scratch of calls
+        Block *blocks; // buffers, then scratch of calls
         uint32_t n_blocks;
         uint32_t step;
 } Planner;
@@ -107,7 +107,8 @@ static Status look_for_reuse(void *context, Recorded *value)
         bool fits = same_elements(&value->tensor, &reuse->out->tensor);
         if (reuse->found == block)
                 reuse->refused |= !fits; // another view of the same bytes, read in another order
-        if (!fits || reuse->found != NULL || !block->planned || block->last != planner->step || recorded_buffer(value)->n_bytes != recorded_buffer(reuse->out)->n_bytes)
+        if (!fits || reuse->found != NULL || !block->planned || block->last != planner->step ||
+            recorded_buffer(value)->n_bytes != recorded_buffer(reuse->out)->n_bytes)
                 return STATUS_OK;
         reuse->found = block;
         return STATUS_OK;
@@ -119,8 +120,8 @@ static Status merge_in_place(Planner *planner)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
                 planner->step = i + 1;
-                if (!call->computes || (call->call.op->flags & OP_ELEMENTWISE) == 0 || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL ||
-                    call->outs[0]->call != call || recorded_is_constant(call->outs[0]))
+                if (!call->computes || (call->call.op->flags & OP_ELEMENTWISE) == 0 || call->call.inplace || call->call.n_outs != 1 ||
+                    call->outs[0] == NULL || call->outs[0]->call != call || recorded_is_constant(call->outs[0]))
                         continue;
                 Reuse reuse = { .planner = planner, .out = call->outs[0] };
                 Block *out = &planner->blocks[recorded_buffer(call->outs[0])->index];
@@ -257,7 +258,9 @@ Status plan_memory(const Recording *recording, const size_t *scratch_bytes, cons
                 status = merge_in_place(&planner);
         for (uint32_t i = 0; i < n_calls && status == STATUS_OK; i++) {
                 if (scratch_bytes[i] > 0)
-                        planner.blocks[n + i] = (Block){ .first = i + 1, .last = i + 1, .n_bytes = aligned(scratch_bytes[i]), .planned = true, .used = true };
+                        planner.blocks[n + i] = (Block){
+                                .first = i + 1, .last = i + 1, .n_bytes = aligned(scratch_bytes[i]), .planned = true, .used = true
+                        };
         }
         if (status == STATUS_OK)
                 status = place_blocks(&planner, &work, &plan.figures);

@@ -4,11 +4,11 @@
 #include "core/program/program.h"
 
 typedef struct MemoryPlan {
-        Place *places;            // by buffer index, in `arena`
-        size_t *scratch_offsets;  // by call
+        Place *places;           // by buffer index, in `arena`
+        size_t *scratch_offsets; // by call
         uint32_t n_outputs;
         size_t *output_bytes;
-        bool *copied;             // by buffer: an input or state that some call writes; filled before the first call
+        bool *copied; // by buffer: an input or state that some call writes; filled before the first call
         PlanFigures figures;
 } MemoryPlan;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.c: specialising. The walk is eval's own; tensors in it are live ones as in an eager run, on storages that stand for buffers without bytes. Views
-// share the storage, in-place twins are checked by the same code as eagerly, so that aliasing while recording is the aliasing of the run. Whoever asks for
-// a number that no buffer holds yet gets STATUS_DYNAMIC.
+// record.c: specialising. The walk is eval's own; tensors in it are live ones as in an eager run, on storages that stand for buffers
+// without bytes. Views share the storage, in-place twins are checked by the same code as eagerly, so that aliasing while recording is the
+// aliasing of the run. Whoever asks for a number that no buffer holds yet gets STATUS_DYNAMIC.
 //
-// A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not: calls point to Recorded values, and a live tensor whose
-// geometry has moved away from its value gets a new one, by as_strided.
+// A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not: calls point to Recorded values, and a live
+// tensor whose geometry has moved away from its value gets a new one, by as_strided.
 #include "core/compile/record.h"
 
 #include <string.h>
@@ -14,12 +14,12 @@
 
 typedef struct StateView { // one state entry as the recording sees it
         const Tensor *entry;
-        Tensor *seen;  // counted
+        Tensor *seen; // counted
 } StateView;
 
 typedef struct Recorder {
         Emitter base;
-        RunContext ctx;          // of our own: literals outlive the request that compiles, they are not charged to it
+        RunContext ctx; // of our own: literals outlive the request that compiles, they are not charged to it
         const RunContext *poll;
         Recording *recording;
         StateView *views;
@@ -44,8 +44,8 @@ static Status live_tensor(const Recorded *value, Tensor **out_tensor)
 static bool same_geometry(const Tensor *a, const Tensor *b)
 {
         size_t bytes = a->meta.rank * sizeof(int64_t);
-        return a->offset == b->offset && a->meta.dtype == b->meta.dtype && a->meta.rank == b->meta.rank && memcmp(a->meta.size, b->meta.size, bytes) == 0 &&
-               memcmp(a->meta.stride, b->meta.stride, bytes) == 0;
+        return a->offset == b->offset && a->meta.dtype == b->meta.dtype && a->meta.rank == b->meta.rank &&
+               memcmp(a->meta.size, b->meta.size, bytes) == 0 && memcmp(a->meta.stride, b->meta.stride, bytes) == 0;
 }
 
 static Status add_call(Recorder *recorder, const OpCall *call, Value *take_args, RecordedCall **out_call)
@@ -66,7 +66,8 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
         if (overload == NULL)
                 return fail(STATUS_INTERNAL, "the table lacks aten::as_strided");
         OpCall call;
-        Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(), value_none(), value_int(tensor->offset) };
+        Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(), value_none(),
+                          value_int(tensor->offset) };
         Status status = value_ints_new(VALUE_LIST, tensor->meta.size, tensor->meta.rank, &args[1]);
         if (status == STATUS_OK)
                 status = value_ints_new(VALUE_LIST, tensor->meta.stride, tensor->meta.rank, &args[2]);
@@ -128,7 +129,8 @@ static Status leaf_value(void *context, const Value *leaf, Value *out)
 static Status check_number(const OpCall *call, uint32_t i, const Value *value)
 {
         if (value->kind == VALUE_DYNAMIC || (value->kind == VALUE_TENSOR && !tensor_is_known(value->tensor)))
-                return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[i].name, call->schema->name);
+                return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[i].name,
+                            call->schema->name);
         return STATUS_OK;
 }
 
@@ -174,7 +176,8 @@ static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *sp
                 TRY(recording_add_value(recorder->recording, FROM_CALL, buffer->storage, &spec->meta, 0, out_value));
                 return live_tensor(*out_value, out_tensor);
         case OUT_VIEW:
-                TRY(recording_add_value(recorder->recording, FROM_CALL, call->args[spec->arg].tensor->storage, &spec->meta, spec->offset, out_value));
+                TRY(recording_add_value(recorder->recording, FROM_CALL, call->args[spec->arg].tensor->storage, &spec->meta, spec->offset,
+                                        out_value));
                 return live_tensor(*out_value, out_tensor);
         case OUT_SAME:
                 *out_tensor = tensor_ref(call->args[spec->arg].tensor);
@@ -378,6 +381,7 @@ static Status record_state(Emitter *emitter, const Graph *graph, const char *pat
 // ---- child graphs ----
 static Status record_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
 {
+        TRY(run_poll(recorder_of(emitter)->poll));
         if (emitter->depth >= limits.max_child_graphs)
                 return fail(STATUS_RUN, "child graphs are nested deeper than %d levels", (int)limits.max_child_graphs);
         const Graph *outer = emitter->graph;
@@ -393,7 +397,8 @@ static Status record_child(Emitter *emitter, const Graph *graph, ValueSpan input
 static Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out)
 {
         if (predicate.kind == VALUE_BOOL || predicate.kind == VALUE_INT)
-                return record_child(emitter, (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true : if_false, operands, out);
+                return record_child(emitter, (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true : if_false, operands,
+                                    out);
         return fail(STATUS_DYNAMIC, "which branch is taken is not known before the run");
 }
 
@@ -511,8 +516,11 @@ Status record_graph(const Graph *graph, const RecordOptions *options, const RunC
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(recording_new(graph, &recording));
-        Recorder recorder = { .poll = poll, .recording = recording, .max_calls = options->max_calls == 0 ? (uint32_t)limits.max_nodes : options->max_calls };
+        Recorder recorder = { .poll = poll,
+                              .recording = recording,
+                              .max_calls = options->max_calls == 0 ? (uint32_t)limits.max_nodes : options->max_calls };
         run_context_init(&recorder.ctx);
+        recorder.ctx.deadline_ns = poll == NULL ? 0 : poll->deadline_ns;
         recorder.base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder.ctx, .graph = graph };
         uint32_t n = options->inputs.n;
         _cleanup_(freep) Value *inputs = new_array((size_t)n + options->n_fetch, sizeof(Value));

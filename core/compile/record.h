@@ -8,9 +8,9 @@ typedef struct RecordOptions {
         ValueSpan inputs;         // as for a run (WalkOptions.inputs): of tensors only the metas are looked at
         const Node *const *fetch; // nodes whose values are wanted besides the output
         uint32_t n_fetch;
-        uint32_t max_calls;       // 0: limits.max_nodes
+        uint32_t max_calls; // 0: limits.max_nodes
 } RecordOptions;
 
-// STATUS_DYNAMIC: something asks for numbers that only a run knows; the graph stays eager. Other failures are those an eager run would give.
-// `poll` (cancel, deadline) may be NULL.
+// STATUS_DYNAMIC: something asks for numbers that only a run knows; the graph stays eager. Other failures are those an eager run would
+// give. `poll` (cancel, deadline) may be NULL.
 Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording);

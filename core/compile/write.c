@@ -17,4 +17,6 @@ static Status write_run(const OpRun *run)
         return STATUS_OK;
 }
 
-const OpDef write_op = { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", .run = write_run, .kernel = "copy" };
+const OpDef write_op = { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+                         .run = write_run,
+                         .kernel = "copy" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running programs. A Frame is a worker's memory for runs: arena, operand pointers, time stamps, scratch. It grows to what the largest program needed and
-// is used again; one run at a time.
+// Running programs. A Frame is a worker's memory for runs: arena, operand pointers, time stamps, scratch. It grows to what the largest
+// program needed and is used again; one run at a time.
 #pragma once
 #include "core/eval/walk.h"
 #include "core/program/program.h"
@@ -8,13 +8,13 @@
 typedef struct Frame {
         uint8_t *arena;
         size_t arena_bytes;
-        void **pointers;          // slots' bases, then operands
+        void **pointers; // slots' bases, then operands
         size_t n_pointers;
         int64_t *stamps;
         size_t n_stamps;
         ScratchPool pool;
-        Tensor **inputs;          // of the run: leaves, borrowed
-        Storage **outputs;        // of the run: counted until they are handed out
+        Tensor **inputs;   // of the run: leaves, borrowed
+        Storage **outputs; // of the run: counted until they are handed out
         size_t n_tensors;
 } Frame;
 
@@ -24,11 +24,11 @@ void frame_deinit(Frame *frame);
 void frame_trim(Frame *frame, size_t most_bytes);
 
 typedef struct ProgramRun {
-        ValueSpan inputs;         // one Value per placeholder, as the program was compiled for (bind_inputs)
-        WalkTrace *trace;         // NULL: no timing. Rows: capacity >= program->n_rows
+        ValueSpan inputs; // one Value per placeholder, as the program was compiled for (bind_inputs)
+        WalkTrace *trace; // NULL: no timing. Rows: capacity >= program->n_rows
 } ProgramRun;
 
-// *out_value and out_fetched (program->recording->n_fetched Values; may be NULL when 0) are owned by the caller. Inputs whose dtype, shape or strides differ
-// from what the program was made for: STATUS_INTERNAL, nothing is run. The arena is charged to ctx->budget for the time of the run; failures of a kernel
-// name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
+// *out_value and out_fetched (program->recording->n_fetched Values; may be NULL when 0) are owned by the caller. Inputs whose dtype, shape
+// or strides differ from what the program was made for: STATUS_INTERNAL, nothing is run. The arena is charged to ctx->budget for the time
+// of the run; failures of a kernel name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
 Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value, Value *out_fetched);

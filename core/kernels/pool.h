@@ -29,6 +29,8 @@ void pool_adaptive_windows(PoolAxis *axis, int64_t *bounds);
 Status pool_max(const RunContext *ctx, const Pool *pool, const void *in, void *out, int64_t *indices);
 // Windows without elements give 0.
 Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, void *out);
+// Maximum or average of channels_last images of float32, planes = images * channels, without indices: the same bits as the two above.
+Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels, const float *in, float *out);
 // Averages of half values (held as float32), rounded to `half` after every addition and after each of the divisions by depth, height and
 // width, as PyTorch's three-dimensional adaptive pooling does.
 Status pool_average_stepwise(const RunContext *ctx, const Pool *pool, Dtype half, const float *in, float *out);

@@ -205,6 +205,21 @@ Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_valu
         return add_step(program, &(TileStep){ .kind = STEP_ROUND, .n_in = 1, .in = { step.out }, .out = *out_value, .round_to = op->out });
 }
 
+Status tile_add_cast(TileProgram *program, TileValueId value, Dtype dtype, TileValueId *out_value)
+{
+        const TileValue source = program->values[value];
+        if (source.dtype == dtype) {
+                *out_value = value;
+                return STATUS_OK;
+        }
+        if (source.dtype == DTYPE_U64 || dtype == DTYPE_U64 || source.kind == TILE_NUMBER)
+                return fail(STATUS_INTERNAL, "tile programs do not cast %s to %s", dtype_info[source.dtype].name, dtype_info[dtype].name);
+        TRY(load_first(program, value));
+        program->values[value].filled |= source.uniform;
+        TRY(add_value(program, TILE_MADE, dtype, out_value));
+        return add_step(program, &(TileStep){ .kind = STEP_CAST, .n_in = 1, .in = { value }, .out = *out_value });
+}
+
 Status tile_add_output(TileProgram *program, TileValueId value, const TensorMeta *meta)
 {
         if (program->n_outputs == TILE_MAX_OUTPUTS)

@@ -31,6 +31,8 @@ Status tile_add_input(TileProgram *program, const TensorMeta *meta, TileValueId 
 // A Python number: dtype DTYPE_BOOL, DTYPE_I64 or DTYPE_F64; `number` holds an element of it.
 Status tile_add_number(TileProgram *program, Dtype dtype, PointParam number, TileValueId *out_value);
 Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_value);
+// The value as `dtype`, cast as copies are; neither may be uint64.
+Status tile_add_cast(TileProgram *program, TileValueId value, Dtype dtype, TileValueId *out_value);
 // Outputs are numbered by calls. All have one shape; meta->dtype is the value's.
 Status tile_add_output(TileProgram *program, TileValueId value, const TensorMeta *meta);
 Status tile_finish(TileProgram *program);

@@ -16,7 +16,7 @@ typedef struct Run {
 
 typedef struct Frame {
         _Alignas(64) char registers[TILE_REGISTERS][TILE_BYTES];
-        _Alignas(64) char scratch[2 * TILE_BYTES];
+        _Alignas(64) char scratch[2 * TILE_BYTES], stored[2 * TILE_BYTES];
         void *at[TILE_MAX_VALUES]; // where a value's elements are now
         const void *single[TILE_MAX_VALUES];
         PointParam elements[TILE_MAX_INPUTS];
@@ -169,6 +169,24 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
                 round_tile(value->class, step->round_to, out, n, frame, out);
 }
 
+// As a copy does it: stored from the source's class, loaded into the result's.
+static void run_cast(const TileProgram *program, const TileStep *step, Frame *frame)
+{
+        const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
+        const void *from = frame->at[step->in[0]];
+        void *out = frame->at[step->out];
+        if (source->is_mask) {
+                tile_loaders[TILE_I64][DTYPE_BOOL](from, 1, frame->n_run, frame->scratch);
+                from = frame->scratch;
+        }
+        if (value->is_mask) {
+                tile_storers[source->class][DTYPE_BOOL](from, frame->n_run, out, 1);
+                return;
+        }
+        tile_storers[source->class][value->dtype](from, frame->n_run, frame->stored, dtype_info[value->dtype].bytes);
+        tile_loaders[value->class][value->dtype](frame->stored, dtype_info[value->dtype].bytes, frame->n_run, out);
+}
+
 // A result goes straight to its output when that is dense, so that nothing is left to store.
 static void place_result(const Run *run, const TileStep *step, Frame *frame)
 {
@@ -202,6 +220,9 @@ static void run_step(Run *run, const TileStep *step, Frame *frame)
         case STEP_ROUND:
                 round_tile(program->values[step->out].class, step->round_to, frame->at[step->in[0]], frame->n_run, frame,
                            frame->at[step->out]);
+                return;
+        case STEP_CAST:
+                run_cast(program, step, frame);
                 return;
         case STEP_STORE:
                 run_store(run, step, frame);

@@ -303,7 +303,8 @@ static Cost sdpa_cost(const OpCall *call)
                 items *= args.out_size[d];
         for (int i = 0; i < 3; i++)
                 bytes += meta_numel(arg_meta(call, i)) * dtype_info[arg_meta(call, i)->dtype].bytes;
-        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args.n_keys), args.depth + args.out_size[args.rank - 1]), .bytes = bytes };
+        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args.n_keys), args.depth + args.out_size[args.rank - 1]),
+                       .bytes = bytes };
 }
 
 const OpDef attention_ops[] = {

@@ -19,10 +19,26 @@ typedef struct Trace {
         TileProgram *program; // NULL: metas only
 } Trace;
 
+static bool is_cast(const OpDef *op)
+{
+        static const char name[] = "aten::_to_copy(";
+        return strncmp(op->schema, name, sizeof(name) - 1) == 0;
+}
+
+static bool can_cast(const TensorMeta *from, const TensorMeta *to)
+{
+        DtypeSet allowed = DTYPES_REAL & ~((DtypeSet)1 << DTYPE_U64);
+        return (allowed >> from->dtype & 1) != 0 && (allowed >> to->dtype & 1) != 0;
+}
+
 bool fused_takes(const OpCall *call)
 {
         PointBound bound;
-        if (call->op->run != pointwise_run_op || call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
+        if (call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
+                return false;
+        if (is_cast(call->op))
+                return arg_meta(call, 0) != NULL && can_cast(arg_meta(call, 0), &call->outs[0].meta);
+        if (call->op->run != pointwise_run_op)
                 return false;
         // Values that are checked when numbers are there cannot be checked in a tile.
         return point_bind(call, &bound) == STATUS_OK && strchr(bound.op->args, 'f') == NULL;
@@ -106,18 +122,27 @@ static Status trace_args(const Trace *trace, const Node *node, const Overload *o
         return STATUS_OK;
 }
 
+static Status add_call(TileProgram *program, const OpCall *call, const BodyCall *body, TileValueId *out_value)
+{
+        if (is_cast(call->op))
+                return tile_add_cast(program, body->values[0], call->outs[0].meta.dtype, out_value);
+        return add_row(program, call, body->values, body->numbers, out_value);
+}
+
 static Status trace_call(const Trace *trace, const Node *node)
 {
         const Overload *overload = op_find(node->target);
-        if (overload == NULL || overload->op->run != pointwise_run_op || overload->inplace)
+        if (overload == NULL || overload->inplace || (overload->op->run != pointwise_run_op && !is_cast(overload->op)))
                 return fail(STATUS_VALUE, "fxserve::fused: %s is no pointwise operator", node->target);
         BodyCall body;
         OpCall call;
         TRY(trace_args(trace, node, overload, &body));
         TRY(call_open(NULL, overload, body.args, 0, &call));
         Status status = call.op->infer(&call);
+        if (status == STATUS_OK && !fused_takes(&call))
+                status = fail(STATUS_VALUE, "fxserve::fused: %s cannot be part of a group with these arguments", node->target);
         if (status == STATUS_OK && trace->program != NULL)
-                status = add_row(trace->program, &call, body.values, body.numbers, &trace->nodes[node->index].value);
+                status = add_call(trace->program, &call, &body, &trace->nodes[node->index].value);
         trace->nodes[node->index].tensor.meta = call.outs[0].meta;
         call_close(&call);
         return status;

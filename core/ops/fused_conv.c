@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused_conv.c: convolution and linear with what follows them: a residual is added, then an activation. Passes make these calls out of chains. The
-// activation is the very loop of the pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose NaN.
+// fused_conv.c: convolution and linear with what follows them: a residual is added, then an activation. Passes make these calls out of
+// chains. The activation is the very loop of the pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose
+// NaN.
 #include <math.h>
 #include <string.h>
 #include "core/kernels/pointwise.h"
@@ -11,7 +12,7 @@
 enum { CHUNK = 4096, GRAIN = 1 << 16, RESIDUAL_OPERAND = 3 };
 
 typedef struct Epilogue {
-        const PointKernel *kernel;  // NULL: none
+        const PointKernel *kernel; // NULL: none
         PointParams params;
 } Epilogue;
 
@@ -19,9 +20,9 @@ static const struct Activation {
         const char *name;
         const PointKernel *kernel;
 } activations[] = {
-        { "none", NULL },               { "relu", &point_relu },           { "clamp", &point_clamp },     { "silu", &point_silu },
-        { "gelu", &point_gelu },        { "gelu_tanh", &point_gelu_tanh }, { "tanh", &point_tanh },       { "sigmoid", &point_sigmoid },
-        { "hardswish", &point_hardswish },
+        { "none", NULL },        { "relu", &point_relu },       { "clamp", &point_clamp },
+        { "silu", &point_silu }, { "gelu", &point_gelu },       { "gelu_tanh", &point_gelu_tanh },
+        { "tanh", &point_tanh }, { "sigmoid", &point_sigmoid }, { "hardswish", &point_hardswish },
 };
 
 // activation, alpha, beta and residual are the last four arguments.
@@ -60,7 +61,7 @@ typedef struct Pass {
         const Epilogue *epilogue;
         PointLoop *loop;
         float *out;
-        const float *residual;  // same places as out; NULL: none
+        const float *residual; // same places as out; NULL: none
 } Pass;
 
 static void finish_piece(void *argument, int64_t begin, int64_t end)
@@ -75,7 +76,8 @@ static void finish_piece(void *argument, int64_t begin, int64_t end)
                         out[k] += residual[k];
                 const void *in[] = { out };
                 if (pass->loop != NULL)
-                        pass->loop(&(PointTile){ .in = in, .out = out, .n = n, .params = &pass->epilogue->params, .zero_divisor = &unused });
+                        pass->loop(
+                                &(PointTile){ .in = in, .out = out, .n = n, .params = &pass->epilogue->params, .zero_divisor = &unused });
         }
 }
 
@@ -188,7 +190,8 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
 
 static const ConvRow fused_conv_row = { 0, 3, 4, 5, 6, -1, -1, false };
 const OpDef fused_conv_ops[] = {
-        { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, str "
+        { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+                    "SymInt groups, str "
                     "activation=\"none\", float alpha=0., float beta=0., Tensor? residual=None) -> Tensor",
           .dtypes = 1u << DTYPE_F32,
           .flags = OP_HIDDEN,
@@ -197,7 +200,8 @@ const OpDef fused_conv_ops[] = {
           .pack = fused_conv_pack,
           .cost = conv_cost,
           .row = &fused_conv_row },
-        { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", float alpha=0., float beta=0., Tensor? residual=None) -> Tensor",
+        { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", float alpha=0., float beta=0., "
+                    "Tensor? residual=None) -> Tensor",
           .dtypes = 1u << DTYPE_F32,
           .flags = OP_HIDDEN,
           .infer = fused_linear_infer,

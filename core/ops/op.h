@@ -88,7 +88,9 @@ struct OpCall {
         OutSpec inline_outs[OP_INLINE_OUTS];
 };
 
-// What run sees. in[]: one pointer per Tensor argument in schema order, Tensor lists flattened in place, absent optionals NULL.
+// What run sees. in[]: one pointer per Tensor argument in schema order, Tensor lists flattened in place, absent optionals NULL. Tensors of `call` tell dtype
+// and geometry only: in a program they have no bytes (tensor_is_known is false), so numbers are read through in[]. OP_ELEMENTWISE rows, packed ones
+// included, may find out[0] == in[k] for an input of the same dtype and strides.
 struct OpRun {
         void *const *out;
         const void *const *in;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind convolutions and products of matrices in programs: constant weights are reordered once into the layout its kernel wants, constant biases are
-// copied in, and what is left at run time is one call. float32 only; everything else keeps the portable kernels.
+// oneDNN behind convolutions and products of matrices in programs: constant weights are reordered once into the layout its kernel wants,
+// constant biases are copied in, and what is left at run time is one call. float32 only; everything else keeps the portable kernels.
 #include "core/ops/pack.h"
 #include <string.h>
 #include "core/kernels/dnnl/primitive.h"
@@ -38,8 +38,8 @@ static void take(DnnlPrimitive *primitive, Status (*run)(const OpRun *run), uint
 static const Tensor *constant_of(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
-        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL || tensor->meta.dtype != DTYPE_F32 ||
-            !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
+            tensor->meta.dtype != DTYPE_F32 || !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0)
                 return NULL;
         return tensor;
 }
@@ -48,8 +48,8 @@ static const Tensor *constant_of(const OpCall *call, int index)
 static const Tensor *dense_constant_of(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
-        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL || tensor->meta.dtype != DTYPE_F32 ||
-            !meta_is_non_overlapping_and_dense(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
+            tensor->meta.dtype != DTYPE_F32 || !meta_is_non_overlapping_and_dense(&tensor->meta) || meta_numel(&tensor->meta) == 0)
                 return NULL;
         return tensor;
 }
@@ -146,8 +146,9 @@ Status linear_product_new(const OpCall *call, const PackContext *context, Packed
         *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, 2) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
-        if (weight == NULL || weight->meta.rank != 2 || (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
-            !is_plain_f32(input) || !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
+        if (weight == NULL || weight->meta.rank != 2 ||
+            (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) || !is_plain_f32(input) ||
+            !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
                 return STATUS_OK;
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
@@ -198,10 +199,15 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
 {
         const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
         const Tensor *bias = constant_of(call, 0), *weight = dense_constant_of(call, 2);
-        if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace || !is_one(arg_number(call, 3)) ||
-            !is_one(arg_number(call, 4)) || !is_plain_f32(a))
+        if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace ||
+            !is_one(arg_number(call, 3)) || !is_one(arg_number(call, 4)) || !is_plain_f32(a))
                 return STATUS_OK;
-        DnnlMatmul matmul = { .a = *a, .b = *b, .out = call->outs[0].meta, .b_data = tensor_data(weight), .bias_data = tensor_data(bias), .n_threads = context->n_threads };
+        DnnlMatmul matmul = { .a = *a,
+                              .b = *b,
+                              .out = call->outs[0].meta,
+                              .b_data = tensor_data(weight),
+                              .bias_data = tensor_data(bias),
+                              .n_threads = context->n_threads };
         DnnlPrimitive *primitive = NULL;
         TRY(dnnl_matmul_new(&matmul, &primitive));
         take(primitive, packed_second_run, 1u << 0 | 1u << 2, out_packed);
@@ -219,7 +225,11 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
                         return STATUS_OK;
         if (arg_data(call, 1, &weight) != STATUS_OK || !meta_is_non_overlapping_and_dense(b))
                 weight = NULL;
-        DnnlMatmul matmul = { .a = *a, .b = *b, .out = call->outs[0].meta, .b_data = weight == NULL ? NULL : tensor_data(weight), .n_threads = context->n_threads };
+        DnnlMatmul matmul = { .a = *a,
+                              .b = *b,
+                              .out = call->outs[0].meta,
+                              .b_data = weight == NULL ? NULL : tensor_data(weight),
+                              .n_threads = context->n_threads };
         DnnlPrimitive *primitive = NULL;
         TRY(dnnl_matmul_new(&matmul, &primitive));
         take(primitive, weight == NULL ? product_run : packed_run, weight == NULL ? 0 : 1u << 1, out_packed);

@@ -256,6 +256,13 @@ static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *
         return run->call->schema->name[0] == '_' || args->out_size[0] != 1 || args->out_size[1] != 1 || args->out_size[2] != 1;
 }
 
+// Images whose channels lie side by side are pooled where they are.
+static bool is_channels_last(const OpRun *run, const PoolRow *row)
+{
+        return row->spatial == 2 && !row->with_indices && run->in_meta[0]->rank == 4 && run->in_meta[0]->dtype == DTYPE_F32 &&
+               meta_is_channels_last(run->in_meta[0]) && meta_is_channels_last(run->out_meta[0]);
+}
+
 static Status pool_run(const OpRun *run)
 {
         const PoolRow *row = run->call->op->row;
@@ -268,6 +275,9 @@ static Status pool_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
         TRY(set_axes(run, row, &args, &pool, &bounds));
+        if (is_channels_last(run, row))
+                return pool_channels_last(run->ctx, &pool, row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE,
+                                          run->in_meta[0]->size[1], run->in[0], run->out[0]);
         TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], pool.dtype));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], pool.dtype));
         if (row->with_indices)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cse.c: two calls of one overload with equal arguments make equal results, unless bytes they read or make are written by somebody else. The second call's
-// values are replaced by the first's. Copies whose copy nobody writes are replaced by what they copy.
+// cse.c: two calls of one overload with equal arguments make equal results, unless bytes they read or make are written by somebody else.
+// The second call's values are replaced by the first's. Copies whose copy nobody writes are replaced by what they copy.
 #include "core/passes/passes.h"
 
 #include <string.h>
@@ -42,9 +42,10 @@ static const Recorded *settled(const Tensor *tensor)
 static bool same_constant(const Recorded *a, const Recorded *b)
 {
         const Tensor *x = &a->tensor, *y = &b->tensor;
-        if (!recorded_is_constant(a) || !recorded_is_constant(b) || memcmp(&x->meta.size, &y->meta.size, x->meta.rank * sizeof(int64_t)) != 0 ||
-            memcmp(&x->meta.stride, &y->meta.stride, x->meta.rank * sizeof(int64_t)) != 0 || x->meta.rank != y->meta.rank || x->meta.dtype != y->meta.dtype ||
-            x->meta.wrapped != y->meta.wrapped)
+        if (!recorded_is_constant(a) || !recorded_is_constant(b) ||
+            memcmp(&x->meta.size, &y->meta.size, x->meta.rank * sizeof(int64_t)) != 0 ||
+            memcmp(&x->meta.stride, &y->meta.stride, x->meta.rank * sizeof(int64_t)) != 0 || x->meta.rank != y->meta.rank ||
+            x->meta.dtype != y->meta.dtype || x->meta.wrapped != y->meta.wrapped)
                 return false;
         if (x->storage == y->storage)
                 return x->offset == y->offset;
@@ -186,7 +187,8 @@ static bool is_copy(const RecordedCall *call)
 
 static bool same_place(const Tensor *a, const Tensor *b)
 {
-        if (a->meta.dtype != b->meta.dtype || a->offset != b->offset || a->storage->n_bytes != b->storage->n_bytes || !meta_same_shape(&a->meta, &b->meta))
+        if (a->meta.dtype != b->meta.dtype || a->offset != b->offset || a->storage->n_bytes != b->storage->n_bytes ||
+            !meta_same_shape(&a->meta, &b->meta))
                 return false;
         return memcmp(a->meta.stride, b->meta.stride, a->meta.rank * sizeof(int64_t)) == 0;
 }
@@ -196,7 +198,8 @@ Status pass_remove_copies(Recording *recording, PassContext *context)
         (void)context;
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
-                if (!is_copy(call) || !call->computes || call->call.n_outs != 1 || !is_pure(call) || call->call.args[0].kind != VALUE_TENSOR)
+                if (!is_copy(call) || !call->computes || call->call.n_outs != 1 || !is_pure(call) ||
+                    call->call.args[0].kind != VALUE_TENSOR)
                         continue;
                 Recorded *from = recorded_of(&settled(call->call.args[0].tensor)->tensor), *to = call->outs[0];
                 if (recorded_is_constant(to) || !same_place(&from->tensor, &to->tensor))

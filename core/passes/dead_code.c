@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, makes a tensor that is read later, or writes to a buffer
-// that is read later; a partial write keeps what was there before alive, so nothing but reading ends here.
+// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, makes a tensor that is read later, or
+// writes to a buffer that is read later; a partial write keeps what was there before alive, so nothing but reading ends here.
 #include "core/passes/passes.h"
 
 typedef struct Live {

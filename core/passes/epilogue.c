@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// epilogue.c: a convolution, linear or addmm with constant weights takes over what its only reader does next: adding a tensor of the same layout, then an
-// activation. The chain becomes one fxserve::convolution or fxserve::linear in the place of its last call, where all of its operands are there.
+// epilogue.c: a convolution, linear or addmm with constant weights takes over what its only reader does next: adding a tensor of the same
+// layout, then an activation. The chain becomes one fxserve::convolution or fxserve::linear in the place of its last call, where all of its
+// operands are there.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ typedef struct Activation {
 // What the calls add to a product.
 typedef struct Addition {
         Activation activation;
-        Recorded *residual;  // NULL: none
+        Recorded *residual; // NULL: none
 } Addition;
 
 static Recorded *tensor_arg(const RecordedCall *call, int index)
@@ -85,7 +86,8 @@ static ProductKind fused_kind(const RecordedCall *call, bool adds)
 // `adds`: a residual is to be added.
 static ProductKind kind_of(const RecordedCall *call, bool adds)
 {
-        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0]->tensor.meta.dtype != DTYPE_F32 || !call_is_movable(call))
+        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 ||
+            call->outs[0]->tensor.meta.dtype != DTYPE_F32 || !call_is_movable(call))
                 return PRODUCT_NONE;
         const char *name = call->overload->name;
         if (strcmp(name, "fxserve::convolution") == 0 || strcmp(name, "fxserve::linear") == 0)
@@ -101,7 +103,8 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
         if (op->pack != addmm_pack || !is_one(call->call.args[3]) || !is_one(call->call.args[4]))
                 return PRODUCT_NONE;
         const Recorded *bias = tensor_arg(call, 0), *weight = tensor_arg(call, 2);
-        bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 && bias->tensor.meta.size[0] == weight->tensor.meta.size[1];
+        bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 &&
+                     bias->tensor.meta.size[0] == weight->tensor.meta.size[1];
         return plain ? PRODUCT_ADDMM : PRODUCT_NONE;
 }
 
@@ -138,7 +141,8 @@ static Status addmm_arguments(Recording *recording, const RecordedCall *call, Va
 }
 
 // All arguments; what is not filled in on failure is None.
-static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind, const Addition *addition, const Overload *overload, Value *out)
+static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind, const Addition *addition,
+                             const Overload *overload, Value *out)
 {
         uint32_t n = overload->schema.n_args, at = n - 4;
         if (kind == PRODUCT_FUSED) {
@@ -165,7 +169,8 @@ static Status fill_arguments(Recording *recording, const RecordedCall *call, Pro
 
 static Status fuse(Recording *recording, Uses *uses, uint32_t at, RecordedCall *product, ProductKind kind, const Addition *addition)
 {
-        const Overload *overload = kind == PRODUCT_FUSED ? product->overload : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
+        const Overload *overload =
+                kind == PRODUCT_FUSED ? product->overload : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
         Value args[SCHEMA_MAX_ARGS] = { 0 };
         RecordedCall *added;
         if (overload == NULL)
@@ -194,7 +199,8 @@ static Status try_input(Recording *recording, Uses *uses, uint32_t at, int posit
 {
         RecordedCall *call = recording->calls[at];
         Recorded *input = tensor_arg(call, position);
-        if (input == NULL || input->from != FROM_CALL || uses_only_reader(uses, input) != call || !same_layout(&input->tensor.meta, &call->outs[0]->tensor.meta))
+        if (input == NULL || input->from != FROM_CALL || uses_only_reader(uses, input) != call ||
+            !same_layout(&input->tensor.meta, &call->outs[0]->tensor.meta))
                 return STATUS_OK;
         ProductKind kind = kind_of(input->call, addition.residual != NULL);
         return kind == PRODUCT_NONE ? STATUS_OK : fuse(recording, uses, at, input->call, kind, &addition);
@@ -210,7 +216,8 @@ static Status try_call(Recording *recording, Uses *uses, uint32_t at)
                 return STATUS_OK;
         for (int position = 0; position < 2 && recording->calls[at] == call; position++) {
                 addition.residual = tensor_arg(call, 1 - position);
-                if (addition.residual != NULL && !recorded_is_constant(addition.residual) && same_layout(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))
+                if (addition.residual != NULL && !recorded_is_constant(addition.residual) &&
+                    same_layout(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))
                         TRY(try_input(recording, uses, at, position, addition));
         }
         return STATUS_OK;
@@ -224,8 +231,8 @@ Status pass_fuse_epilogues(Recording *recording, PassContext *context)
         uint32_t n = recording->n_calls;
         for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
                 const RecordedCall *call = recording->calls[i];
-                if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 || call->outs[0] == NULL || call->outs[0]->call != call ||
-                    recorded_is_constant(call->outs[0]))
+                if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 || call->outs[0] == NULL ||
+                    call->outs[0]->call != call || recorded_is_constant(call->outs[0]))
                         continue;
                 status = run_poll(context->poll);
                 if (status == STATUS_OK)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold.c: what depends on constants alone is computed now, by the very kernels that would run later, so with the same bits. A result that is larger than
-// what it is made from and than FOLD_BYTES stays a call: it would cost memory for as long as the program lives.
+// fold.c: what depends on constants alone is computed now, by the very kernels that would run later, so with the same bits. A result that
+// is larger than what it is made from and than FOLD_BYTES stays a call: it would cost memory for as long as the program lives.
 #include "core/passes/passes.h"
 
 #include "core/eval/eager.h"
@@ -38,7 +38,8 @@ static bool can_fold(const RecordedCall *call, const PassContext *context)
         Operands operands = { .constant = true };
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 (void)value_walk(call->call.args[i], look_at, &operands);
-        return operands.constant && n_bytes <= MAX(operands.n_bytes, (size_t)FOLD_BYTES) && context->folded_bytes + n_bytes <= FOLD_TOTAL_BYTES;
+        return operands.constant && n_bytes <= MAX(operands.n_bytes, (size_t)FOLD_BYTES) &&
+               context->folded_bytes + n_bytes <= FOLD_TOTAL_BYTES;
 }
 
 static bool take_result(Recording *recording, Recorded *value, Value result, PassContext *context)
@@ -57,7 +58,9 @@ static Status fold(Recording *recording, RecordedCall *call, Emitter *eager, Pas
         _cleanup_(value_clear) Value result = value_none();
         Status status = emit(eager, call->overload, call->call.args, call->call.given, &result);
         if (status != STATUS_OK)
-                return status == STATUS_NO_MEMORY ? status : STATUS_OK; // it fails in the run, at its node, if the run gets there
+                return status == STATUS_NO_MEMORY || status == STATUS_DEADLINE || status == STATUS_CANCELLED
+                               ? status
+                               : STATUS_OK; // it fails in the run, at its node, if the run gets there
         const Value *items = value_is_sequence(result) ? result.seq->items : &result;
         uint32_t n = value_is_sequence(result) ? result.seq->n : 1;
         if (n != call->call.n_outs)
@@ -74,6 +77,7 @@ Status pass_fold_constants(Recording *recording, PassContext *context)
 {
         RunContext ctx; // of its own: constants outlive whoever compiles
         run_context_init(&ctx);
+        ctx.deadline_ns = context->poll == NULL ? 0 : context->poll->deadline_ns;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         TRY(eager_open(recording->graph, &ctx, &eager));
         for (uint32_t i = 0; i < recording->n_calls; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_batch_norm.c: a convolution, linear or addmm with constant weights whose only reader scales and shifts its channels by constants (batch norm with
-// running statistics, mul, add) becomes one with other constants. Scale and shift are computed in double and rounded once, into weight and bias.
+// fold_batch_norm.c: a convolution, linear or addmm with constant weights whose only reader scales and shifts its channels by constants
+// (batch norm with running statistics, mul, add) becomes one with other constants. Scale and shift are computed in double and rounded once,
+// into weight and bias.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -13,8 +14,8 @@
 typedef struct Product {
         RecordedCall *call;
         int weight_arg, bias_arg;
-        int weight_dim;       // of the weight: output channels
-        int out_dim;          // of the result: channels
+        int weight_dim; // of the weight: output channels
+        int out_dim;    // of the result: channels
         int64_t n_channels;
         Recorded *weight, *bias;
 } Product;
@@ -57,7 +58,8 @@ static bool conv_product(const RecordedCall *call, Product *product)
 static bool find_product(RecordedCall *call, Product *out)
 {
         Product product = { .call = call };
-        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL || !call_is_movable(call))
+        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL ||
+            !call_is_movable(call))
                 return false;
         int rank = call->outs[0]->tensor.meta.rank;
         if (call->call.op->pack == conv_pack) {
@@ -77,7 +79,8 @@ static bool find_product(RecordedCall *call, Product *out)
         product.weight = tensor_arg(call, product.weight_arg);
         product.bias = tensor_arg(call, product.bias_arg);
         product.n_channels = call->outs[0]->tensor.meta.size[product.out_dim];
-        if (!is_known(product.weight) || product.weight->tensor.meta.rank < 2 || product.weight->tensor.meta.size[product.weight_dim] != product.n_channels)
+        if (!is_known(product.weight) || product.weight->tensor.meta.rank < 2 ||
+            product.weight->tensor.meta.size[product.weight_dim] != product.n_channels)
                 return false;
         if (product.bias != NULL &&
             (!is_known(product.bias) || product.bias->tensor.meta.rank != 1 || product.bias->tensor.meta.size[0] != product.n_channels))
@@ -100,7 +103,9 @@ static bool norm_affine(const RecordedCall *call, const Product *product, Affine
                 return false;
         for (int i = 0; i < 4; i++) {
                 params[i] = tensor_arg(call, i + 1);
-                if (params[i] == NULL ? i >= 2 : !is_known(params[i]) || params[i]->tensor.meta.rank != 1 || params[i]->tensor.meta.size[0] != product->n_channels)
+                if (params[i] == NULL ? i >= 2
+                                      : !is_known(params[i]) || params[i]->tensor.meta.rank != 1 ||
+                                                params[i]->tensor.meta.size[0] != product->n_channels)
                         return false;
         }
         for (int64_t c = 0; c < product->n_channels; c++) {
@@ -115,8 +120,8 @@ static bool channel_values(const Recorded *value, const Product *product, double
 {
         const Tensor *tensor = &value->tensor;
         const TensorMeta *meta = &tensor->meta, *result = &product->call->outs[0]->tensor.meta;
-        if (!recorded_is_constant(value) || tensor->storage->data == NULL || (meta->dtype != DTYPE_F32 && !meta->wrapped) || meta->rank > result->rank ||
-            (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
+        if (!recorded_is_constant(value) || tensor->storage->data == NULL || (meta->dtype != DTYPE_F32 && !meta->wrapped) ||
+            meta->rank > result->rank || (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
                 return false;
         int channel = product->out_dim - (result->rank - meta->rank);
         for (int d = 0; d < meta->rank; d++) {
@@ -137,7 +142,8 @@ static bool pointwise_affine(const RecordedCall *call, const Product *product, i
         bool adds = strcmp(call->overload->name, "aten::add.Tensor") == 0;
         const Recorded *other = tensor_arg(call, 1 - at);
         double alpha = 1;
-        if (other == NULL || (adds && arg_double(&call->call, 2, &alpha) != STATUS_OK) || !channel_values(other, product, adds ? affine->shift : affine->scale))
+        if (other == NULL || (adds && arg_double(&call->call, 2, &alpha) != STATUS_OK) ||
+            !channel_values(other, product, adds ? affine->shift : affine->scale))
                 return false;
         for (int64_t c = 0; c < product->n_channels; c++) {
                 if (!adds) {
@@ -204,7 +210,9 @@ static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product 
         if (!finite) // statistics that overflow give what they give, later
                 return STATUS_OK;
         for (uint32_t i = 0; i < call->call.n_args; i++)
-                args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight) : (int)i == product->bias_arg ? rewrite_tensor(bias) : value_ref(call->call.args[i]);
+                args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight)
+                          : (int)i == product->bias_arg ? rewrite_tensor(bias)
+                                                        : value_ref(call->call.args[i]);
         TRY(rewrite_call(recording, uses, at, call->overload, args, call, &added));
         if (added != NULL)
                 context->folded_bytes += weight->tensor.storage->n_bytes + bias->tensor.storage->n_bytes;
@@ -245,7 +253,8 @@ Status pass_fold_batch_norm(Recording *recording, PassContext *context)
         uint32_t n = recording->n_calls;
         for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
                 RecordedCall *call = recording->calls[i];
-                if (call->removed || call->call.inplace || !call->computes || !is_affine(call) || recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
+                if (call->removed || call->call.inplace || !call->computes || !is_affine(call) || recorded_is_constant(call->outs[0]) ||
+                    !others_unread(&uses, call))
                         continue;
                 status = run_poll(context->poll);
                 if (status == STATUS_OK)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// functional.c: `relu_` on a tensor nobody holds a view of is `relu` into a new tensor that takes its place from there on. Only twins that wrote the whole
-// buffer of a result are turned; then the buffer is written once and later passes may move and merge the calls around it. A view made before such a write
-// and read after it sees the write, so its buffer stays as it is.
+// functional.c: `relu_` on a tensor nobody holds a view of is `relu` into a new tensor that takes its place from there on. Only twins that
+// wrote the whole buffer of a result are turned; then the buffer is written once and later passes may move and merge the calls around it. A
+// view made before such a write and read after it sees the write, so its buffer stays as it is.
 #include "core/passes/passes.h"
 
 #include <string.h>
 
-typedef struct Rewritten {   // of a buffer
+typedef struct Rewritten { // of a buffer
         bool refused;
         uint32_t last_write; // position + 1 of the call; 0: none yet
         Recorded *now;       // what the base's name means at this point; NULL: itself
@@ -14,9 +14,9 @@ typedef struct Rewritten {   // of a buffer
 
 typedef struct Turning {
         Recording *recording;
-        Rewritten *states;       // by buffer (as many as there were)
+        Rewritten *states; // by buffer (as many as there were)
         uint32_t n_states;
-        uint32_t *made;      // by value: position + 1 of the call that made it
+        uint32_t *made; // by value: position + 1 of the call that made it
         uint32_t n_made;
 } Turning;
 
@@ -32,7 +32,8 @@ static const Overload *functional_twin(const RecordedCall *call)
         char name[160];
         const char *text = call->call.op->schema;
         size_t n = strcspn(text, "(");
-        if (!call->call.inplace || call->call.schema->text == text || (call->call.op->flags & OP_INPLACE) == 0 || call->call.n_outs != 1 || n >= sizeof(name))
+        if (!call->call.inplace || call->call.schema->text == text || (call->call.op->flags & OP_INPLACE) == 0 || call->call.n_outs != 1 ||
+            n >= sizeof(name))
                 return NULL;
         memcpy(name, text, n);
         name[n] = '\0';
@@ -44,8 +45,9 @@ static bool writes_whole(const RecordedCall *call)
 {
         const Recorded *self = recorded_of(call->call.args[0].tensor);
         const Buffer *buffer = recorded_buffer(self);
-        return buffer->kind == BUFFER_RUN && buffer->base == self && self->from == FROM_CALL && self->call != NULL && self->call->computes && self->tensor.offset == 0 &&
-               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self && functional_twin(call) != NULL;
+        return buffer->kind == BUFFER_RUN && buffer->base == self && self->from == FROM_CALL && self->call != NULL &&
+               self->call->computes && self->tensor.offset == 0 && meta_is_non_overlapping_and_dense(&self->tensor.meta) &&
+               call->outs[0] == self && functional_twin(call) != NULL;
 }
 
 // ---- what can be turned ----
@@ -181,7 +183,9 @@ Status pass_make_functional(Recording *recording, PassContext *context)
         _cleanup_(freep) uint32_t *made = new_array(recording->n_values, sizeof(*made));
         if (states == NULL || made == NULL)
                 return fail_memory();
-        Turning turning = { .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made, .n_made = recording->n_values };
+        Turning turning = {
+                .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made, .n_made = recording->n_values
+        };
         find_refused(&turning);
         return turn_calls(&turning);
 }

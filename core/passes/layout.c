@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.c: two-dimensional convolutions run on channels_last tensors, where oneDNN is at its best. A value keeps its identity; beside it there may be a twin
-// with the same elements in the other layout. A convolution asks for the twin of its input; whatever follows the layout of its operands by PyTorch's own rules is
-// inferred again on twins and gives a twin; everything else, results first, gets the value as it was, by one copy at its first use.
+// layout.c: two-dimensional convolutions run on channels_last tensors, where oneDNN is at its best. A value keeps its identity; beside it
+// there may be a twin with the same elements in the other layout. A convolution asks for the twin of its input; whatever follows the layout
+// of its operands by PyTorch's own rules is inferred again on twins and gives a twin; everything else, results first, gets the value as it
+// was, by one copy at its first use.
 #include "core/passes/passes.h"
 
 #include <string.h>
@@ -11,10 +12,10 @@
 
 typedef struct Layout {
         Recording *recording;
-        RecordedCall **order;  // calls in their new order
+        RecordedCall **order; // calls in their new order
         uint32_t n_order, capacity;
-        Recorded **twins;      // by value of before; NULL: none
-        bool *missing;         // by value of before: only the twin is computed
+        Recorded **twins; // by value of before; NULL: none
+        bool *missing;    // by value of before: only the twin is computed
         uint32_t n_values;
 } Layout;
 
@@ -33,7 +34,8 @@ static Recorded *twin_of(const Layout *layout, const Recorded *value)
 // Images that are written once.
 static bool can_have_twin(const Layout *layout, const Recorded *value)
 {
-        if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) || value->tensor.meta.rank != 4 || meta_numel(&value->tensor.meta) == 0)
+        if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) || value->tensor.meta.rank != 4 ||
+            meta_numel(&value->tensor.meta) == 0)
                 return false;
         return !recorded_buffer(value)->written && meta_is_contiguous(&value->tensor.meta);
 }
@@ -45,17 +47,28 @@ static bool is_image_conv(const RecordedCall *call)
         if (call->call.op->pack != conv_pack || call->call.inplace || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
-        return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 && constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
-               conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
+        return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 && constant->meta.rank == 4 &&
+               recorded_is_constant(recorded_of(constant)) && conv_args(&call->call, &args) == STATUS_OK && !args.transposed &&
+               args.batched;
 }
 
 // Calls whose result follows the layout of their operands, and whose kernels run on either.
 static bool follows_layout(const RecordedCall *call)
 {
-        static const char *const names[] = { "aten::max_pool2d", "aten::max_pool2d_with_indices", "aten::avg_pool2d", "aten::adaptive_avg_pool2d",
-                                             "aten::_adaptive_avg_pool2d", "aten::cat", "fxserve::batch_norm_eval", "aten::_native_batch_norm_legit_no_training",
-                                             "aten::_batch_norm_no_update", "aten::mean.dim", "aten::upsample_nearest2d", "aten::upsample_nearest2d.vec",
-                                             "aten::upsample_bilinear2d", "aten::upsample_bilinear2d.vec" };
+        static const char *const names[] = { "aten::max_pool2d",
+                                             "aten::max_pool2d_with_indices",
+                                             "aten::avg_pool2d",
+                                             "aten::adaptive_avg_pool2d",
+                                             "aten::_adaptive_avg_pool2d",
+                                             "aten::cat",
+                                             "fxserve::batch_norm_eval",
+                                             "aten::_native_batch_norm_legit_no_training",
+                                             "aten::_batch_norm_no_update",
+                                             "aten::mean.dim",
+                                             "aten::upsample_nearest2d",
+                                             "aten::upsample_nearest2d.vec",
+                                             "aten::upsample_bilinear2d",
+                                             "aten::upsample_bilinear2d.vec" };
         if (call->call.op->infer == pointwise_infer)
                 return true;
         for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
@@ -88,7 +101,8 @@ static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format
         TRY(status);
         if (to == NULL) {
                 Buffer *buffer;
-                TRY(recording_add_buffer(recording, BUFFER_RUN, (size_t)meta_numel(&from->tensor.meta) * dtype_info[from->tensor.meta.dtype].bytes, &buffer));
+                TRY(recording_add_buffer(recording, BUFFER_RUN,
+                                         (size_t)meta_numel(&from->tensor.meta) * dtype_info[from->tensor.meta.dtype].bytes, &buffer));
                 TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[0].meta, 0, &to));
         }
         added->computes = true;
@@ -163,8 +177,8 @@ static bool can_infer_again(const Layout *layout, const RecordedCall *call)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 const Recorded *out = call->outs[k];
-                if (out == NULL || out->call != call || out->index >= layout->n_values || recorded_is_constant(out) || recorded_buffer(out)->written ||
-                    recorded_buffer(out)->kind != BUFFER_RUN || !meta_is_contiguous(&out->tensor.meta))
+                if (out == NULL || out->call != call || out->index >= layout->n_values || recorded_is_constant(out) ||
+                    recorded_buffer(out)->written || recorded_buffer(out)->kind != BUFFER_RUN || !meta_is_contiguous(&out->tensor.meta))
                         return false;
         }
         return call->computes && !call->call.inplace && (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;

@@ -54,7 +54,8 @@ RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value)
         if (recorded_is_constant(value))
                 return NULL;
         const Buffer *buffer = recorded_buffer(value);
-        if (buffer->index >= uses->n_buffers || buffer->kind != BUFFER_RUN || buffer->written || buffer->is_output || uses->n[buffer->index] != 1)
+        if (buffer->index >= uses->n_buffers || buffer->kind != BUFFER_RUN || buffer->written || buffer->is_output ||
+            uses->n[buffer->index] != 1)
                 return NULL;
         return uses->reader[buffer->index];
 }
@@ -120,7 +121,8 @@ static void drop_args(Value *args, uint32_t n)
                 value_unref(args[i]);
 }
 
-Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged, RecordedCall **out_call)
+Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged,
+                    RecordedCall **out_call)
 {
         const Recorded *old = recording->calls[at]->outs[0];
         uint32_t n = overload->schema.n_args;
@@ -129,7 +131,8 @@ Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overloa
         Status status = call_open(NULL, overload, take_args, ((uint64_t)1 << n) - 1, &call);
         if (status == STATUS_OK)
                 status = overload->op->infer(&call);
-        if (status != STATUS_OK || call.n_outs == 0 || call.outs[0].kind != OUT_FRESH || !same_result(&call.outs[0].meta, &old->tensor.meta)) {
+        if (status != STATUS_OK || call.n_outs == 0 || call.outs[0].kind != OUT_FRESH ||
+            !same_result(&call.outs[0].meta, &old->tensor.meta)) {
                 call_close(&call);
                 drop_args(take_args, n);
                 return status == STATUS_NO_MEMORY ? status : STATUS_OK;

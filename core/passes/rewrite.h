@@ -18,9 +18,11 @@ RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value);
 // Reads only bytes that are written once: it may be made later.
 bool call_is_movable(const RecordedCall *call);
 
-// Puts a call of `overload` in the place of calls[at]: it makes that call's first output and stands for its nodes and those of `merged` (may be NULL), and
-// both are removed. The arguments are taken. *out_call is NULL (STATUS_OK) and nothing changes when the new result would not have dtype, shape and strides of the old one.
-Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged, RecordedCall **out_call);
+// Puts a call of `overload` in the place of calls[at]: it makes that call's first output and stands for its nodes and those of `merged`
+// (may be NULL), and both are removed. The arguments are taken. *out_call is NULL (STATUS_OK) and nothing changes when the new result would
+// not have dtype, shape and strides of the old one.
+Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged,
+                    RecordedCall **out_call);
 
 // A new float32 constant of `meta` (contiguous), uninitialised.
 Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value);

@@ -94,9 +94,10 @@ static void print_instruction(const Program *program, uint32_t i, Text *out)
 void program_print(const Program *program, Text *out)
 {
         const PlanFigures *figures = &program->figures;
-        text_addf(out, "program %s, %u instructions, %d thread%s\n", program->id.hex, program->n_code, program->n_threads, program->n_threads == 1 ? "" : "s");
+        text_addf(out, "program %s, %u instructions, %d thread%s\n", program->id.hex, program->n_code, program->n_threads,
+                  program->n_threads == 1 ? "" : "s");
         for (uint32_t i = 0; i < program->n_code; i++)
                 print_instruction(program, i, out);
-        text_addf(out, "arena %zu bytes (without reuse %zu, lower bound %zu), outputs %zu, constants made here %zu", figures->arena_bytes, figures->naive_bytes,
-                  figures->lower_bound_bytes, figures->output_bytes, figures->constant_bytes);
+        text_addf(out, "arena %zu bytes (without reuse %zu, lower bound %zu), outputs %zu, constants made here %zu", figures->arena_bytes,
+                  figures->naive_bytes, figures->lower_bound_bytes, figures->output_bytes, figures->constant_bytes);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: a recording made ready to run. Kernels are chosen, their states prepared, constants packed, every buffer has its place. Immutable and
-// refcounted: any number of threads run one program at once, each in its own Frame (interp/).
+// Program: a recording made ready to run. Kernels are chosen, their states prepared, constants packed, every buffer has its place.
+// Immutable and refcounted: any number of threads run one program at once, each in its own Frame (interp/).
 //
-// Bytes are found through slots: slot 0 is no base at all (the offset is the address of a constant), slot 1 the frame's arena, then one slot per input
-// tensor, then one per output storage, which every run allocates anew because it leaves with the reply.
+// Bytes are found through slots: slot 0 is no base at all (the offset is the address of a constant), slot 1 the frame's arena, then one
+// slot per input tensor, then one per output storage, which every run allocates anew because it leaves with the reply.
 #pragma once
 #include "core/base/text.h"
 #include "core/program/recording.h"
@@ -19,18 +19,18 @@ typedef struct Operand {
 typedef struct Instruction {
         Status (*kernel)(const OpRun *run);
         OpRun run;
-        uint32_t first_operand;  // n_out outputs, then n_in inputs, then scratch
+        uint32_t first_operand;   // n_out outputs, then n_in inputs, then scratch
         const RecordedCall *call; // NULL: copies an input or state that the run writes
-        const char *name;        // of the implementation
+        const char *name;         // of the implementation
 } Instruction;
 
 // A row of the profile, in the order of authored nodes.
 typedef struct ProgramRow {
         const Node *const *nodes;
         uint32_t n_nodes;
-        int32_t instruction;     // -1: nothing ran for it
+        int32_t instruction;      // -1: nothing ran for it
         const char *kernel, *why; // why: "view", "folded", or NULL
-        const TensorMeta *meta;  // of the first result; may be NULL
+        const TensorMeta *meta;   // of the first result; may be NULL
         int64_t bytes, flops;
 } ProgramRow;
 
@@ -38,7 +38,7 @@ typedef struct PlanFigures {
         size_t arena_bytes, naive_bytes, lower_bound_bytes, output_bytes, constant_bytes;
 } PlanFigures;
 
-typedef struct Place {   // of a buffer
+typedef struct Place { // of a buffer
         uint32_t slot;
         size_t offset;
         size_t n_bytes;
@@ -53,27 +53,27 @@ typedef struct Program {
         ProgramId id;
         int n_threads;
         Arena arena;
-        Recording *recording;    // owned: calls, metas, constants, names
+        Recording *recording; // owned: calls, metas, constants, names
         Instruction *code;
         uint32_t n_code;
         Operand *operands;
         uint32_t n_operands;
-        Place *places;           // by buffer index
+        Place *places;                // by buffer index
         uint32_t n_inputs, n_outputs; // slots
-        size_t *output_bytes;    // per output slot
-        Packed *packed;          // what instructions own beside their state
+        size_t *output_bytes;         // per output slot
+        Packed *packed;               // what instructions own beside their state
         uint32_t n_packed;
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
-        Value *signature;        // input values it was made for; tensors have metas only
+        Value *signature; // input values it was made for; tensors have metas only
         uint32_t n_signature;
         const Node **fetch;
         uint32_t n_fetch;
 } Program;
 
 Program *program_ref(const Program *program);
-Program *program_unref(Program *program);  // NULL-safe, returns NULL
+Program *program_unref(Program *program); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Program, program_unref)
 
 // `value` with tensors that have a meta and no storage: nothing of the request that brought it is kept.

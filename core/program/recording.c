@@ -37,6 +37,9 @@ Recording *recording_free(Recording *recording)
                 storage_unref(recording->buffers[i]->storage);
                 storage_unref(recording->buffers[i]->origin);
         }
+        for (uint32_t i = 0; i < recording->n_bodies; i++)
+                graph_unref(recording->bodies[i]);
+        free(recording->bodies);
         free(recording->calls);
         free(recording->values);
         free(recording->buffers);

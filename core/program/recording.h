@@ -74,6 +74,8 @@ typedef struct Recording {
         Value result;          // the output node's structure, tensors are Recorded
         Value *fetched;
         uint32_t n_fetched;
+        Graph **bodies;        // counted: graphs that calls hold as arguments
+        uint32_t n_bodies, bodies_capacity;
 } Recording;
 
 Status recording_new(const Graph *graph, Recording **out_recording);
@@ -118,8 +120,8 @@ void recording_move_storage(Recording *recording, const Storage *from, Storage *
 void recording_compact(Recording *recording);
 
 // `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per value in `inputs`, the tuple of `outputs` as result. All
-// tensors that the calls read are inputs, made by an earlier one of them, or wrapped numbers. Finished; counted by the caller.
-Status recording_body(const Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+// tensors that the calls read are inputs, made by an earlier one of them, or wrapped numbers. Finished; owned by the recording.
+Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
                       uint32_t n_outputs, Graph **out_graph);
 // The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output. State entries share the recording's storages.
 Status recording_graph(const Recording *recording, Graph **out_graph);

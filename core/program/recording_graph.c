@@ -248,7 +248,7 @@ static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t 
         return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args), value_none(), &node);
 }
 
-Status recording_body(const Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
                       uint32_t n_outputs, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
@@ -259,6 +259,7 @@ Status recording_body(const Recording *recording, RecordedCall *const *calls, ui
         Writing writing = { .recording = recording, .graph = graph, .nodes = nodes };
         TRY(write_body(&writing, calls, n_calls, inputs, n_inputs, outputs, n_outputs));
         TRY(graph_finish(graph));
-        *out_graph = take_ptr(graph);
+        TRY(array_reserve(&recording->bodies, &recording->bodies_capacity, recording->n_bodies + 1, sizeof(Graph *)));
+        *out_graph = recording->bodies[recording->n_bodies++] = take_ptr(graph);
         return STATUS_OK;
 }

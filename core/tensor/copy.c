@@ -21,6 +21,17 @@ static bool goes_inside(const CopyPlan *plan, int a, int b)
         return plan->from_stride[a] < plan->from_stride[b];
 }
 
+// A few elements per row cost more in rows than in elements (an image of three channels becoming channels_last): the longer dimension goes inside.
+static void swap_inner(CopyPlan *plan)
+{
+        CopyPlan old = *plan;
+        for (int d = 0; d < 2; d++) {
+                plan->size[d] = old.size[1 - d];
+                plan->from_stride[d] = old.from_stride[1 - d];
+                plan->to_stride[d] = old.to_stride[1 - d];
+        }
+}
+
 static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
 {
         CopyPlan plan = { 0 };
@@ -59,6 +70,8 @@ static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
                 n = 1;
         }
         plan.rank = n;
+        if (n >= 2 && plan.size[0] < 8 && plan.size[1] >= 4 * plan.size[0])
+                swap_inner(&plan);
         *out_plan = plan;
 }
 

@@ -9,7 +9,7 @@
 
 #define differs(...) (snprintf(words, 600, __VA_ARGS__), false)
 
-typedef struct Pairs {  // storages that stand for each other on the two sides
+typedef struct Pairs { // storages that stand for each other on the two sides
         const Storage *eager[256], *compiled[256];
         int n;
         double rtol, atol;
@@ -31,7 +31,8 @@ static bool same_sharing(Pairs *pairs, const Tensor *eager, const Tensor *compil
 static bool same_elements(const Pairs *pairs, const Tensor *eager, const Tensor *compiled, char *words)
 {
         _cleanup_(tensor_unrefp) Tensor *a = NULL, *b = NULL;
-        if (tensor_contiguous((Tensor *)(uintptr_t)eager, NULL, &a) != STATUS_OK || tensor_contiguous((Tensor *)(uintptr_t)compiled, NULL, &b) != STATUS_OK)
+        if (tensor_contiguous((Tensor *)(uintptr_t)eager, NULL, &a) != STATUS_OK ||
+            tensor_contiguous((Tensor *)(uintptr_t)compiled, NULL, &b) != STATUS_OK)
                 return differs("out of memory");
         int64_t n = meta_numel(&a->meta), bytes = dtype_info[a->meta.dtype].bytes;
         const char *x = tensor_data(a), *y = tensor_data(b);
@@ -166,7 +167,8 @@ static BothResult compare_runs(const Program *program, ValueSpan inputs, Status 
                 Status status = run_compiled(program, &frame, inputs, &have);
                 pairs->n = 0;
                 if (status != eager)
-                        (void)differs("run %d: compiled says %s (%.300s), eager %s", i, status_code(status), failure_current()->message, status_code(eager));
+                        (void)differs("run %d: compiled says %s (%.300s), eager %s", i, status_code(status), failure_current()->message,
+                                      status_code(eager));
                 if (status != eager || (status == STATUS_OK && !same(pairs, want, have, words)))
                         result = BOTH_DIFFER;
                 else if (status != STATUS_OK)
@@ -186,8 +188,10 @@ BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *
         Status compiled = compile_graph(graph, inputs, options, NULL, &program);
         if (compiled == STATUS_DYNAMIC)
                 return snprintf(words, 600, "%.500s", failure_current()->message), BOTH_DYNAMIC;
-        if (compiled != STATUS_OK && eager == compiled)
+        if (compiled != STATUS_OK && eager == compiled) {
+                snprintf(words, 600, "both fail: %.500s", failure_current()->message);
                 return BOTH_FAIL;
+        }
         if (compiled != STATUS_OK) {
                 snprintf(words, 600, "does not compile: %s: %.400s", status_code(compiled), failure_current()->message);
                 return BOTH_DIFFER;

@@ -102,7 +102,8 @@ static Made make(const char *const *inputs, const char *const *states, const cha
                 text_addf(&text, "{\"op\": \"get_attr\", \"name\": \"%.*s\", \"target\": \"%.*s\"},", n, *state, n, *state);
         }
         text_addf(&text, "%s]}", nodes);
-        UploadPart parts[] = { { .name = "graph", .bytes = storage_of(text.data, text.n) }, { .name = "weights", .bytes = make_weights(states) } };
+        UploadPart parts[] = { { .name = "graph", .bytes = storage_of(text.data, text.n) },
+                               { .name = "weights", .bytes = make_weights(states) } };
         cr_assert_eq(upload_decode(parts, states[0] == NULL ? 1 : 2, NULL, true, &made.graph), STATUS_OK, "%s", failure_current()->message);
         storage_unref(parts[0].bytes);
         storage_unref(parts[1].bytes);
@@ -143,41 +144,53 @@ static void try_graph(const char *what, const char *const *inputs, const char *c
 }
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
-#define CALL(name, target, ...) "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"torch.ops.aten." target "\", \"args\": [" __VA_ARGS__ "]},"
-#define OUTPUT(...) "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [" __VA_ARGS__ "]}"
+#define CALL(name, target, ...)                                                                                                            \
+        "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"torch.ops.aten." target "\", \"args\": [" __VA_ARGS__ "]},"
+#define OUTPUT(...)            "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [" __VA_ARGS__ "]}"
 #define CONV(name, in, weight) CALL(name, "conv2d.default", "\"%" in "\", \"%" weight "\", null, [1, 1], [1, 1]")
-#define NORM(name, in) CALL(name, "batch_norm.default", "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", false, 0.1, 1e-05, true")
-#define NORM_STATES "g:6", "b:6", "mean:6", "var:6"
+#define NORM(name, in)         CALL(name, "batch_norm.default", "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", false, 0.1, 1e-05, true")
+#define NORM_STATES            "g:6", "b:6", "mean:6", "var:6"
 
 Test(conv_passes, batch_norm_goes_into_the_convolution_before_it)
 {
         try_graph("training IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES), CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""), 1);
         try_graph("core IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", "k:6", NORM_STATES),
                   CALL("c", "convolution.default", "\"%x0\", \"%w\", \"%k\", [2, 2], [1, 1], [1, 1], false, [0, 0], 1")
-                  CALL("n", "_native_batch_norm_legit_no_training.default", "\"%c\", \"%g\", \"%b\", \"%mean\", \"%var\", 0.1, 1e-05")
-                  "{\"name\": \"i\", \"op\": \"call_function\", \"target\": \"_operator.getitem\", \"args\": [\"%n\", 0]}," OUTPUT("\"%i\""), 1);
+                          CALL("n", "_native_batch_norm_legit_no_training.default",
+                               "\"%c\", \"%g\", \"%b\", \"%mean\", \"%var\", 0.1, 1e-05") "{\"name\": \"i\", \"op\": \"call_function\", "
+                                                                                          "\"target\": \"_operator.getitem\", \"args\": "
+                                                                                          "[\"%n\", 0]}," OUTPUT("\"%i\""),
+                  1);
         try_graph("groups, no affine", LIST("1,4,9,9"), LIST("w:6,2,3,3", NORM_STATES),
                   CALL("c", "conv2d.padding", "\"%x0\", \"%w\", null, [1, 1], \"same\", [1, 1], 2")
-                  CALL("n", "batch_norm.default", "\"%c\", null, null, \"%mean\", \"%var\", false, 0.1, 1e-05, true") OUTPUT("\"%n\""), 1);
-        try_graph("transposed", LIST("1,4,9,9"), LIST("w:4,6,3,3", NORM_STATES), CALL("c", "conv_transpose2d.input", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
-        try_graph("one dimension", LIST("2,4,9"), LIST("w:6,4,3", NORM_STATES), CALL("c", "conv1d.default", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
+                          CALL("n", "batch_norm.default", "\"%c\", null, null, \"%mean\", \"%var\", false, 0.1, 1e-05, true")
+                                  OUTPUT("\"%n\""),
+                  1);
+        try_graph("transposed", LIST("1,4,9,9"), LIST("w:4,6,3,3", NORM_STATES),
+                  CALL("c", "conv_transpose2d.input", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
+        try_graph("one dimension", LIST("2,4,9"), LIST("w:6,4,3", NORM_STATES),
+                  CALL("c", "conv1d.default", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
 }
 
 Test(conv_passes, batch_norm_goes_into_linear_and_addmm)
 {
-        try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES), CALL("c", "linear.default", "\"%x0\", \"%w\", \"%k\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
+        try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\", \"%k\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
         try_graph("addmm", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
-                  CALL("t", "t.default", "\"%w\"") CALL("c", "addmm.default", "\"%k\", \"%x0\", \"%t\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
-        try_graph("channels are not the features", LIST("5,6,4"), LIST("w:6,4", NORM_STATES), CALL("c", "linear.default", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""),
-                  2);
+                  CALL("t", "t.default", "\"%w\"") CALL("c", "addmm.default", "\"%k\", \"%x0\", \"%t\"") NORM("n", "c") OUTPUT("\"%n\""),
+                  1);
+        try_graph("channels are not the features", LIST("5,6,4"), LIST("w:6,4", NORM_STATES),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 2);
 }
 
 Test(conv_passes, constants_per_channel_go_into_the_convolution)
 {
         try_graph("mul, add", LIST("2,4,9,9"), LIST("w:6,4,3,3", "m:1,6,1,1", "a:6,1,1"),
-                  CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%m\", \"%c\"") CALL("q", "add.Tensor", "\"%p\", \"%a\"") CALL("r", "mul.Tensor", "\"%q\", 0.5")
-                  OUTPUT("\"%r\""), 1);
-        try_graph("per column stays", LIST("1,4,9,9"), LIST("w:6,4,3,3", "m:9"), CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%c\", \"%m\"") OUTPUT("\"%p\""), 2);
+                  CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%m\", \"%c\"") CALL("q", "add.Tensor", "\"%p\", \"%a\"")
+                          CALL("r", "mul.Tensor", "\"%q\", 0.5") OUTPUT("\"%r\""),
+                  1);
+        try_graph("per column stays", LIST("1,4,9,9"), LIST("w:6,4,3,3", "m:9"),
+                  CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%c\", \"%m\"") OUTPUT("\"%p\""), 2);
 }
 
 Test(conv_passes, statistics_that_overflow_stay_as_they_are)
@@ -191,15 +204,21 @@ Test(conv_passes, statistics_that_overflow_stay_as_they_are)
 
 Test(conv_passes, activations_become_part_of_the_product)
 {
-        static const char *const calls[] = { "relu.default\", \"args\": [\"%c\"]",           "relu_.default\", \"args\": [\"%c\"]",
-                                             "silu.default\", \"args\": [\"%c\"]",           "gelu.default\", \"args\": [\"%c\"]",
+        static const char *const calls[] = { "relu.default\", \"args\": [\"%c\"]",
+                                             "relu_.default\", \"args\": [\"%c\"]",
+                                             "silu.default\", \"args\": [\"%c\"]",
+                                             "gelu.default\", \"args\": [\"%c\"]",
                                              "gelu.default\", \"args\": [\"%c\"], \"kwargs\": {\"approximate\": \"tanh\"}",
-                                             "tanh.default\", \"args\": [\"%c\"]",           "sigmoid.default\", \"args\": [\"%c\"]",
-                                             "hardswish.default\", \"args\": [\"%c\"]",      "hardtanh.default\", \"args\": [\"%c\", 0, 6]",
-                                             "clamp.default\", \"args\": [\"%c\", null, 0.25]", "relu6.default\", \"args\": [\"%c\"]" };
+                                             "tanh.default\", \"args\": [\"%c\"]",
+                                             "sigmoid.default\", \"args\": [\"%c\"]",
+                                             "hardswish.default\", \"args\": [\"%c\"]",
+                                             "hardtanh.default\", \"args\": [\"%c\", 0, 6]",
+                                             "clamp.default\", \"args\": [\"%c\", null, 0.25]",
+                                             "relu6.default\", \"args\": [\"%c\"]" };
         for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
                 char nodes[600];
-                snprintf(nodes, sizeof(nodes), "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s", CONV("c", "x0", "w"), calls[i], OUTPUT("\"%a\""));
+                snprintf(nodes, sizeof(nodes), "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s",
+                         CONV("c", "x0", "w"), calls[i], OUTPUT("\"%a\""));
                 Made made = make(LIST("1,4,9,9"), LIST("w:6,4,3,3"), nodes);
                 ((float *)tensor_data(made.inputs[0].tensor))[40] = NAN;
                 ((float *)tensor_data(made.inputs[0].tensor))[200] = INFINITY;
@@ -215,36 +234,49 @@ Test(conv_passes, residuals_are_added_by_the_product_and_activated)
 {
         try_graph("block", LIST("1,6,9,9"), LIST("w:6,6,3,3", "v:6,6,3,3"),
                   CONV("c", "x0", "w") CALL("r", "relu.default", "\"%c\"") CONV("d", "r", "v") CALL("s", "add.Tensor", "\"%d\", \"%x0\"")
-                  CALL("t", "relu.default", "\"%s\"") OUTPUT("\"%t\""), 4);
+                          CALL("t", "relu.default", "\"%s\"") OUTPUT("\"%t\""),
+                  4);
         try_graph("in place", LIST("1,6,9,9"), LIST("w:6,6,3,3", "v:6,6,3,3"),
                   CONV("c", "x0", "w") CALL("r", "relu_.default", "\"%c\"") CONV("d", "r", "v") CALL("s", "add_.Tensor", "\"%d\", \"%x0\"")
-                  CALL("t", "relu_.default", "\"%s\"") OUTPUT("\"%t\""), 4);
+                          CALL("t", "relu_.default", "\"%s\"") OUTPUT("\"%t\""),
+                  4);
         try_graph("two products", LIST("1,6,9,9"), LIST("w:6,6,3,3", "v:6,6,3,3"),
                   CONV("c", "x0", "w") CONV("d", "x0", "v") CALL("s", "add.Tensor", "\"%c\", \"%d\"") OUTPUT("\"%s\""), 4);
         try_graph("scaled residual stays", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") "{\"name\": \"s\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.add.Tensor\", \"args\": [\"%c\", "
-                  "\"%x0\"], \"kwargs\": {\"alpha\": 2}}," OUTPUT("\"%s\""), 2);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") "{\"name\": \"s\", \"op\": \"call_function\", \"target\": "
+                                                                 "\"torch.ops.aten.add.Tensor\", \"args\": [\"%c\", "
+                                                                 "\"%x0\"], \"kwargs\": {\"alpha\": 2}}," OUTPUT("\"%s\""),
+                  2);
         try_graph("broadcast stays", LIST("4,6", "6"), LIST("w:6,6"),
                   CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%c\", \"%x1\"") OUTPUT("\"%s\""), 2);
-        try_graph("linear", LIST("4,6"), LIST("w:6,6"), CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%x0\", \"%c\"") OUTPUT("\"%s\""), 1);
+        try_graph("linear", LIST("4,6"), LIST("w:6,6"),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%x0\", \"%c\"") OUTPUT("\"%s\""), 1);
 }
 
 Test(conv_passes, products_that_somebody_else_reads_stay)
 {
-        try_graph("result", LIST("4,6"), LIST("w:6,6"), CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%c\", \"%r\"]"), 2);
+        try_graph("result", LIST("4,6"), LIST("w:6,6"),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%c\", \"%r\"]"), 2);
         try_graph("two readers", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"") CALL("s", "sigmoid.default", "\"%c\"") OUTPUT("[\"%s\", \"%r\"]"), 3);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"") CALL("s", "sigmoid.default", "\"%c\"")
+                          OUTPUT("[\"%s\", \"%r\"]"),
+                  3);
         try_graph("view", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"") CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%v\", \"%r\"]"), 2);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"") CALL("r", "relu.default", "\"%c\"")
+                          OUTPUT("[\"%v\", \"%r\"]"),
+                  2);
         // relu_ is seen through a view that was made before it.
         try_graph("view of what is written", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"") CALL("r", "relu_.default", "\"%c\"") OUTPUT("[\"%v\", \"%r\"]"), 2);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"") CALL("r", "relu_.default", "\"%c\"")
+                          OUTPUT("[\"%v\", \"%r\"]"),
+                  2);
 }
 
 Test(conv_passes, a_product_does_not_move_behind_a_write_to_its_input)
 {
         Made made = make(LIST("4,6"), LIST("w:6,6"),
-                         CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("z", "zero_.default", "\"%x0\"") CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%r\", \"%z\"]"));
+                         CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("z", "zero_.default", "\"%x0\"")
+                                 CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%r\", \"%z\"]"));
         char words[600];
         CompileOptions options = { .n_threads = 1 };
         cr_expect_eq(run_both(made.graph, (ValueSpan){ made.inputs, 1 }, &options, 1e-5, 1e-5, words), BOTH_EQUAL, "%s", words);
@@ -255,12 +287,23 @@ Test(conv_passes, images_stay_channels_last_between_convolutions_and_leave_as_th
 {
         try_graph("pool, cat, flatten", LIST("2,5,16,16"), LIST("w:8,5,3,3", "v:8,5,3,3", "l:3,784"),
                   CONV("c", "x0", "w") CONV("d", "x0", "v") CALL("p", "max_pool2d.default", "\"%c\", [2, 2], [2, 2], [1, 1]")
-                  CALL("q", "avg_pool2d.default", "\"%d\", [2, 2], [2, 2], [1, 1]") "{\"name\": \"k\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.cat.default\", "
-                  "\"args\": [[\"%p\", \"%q\"], 1]}," CALL("m", "adaptive_avg_pool2d.default", "\"%k\", [7, 7]") CALL("f", "flatten.using_ints", "\"%m\", 1")
-                  CALL("s", "slice.Tensor", "\"%f\", 1, 0, 784") CALL("o", "linear.default", "\"%s\", \"%l\"") OUTPUT("[\"%o\", \"%k\"]"), 10);
+                          CALL("q", "avg_pool2d.default",
+                               "\"%d\", [2, 2], [2, 2], [1, 1]") "{\"name\": \"k\", \"op\": \"call_function\", \"target\": "
+                                                                 "\"torch.ops.aten.cat.default\", "
+                                                                 "\"args\": [[\"%p\", \"%q\"], 1]}," CALL(
+                                                                         "m", "adaptive_avg_pool2d.default", "\"%k\", [7, 7]")
+                                                                         CALL("f", "flatten.using_ints", "\"%m\", 1")
+                                                                                 CALL("s", "slice.Tensor", "\"%f\", 1, 0, 784")
+                                                                                         CALL("o", "linear.default", "\"%s\", \"%l\"")
+                                                                                                 OUTPUT("[\"%o\", \"%k\"]"),
+                  10);
         try_graph("input already channels last", LIST("1,5,16,16"), LIST("w:8,5,3,3"),
-                  "{\"name\": \"y\", \"op\": \"call_method\", \"target\": \"contiguous\", \"args\": [\"%x0\"], \"kwargs\": {\"memory_format\": {\"$memory_format\": "
-                  "\"channels_last\"}}}," CONV("c", "y", "w") OUTPUT("\"%c\""), 2);
+                  "{\"name\": \"y\", \"op\": \"call_method\", \"target\": \"contiguous\", \"args\": [\"%x0\"], \"kwargs\": "
+                  "{\"memory_format\": {\"$memory_format\": "
+                  "\"channels_last\"}}}," CONV("c", "y", "w") OUTPUT("\"%c\""),
+                  2);
         try_graph("scaled by channel", LIST("1,8,16,16", "1,8,1,1"), LIST("w:8,8,3,3"),
-                  CONV("c", "x0", "w") CALL("m", "mul.Tensor", "\"%c\", \"%x1\"") CONV("d", "m", "w") CALL("n", "mul.Tensor", "\"%d\", \"%x0\"") OUTPUT("\"%n\""), 6);
+                  CONV("c", "x0", "w") CALL("m", "mul.Tensor", "\"%c\", \"%x1\"") CONV("d", "m", "w")
+                          CALL("n", "mul.Tensor", "\"%d\", \"%x0\"") OUTPUT("\"%n\""),
+                  6);
 }

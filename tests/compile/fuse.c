@@ -155,13 +155,22 @@ Test(fuse, a_chain_with_a_second_reader_becomes_one_call_with_two_results)
 // ---- random graphs ----
 enum { MAX_NODES = 40 };
 
+static Node *random_cast(Sample *sample, Graph *graph, Value a)
+{
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I64, DTYPE_I32, DTYPE_U8, DTYPE_BOOL };
+        Value there = value_dtype(dtypes[sample_int(sample, 0, ARRAY_LENGTH(dtypes) - 1)]), back = value_dtype(DTYPE_F32);
+        // Clamped, so that whole numbers hold it on all machines; and back, because most calls are for floats.
+        Node *small = CALL(graph, "clamp.default", a, value_int(0), value_int(100));
+        return CALL(graph, "to.dtype", node_value(CALL(graph, "to.dtype", node_value(small), there)), back);
+}
+
 static Node *random_call(Sample *sample, Graph *graph, Node *const *made, int n)
 {
         Value a = node_value(made[sample_int(sample, MAX(0, n - 4), n - 1)]), b = node_value(made[sample_int(sample, 0, n - 1)]);
         Value c = node_value(made[sample_int(sample, 0, n - 1)]), two = value_int(2), one = value_int(1), minus = value_int(-1),
               yes = value_bool(true);
         Value dims;
-        switch (sample_int(sample, 0, 21)) {
+        switch (sample_int(sample, 0, 23)) {
         case 0:
                 return CALL(graph, "relu.default", a);
         case 1:
@@ -204,6 +213,9 @@ static Node *random_call(Sample *sample, Graph *graph, Node *const *made, int n)
                 return CALL(graph, "slice.Tensor", a, value_int(0), value_int(0), one); // [1, m]
         case 20:
                 return CALL(graph, "relu_.default", node_value(CALL(graph, "neg.default", a)));
+        case 21:
+        case 22:
+                return random_cast(sample, graph, a);
         default:
                 return CALL(graph, "rsub.Scalar", a, one);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden.c: every case of tests/golden as a graph of one node, eager and compiled. Its tensors are inputs, and results again, so that writes show.
+// golden.c: every case of tests/golden as a graph of one node, eager and compiled. Its tensors are inputs, and results again, so that
+// writes show.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct CaseGraph {
         Value inputs[64];
         Node *nodes[64];
         uint32_t n_inputs;
-        bool constants;  // tensors are state instead of inputs
+        bool constants; // tensors are state instead of inputs
 } CaseGraph;
 
 static Status add_input(void *context, const Value *leaf, Value *out)
@@ -37,7 +38,8 @@ static Status add_input(void *context, const Value *leaf, Value *out)
         snprintf(name, sizeof(name), "x%u", made->n_inputs);
         if (made->constants)
                 TRY(graph_add_state(made->graph, name, tensor_ref(leaf->tensor), &state));
-        TRY(graph_add_node(made->graph, made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &out->node));
+        TRY(graph_add_node(made->graph, made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, NULL, name, value_none(), value_none(),
+                           &out->node));
         made->nodes[made->n_inputs] = out->node;
         made->inputs[made->n_inputs++] = *leaf;
         return STATUS_OK;
@@ -88,12 +90,11 @@ static void run_group(const char *group, bool constants)
                 if (!more)
                         break;
                 BothResult result = BOTH_DIFFER;
-                if (getenv("SHOW_CASES") != NULL)
-                        fprintf(stderr, "line %d %s\n", golden.line, golden.op);
                 if (make_graph(&golden, &made) != STATUS_OK)
                         snprintf(words, sizeof(words), "no graph: %.400s", failure_current()->message);
                 else
-                        result = run_both(made.graph, (ValueSpan){ made.inputs, constants ? 0 : made.n_inputs }, &options, golden.rtol, golden.atol, words);
+                        result = run_both(made.graph, (ValueSpan){ made.inputs, constants ? 0 : made.n_inputs }, &options, golden.rtol,
+                                          golden.atol, words);
                 counts[result]++;
                 if (result == BOTH_DIFFER)
                         fprintf(stderr, "%s line %d, %s: %s\n", group, golden.line, golden.op, words);
@@ -109,14 +110,14 @@ static void run_group(const char *group, bool constants)
         cr_assert_eq(counts[BOTH_DIFFER], 0);
 }
 
-#define GOLDEN_GROUP(group)                                                                                                                          \
-        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 120)                                                                        \
-        {                                                                                                                                            \
-                run_group(#group, false);                                                                                                            \
-        }                                                                                                                                            \
-        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 120)                                                         \
-        {                                                                                                                                            \
-                run_group(#group, true);                                                                                                             \
+#define GOLDEN_GROUP(group)                                                                                                                \
+        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 120)                                                              \
+        {                                                                                                                                  \
+                run_group(#group, false);                                                                                                  \
+        }                                                                                                                                  \
+        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 120)                                               \
+        {                                                                                                                                  \
+                run_group(#group, true);                                                                                                   \
         }
 #include "tests/ops/golden_groups.def"
 #undef GOLDEN_GROUP

@@ -38,9 +38,18 @@ static int check_sets(const Graph *graph, const char *stem, BothResult wanted)
 
 Test(models, give_compiled_what_they_give_eagerly)
 {
-        static const char *const files[] = { "dev_lenet.pt2",        "dev_linear.pt2",       "dev_mlp_bn.pt2",        "dev_mtcnn_pnet.pt2",
-                                             "dev_relu_neg_abs.pt2", "dev_resnet_hf.pt2",    "digits.pt2",            "linear_module.fx.json",
-                                             "neg_sigmoid.fx.json",  "nested_conv.fx.json",  "relu_neg_abs.fx.json",  "neg_sigmoid_methods.fx.json",
+        static const char *const files[] = { "dev_lenet.pt2",
+                                             "dev_linear.pt2",
+                                             "dev_mlp_bn.pt2",
+                                             "dev_mtcnn_pnet.pt2",
+                                             "dev_relu_neg_abs.pt2",
+                                             "dev_resnet_hf.pt2",
+                                             "digits.pt2",
+                                             "linear_module.fx.json",
+                                             "neg_sigmoid.fx.json",
+                                             "nested_conv.fx.json",
+                                             "relu_neg_abs.fx.json",
+                                             "neg_sigmoid_methods.fx.json",
                                              "relu_neg_abs_methods.fx.json" };
         for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
                 char stem[64];

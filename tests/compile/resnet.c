@@ -11,7 +11,8 @@
 #ifndef __SANITIZE_ADDRESS__
 // Counts calls into the heap; sanitizers bring their own malloc.
 static _Atomic long n_calls;
-extern void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *old, size_t n), *__libc_memalign(size_t align, size_t n);
+extern void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *old, size_t n),
+        *__libc_memalign(size_t align, size_t n);
 void *malloc(size_t n)
 {
         n_calls++;
@@ -123,7 +124,8 @@ static void check_heap(bool no_passes)
                 WalkTrace trace = { .rows = rows, .capacity = program->n_rows };
                 Value out = value_none();
                 before = n_calls;
-                cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &input, 1 }, .trace = &trace }, &ctx, &out, NULL), STATUS_OK);
+                cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &input, 1 }, .trace = &trace }, &ctx, &out, NULL),
+                             STATUS_OK);
                 during = n_calls - before;
                 value_clear(&out);
                 cr_assert_eq(trace.n_rows, program->n_rows);
@@ -155,8 +157,8 @@ Test(resnet18, needs_an_arena_close_to_the_lower_bound)
         cr_assert_eq(text_status(&text), STATUS_OK);
         if (getenv("SHOW_PROGRAM") != NULL)
                 fprintf(stderr, "%s\n", text.data);
-        fprintf(stderr, "resnet18: %u instructions of %u nodes; arena %zu, lower bound %zu, without reuse %zu\n", program->n_code, graph->n_nodes,
-                figures->arena_bytes, figures->lower_bound_bytes, figures->naive_bytes);
+        fprintf(stderr, "resnet18: %u instructions of %u nodes; arena %zu, lower bound %zu, without reuse %zu\n", program->n_code,
+                graph->n_nodes, figures->arena_bytes, figures->lower_bound_bytes, figures->naive_bytes);
         cr_assert_leq((double)figures->arena_bytes, 1.15 * (double)figures->lower_bound_bytes);
         cr_assert_gt(figures->naive_bytes, 2 * figures->arena_bytes);
         text_deinit(&text);

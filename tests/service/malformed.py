@@ -45,7 +45,7 @@ class Suite:
     def call(self, method, target, body, headers=()):
         """A reply on a connection that is kept, and the seconds it took."""
         if self.connection is None:
-            self.connection = self.server.connect(20)
+            self.connection = self.server.connect(5 * self.patience)
         began = time.monotonic()
         try:
             self.connection.request(method, target, body, headers)
@@ -83,13 +83,16 @@ class Suite:
             self.tally.ok()
         except (Failed, OSError, ValueError) as problem:
             self.tally.bad(name, f"{problem}\n    sent {body[:200]!r}")
-            self.revive()
+            self.revive("no reply" in str(problem))
 
-    def revive(self):
-        """A new server when the old one is gone, so that the other cases still count."""
+    def revive(self, stuck=False):
+        """A new server when the old one is gone or stuck, so that the other cases still count."""
+        if stuck:
+            self.server.kill()
         if not self.server.alive():
             self.connection = None
-            self.tally.bad("server", "it ended\n" + "\n".join(self.server.stop())[:3000])
+            if not stuck:
+                self.tally.bad("server", "it ended\n" + "\n".join(self.server.stop())[:3000])
             self.begin()
 
     def wanted(self, name):
@@ -117,7 +120,7 @@ class Suite:
                 case()
             except (Failed, OSError, ValueError) as problem:
                 problems.append(str(problem)[:4000])
-                self.revive()
+                self.revive("no reply" in str(problem))
             if len(problems) >= 10:
                 break
         try:

@@ -88,17 +88,18 @@ def structure_rows():
     yield "arguments nested 33 deep", fx(X, call("torch.stack", deep), out()), (400, 413), None, "n"
     yield "meta that is a list", fx({**X, "meta": []}, out("%x")), 400, None, "meta"
     yield "an unknown dtype in meta", fx({**X, "meta": {"dtype": "f33"}}, out("%x")), 400, None, "f33"
-    yield "a negative size in meta", fx({**X, "meta": {"dtype": "float32", "shape": [-1]}}, out("%x")), 400, None, "-1"
+    yield "a negative size in meta", fx({**X, "meta": {"dtype": "float32", "shape": [-1]}}, out("%x")), 400, None, "negative"
     yield "a size in meta that is no expression", fx({**X, "meta": {"dtype": "float32", "shape": ["N +"]}}, out("%x")), 400, None, "N +"
     yield "a size in meta of 100,000 parentheses", fx({**X, "meta": {"dtype": "float32", "shape": ["(" * 100000 + "N" + ")" * 100000]}}, out("%x")), 400, None, ""
     yield "meta of rank 9", fx({**X, "meta": {"dtype": "float32", "shape": [1] * 9}}, out("%x")), (400, 413), None, "8"
     yield "state that is a list", fx(X, out("%x"), state=[]), 400, None, "state"
-    yield "state without data", fx(X, out("%x"), state={"w": {"dtype": "float32", "shape": [1]}}), 400, None, "w"
+    w = {"op": "get_attr", "name": "n", "target": "w"}
+    yield "state without data", fx(w, out(), state={"w": {"dtype": "float32", "shape": [1]}}), (400, 422), None, "w"
     yield "state of another size", fx(X, out("%x"), state={"w": {"dtype": "float32", "shape": [2], "data": [1]}}), 400, None, "w"
-    yield "state that is a number", fx(X, out("%x"), state={"w": 3}), (400, 201), None, "w"
-    yield "state tied to nothing", fx(X, out("%x"), state={"w": {"same_as": "v"}}), 400, None, "v"
-    yield "state tied to itself", fx(X, out("%x"), state={"w": {"same_as": "w"}}), 400, None, "w"
-    yield "state tied in a circle", fx(X, out("%x"), state={"w": {"same_as": "v"}, "v": {"same_as": "w"}}), 400, None, "w"
+    yield "state that is a number", fx(w, out(), state={"w": 3}), (201, 400), None, "w"
+    yield "state tied to nothing", fx(w, out(), state={"w": {"same_as": "v"}}), (400, 422), None, "w"
+    yield "state tied to itself", fx(w, out(), state={"w": {"same_as": "w"}}), 400, None, "w"
+    yield "state tied in a circle", fx(w, out(), state={"w": {"same_as": "v"}, "v": {"same_as": "w"}}), 400, None, "w"
     yield "modules that are a list", fx(X, out("%x"), modules=[]), 400, None, "modules"
     yield "a module that is a text", fx(X, out("%x"), modules={"m": "torch.nn.ReLU"}), 400, None, "m"
     yield "a module without a type", fx(X, out("%x"), modules={"m": {}}), 400, None, "m"
@@ -151,13 +152,6 @@ def module_rows():
     yield "a missing weight", linear(good, weight=None), 422, "missing_state", "m.weight"
     yield "a missing bias", linear(good, bias=None), 422, "missing_state", "m.bias"
     yield "a number for a bool", linear({**good, "bias": 3}), (400, 422), None, "bias"
-    yield "a stride of 0 in a module", conv(stride=0), (400, 422), None, "stride"
-    yield "a negative padding in a module", conv(padding=-1), (400, 422), None, "padding"
-    yield "three strides in two dimensions", conv(stride=[1, 1, 1]), (400, 422), None, "stride"
-    yield "no groups", conv(groups=0), (400, 422), None, "groups"
-    yield "groups that do not divide", conv(groups=3), (400, 422), None, "groups"
-    yield "an unknown padding mode", conv(padding_mode="mirror"), (400, 422), None, "padding_mode"
-    yield "an unknown padding", conv(padding="most"), (400, 422), None, "padding"
 
 
 def big_rows():
@@ -181,6 +175,11 @@ def run_rows():
     image = [[[[1.0, 2, 3, 4]] * 4]]
     kernel = [[[[1.0]]]]
     huge = 1 << 31
+    for name, config in (("a stride of 0 in a module", {"stride": 0}), ("a negative padding in a module", {"padding": -1}), ("three strides in two dimensions", {"stride": [1, 1, 1]}),
+                         ("no groups in a module", {"groups": 0}), ("groups that do not divide", {"groups": 3}), ("an unknown padding mode", {"padding_mode": "mirror"}),
+                         ("an unknown padding", {"padding": "most"}), ("a kernel that the weight is not", {"kernel_size": 2}), ("a negative stride in a module", {"stride": -1}),
+                         ("a dilation of 0 in a module", {"dilation": 0})):
+        yield name, conv(**config), {"x": image}, (400, 422), None, ""
     for name, value in (("0", 0), ("negative", -1), ("2^31", huge), ("2^62", 1 << 62)):
         yield f"a stride of {name}", fx(X, {**X, "name": "w", "target": "w"}, call("torch.nn.functional.conv2d", "%x", "%w", None, value), out()), {"x": image, "w": kernel}, \
             (200, 400) if value > 0 else 400, None, ""
@@ -212,7 +211,7 @@ def run_rows():
     yield "a permutation of another rank", fx(X, call("torch.permute", "%x", [0]), out()), {"x": [[1.0]]}, 400, None, "n"
     yield "an index out of range", fx(X, call("operator.getitem", "%x", 7), out()), {"x": [1.0, 2]}, 400, "index_out_of_range", "index 7 is out of bounds"
     yield "an index of 2^62", fx(X, call("operator.getitem", "%x", 1 << 62), out()), {"x": [1.0, 2]}, 400, "index_out_of_range", "n"
-    yield "a slice step of 0", fx(X, call("operator.getitem", "%x", {"$slice": [None, None, 0]}), out()), {"x": [1.0, 2]}, 400, None, "slice step must be positive"
+    yield "a slice step of 0", fx(X, call("operator.getitem", "%x", {"$slice": [None, None, 0]}), out()), {"x": [1.0, 2]}, 400, None, "step must be greater than zero"
     yield "a slice beyond the end", fx(X, call("operator.getitem", "%x", {"$slice": [5, 1 << 62, None]}), out()), {"x": [1.0, 2]}, 200, None, '"shape": [0]'
     yield "a select out of range", fx(X, call("torch.select", "%x", 0, -3), out()), {"x": [1.0, 2]}, 400, "index_out_of_range", "select(): index -3 out of range"
     yield "a narrow out of range", fx(X, call("torch.narrow", "%x", 0, 1, 5), out()), {"x": [1.0, 2]}, (400, 422), None, "n"

@@ -292,9 +292,12 @@ class Tensor:
         return [bool(value) for value in out] if self.dtype == "bool" else out.tolist()
 
     def nested(self):
+        """Lists of lists; with a size of 0 the object form, since lists cannot tell the sizes behind it."""
         flat = self.values()
+        if not flat:
+            return self.as_list()
         for size in reversed(self.shape[1:]):
-            flat = [flat[i:i + size] for i in range(0, len(flat), size)] if size else [[] for _ in range(math.prod(self.shape[:len(self.shape) - 1]))]
+            flat = [flat[i:i + size] for i in range(0, len(flat), size)]
         return flat if self.shape else flat[0]
 
     def as_list(self):

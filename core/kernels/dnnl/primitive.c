@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 2.6. Primitives are immutable and shared; dnnl_memory objects are not, because running sets their data pointers: each primitive keeps a few sets
-// of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own one is tied to the thread that made the primitive.
+// oneDNN 2.6. Primitives are immutable and shared; dnnl_memory objects are not, because running sets their data pointers: each primitive
+// keeps a few sets of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own one is tied to the
+// thread that made the primitive.
 #include "core/kernels/dnnl/primitive.h"
 #include <dnnl.h>
 #include <pthread.h>
@@ -15,10 +16,10 @@ enum { MAX_SEATS = 32, MAX_ARGS = 6, NAME_BYTES = 64 };
 typedef enum Role { ROLE_A, ROLE_B, ROLE_OUT, ROLE_SCRATCH, ROLE_CONSTANT } Role;
 
 typedef struct Argument {
-        int index;                 // DNNL_ARG_*
+        int index; // DNNL_ARG_*
         Role role;
         dnnl_memory_desc_t desc;
-        void *data;                // ROLE_CONSTANT: borrowed from the primitive's own buffers
+        void *data; // ROLE_CONSTANT: borrowed from the primitive's own buffers
 } Argument;
 
 typedef struct Seat {
@@ -31,10 +32,10 @@ struct DnnlPrimitive {
         Argument args[MAX_ARGS];
         int n_args, n_threads;
         size_t scratch_bytes;
-        void *weights, *bias;      // packed copies
+        void *weights, *bias; // packed copies
         char name[NAME_BYTES];
         _Atomic int busy[MAX_SEATS];
-        Seat *seats[MAX_SEATS];    // made at first use; owned by whoever holds busy[i]
+        Seat *seats[MAX_SEATS]; // made at first use; owned by whoever holds busy[i]
 };
 
 // One engine for the process. It is made before the first primitive and never freed: primitives of any age refer to it.
@@ -97,7 +98,8 @@ static Seat *seat_new(const DnnlPrimitive *primitive)
 static int claim(DnnlPrimitive *primitive)
 {
         for (int i = 0; i < MAX_SEATS; i++)
-                if (atomic_load_explicit(&primitive->busy[i], memory_order_relaxed) == 0 && atomic_exchange_explicit(&primitive->busy[i], 1, memory_order_acquire) == 0)
+                if (atomic_load_explicit(&primitive->busy[i], memory_order_relaxed) == 0 &&
+                    atomic_exchange_explicit(&primitive->busy[i], 1, memory_order_acquire) == 0)
                         return i;
         return -1;
 }
@@ -168,7 +170,8 @@ static Status reorder(const dnnl_memory_desc_t *from, const void *data, const dn
         void *packed = aligned_alloc(STORAGE_ALIGN, n == 0 ? STORAGE_ALIGN : n);
         bool ok = packed != NULL && dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) == dnnl_success &&
                   dnnl_primitive_create(&primitive, desc) == dnnl_success &&
-                  dnnl_memory_create(&source, from, engine, (void *)(uintptr_t)data) == dnnl_success && dnnl_memory_create(&target, to, engine, packed) == dnnl_success &&
+                  dnnl_memory_create(&source, from, engine, (void *)(uintptr_t)data) == dnnl_success &&
+                  dnnl_memory_create(&target, to, engine, packed) == dnnl_success &&
                   dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
         if (ok) {
                 dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, source }, { DNNL_ARG_TO, target } };
@@ -195,8 +198,9 @@ static Status reorder(const dnnl_memory_desc_t *from, const void *data, const dn
 static dnnl_alg_kind_t algorithm_of(DnnlActivation activation)
 {
         static const dnnl_alg_kind_t kinds[] = {
-                [DNNL_RELU] = dnnl_eltwise_relu,           [DNNL_CLIP] = dnnl_eltwise_clip_v2,           [DNNL_SWISH] = dnnl_eltwise_swish,
-                [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf,   [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh,    [DNNL_HARDSWISH] = dnnl_eltwise_hardswish,
+                [DNNL_RELU] = dnnl_eltwise_relu,           [DNNL_CLIP] = dnnl_eltwise_clip_v2,
+                [DNNL_SWISH] = dnnl_eltwise_swish,         [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf,
+                [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh, [DNNL_HARDSWISH] = dnnl_eltwise_hardswish,
                 [DNNL_TANH] = dnnl_eltwise_tanh,           [DNNL_SIGMOID] = dnnl_eltwise_logistic,
         };
         return kinds[activation];
@@ -209,11 +213,13 @@ static dnnl_primitive_attr_t make_attributes(const DnnlEpilogue *epilogue)
         dnnl_post_ops_t ops = NULL;
         if (dnnl_primitive_attr_create(&attributes) != dnnl_success)
                 return NULL;
-        bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success && dnnl_post_ops_create(&ops) == dnnl_success;
+        bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
+                  dnnl_post_ops_create(&ops) == dnnl_success;
         if (ok && epilogue->add_out)
                 ok = dnnl_post_ops_append_sum(ops, 1.0f) == dnnl_success;
         if (ok && epilogue->activation != DNNL_NOTHING)
-                ok = dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm_of(epilogue->activation), epilogue->alpha, epilogue->beta) == dnnl_success;
+                ok = dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm_of(epilogue->activation), epilogue->alpha, epilogue->beta) ==
+                     dnnl_success;
         ok = ok && dnnl_primitive_attr_set_post_ops(attributes, ops) == dnnl_success;
         if (ops != NULL)
                 dnnl_post_ops_destroy(ops);
@@ -237,8 +243,8 @@ static void add_argument(DnnlPrimitive *primitive, int index, Role role, const d
 // The operand in DNNL_ARG_WEIGHTS and where its constant bytes are.
 typedef struct Constant {
         const dnnl_memory_desc_t *desc;
-        const void *data;   // NULL: given at run time
-        const void *bias;   // NULL: none
+        const void *data; // NULL: given at run time
+        const void *bias; // NULL: none
         int64_t n_bias;
 } Constant;
 
@@ -273,7 +279,8 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t desc, const C
         return dnnl_primitive_create(&primitive->primitive, desc) == dnnl_success ? STATUS_OK : fail_memory();
 }
 
-// oneDNN writes its GEMM kernels at their first use in the process, which takes tens of milliseconds: that belongs to compiling, not to somebody's run.
+// oneDNN writes its GEMM kernels at their first use in the process, which takes tens of milliseconds: that belongs to compiling, not to
+// somebody's run.
 static void warm_gemm(void)
 {
         static const float zeros[16 * 16];
@@ -281,7 +288,8 @@ static void warm_gemm(void)
         dnnl_sgemm('N', 'N', 16, 16, 16, 1.0f, zeros, 16, zeros, 16, 0.0f, out, 16);
 }
 
-static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Constant *constant, int n_threads, DnnlPrimitive **out_primitive)
+static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Constant *constant, int n_threads,
+                   DnnlPrimitive **out_primitive)
 {
         dnnl_primitive_desc_t desc = NULL;
         dnnl_primitive_attr_t attributes = make_attributes(epilogue);
@@ -381,12 +389,14 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         copy_dims(strides, spatial, conv->stride);
         copy_dims(before, spatial, conv->padding);
         int rank = grouped(conv, size, stride);
-        if (!init_desc(&input, conv->input.rank, conv->input.size, conv->input.stride) || !init_desc(&out, conv->out.rank, conv->out.size, conv->out.stride) ||
-            !init_desc(&constant, rank, size, stride) || !init_tag(&weight, rank, size, dnnl_format_tag_any) || !init_tag(&bias, 1, &conv->out.size[1], dnnl_a))
+        if (!init_desc(&input, conv->input.rank, conv->input.size, conv->input.stride) ||
+            !init_desc(&out, conv->out.rank, conv->out.size, conv->out.stride) || !init_desc(&constant, rank, size, stride) ||
+            !init_tag(&weight, rank, size, dnnl_format_tag_any) || !init_tag(&bias, 1, &conv->out.size[1], dnnl_a))
                 return STATUS_OK;
         dnnl_convolution_desc_t desc;
         if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &input, &weight,
-                                                       conv->bias_data == NULL ? NULL : &bias, &out, strides, dilates, before, after) != dnnl_success)
+                                                       conv->bias_data == NULL ? NULL : &bias, &out, strides, dilates, before,
+                                                       after) != dnnl_success)
                 return STATUS_OK;
         Constant packed = { .desc = &constant, .data = conv->weight_data, .bias = conv->bias_data, .n_bias = conv->out.size[1] };
         return make(&desc, &conv->epilogue, &packed, conv->n_threads, out_primitive);

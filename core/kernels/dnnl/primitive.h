@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only door to oneDNN: a primitive with its constants packed once, run from any thread. Whoever packs an operator asks for a primitive; when oneDNN has
-// no fast implementation for the shape (its ref* and plain-layout ones), there is none, and the operator's own kernel runs.
+// The only door to oneDNN: a primitive with its constants packed once, run from any thread. Whoever packs an operator asks for a primitive;
+// when oneDNN has no fast implementation for the shape (its ref* and plain-layout ones), there is none, and the operator's own kernel runs.
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
@@ -8,17 +8,27 @@
 typedef struct DnnlPrimitive DnnlPrimitive;
 
 // Work to be done after the product, in place of nodes of their own.
-typedef enum DnnlActivation { DNNL_NOTHING, DNNL_RELU, DNNL_CLIP, DNNL_SWISH, DNNL_GELU_ERF, DNNL_GELU_TANH, DNNL_HARDSWISH, DNNL_TANH, DNNL_SIGMOID } DnnlActivation;
+typedef enum DnnlActivation {
+        DNNL_NOTHING,
+        DNNL_RELU,
+        DNNL_CLIP,
+        DNNL_SWISH,
+        DNNL_GELU_ERF,
+        DNNL_GELU_TANH,
+        DNNL_HARDSWISH,
+        DNNL_TANH,
+        DNNL_SIGMOID
+} DnnlActivation;
 typedef struct DnnlEpilogue {
-        bool add_out;             // adds what the output holds before the run (a residual, computed in place)
+        bool add_out; // adds what the output holds before the run (a residual, computed in place)
         DnnlActivation activation;
         float alpha, beta;
 } DnnlEpilogue;
 
 typedef struct DnnlConv {
-        TensorMeta input, weight, out;  // float32; input and out with their real strides, rank 3 to 5
-        const void *weight_data;        // constant, contiguous; packed into the primitive
-        const void *bias_data;          // float32 [out channels], or NULL
+        TensorMeta input, weight, out; // float32; input and out with their real strides, rank 3 to 5
+        const void *weight_data;       // constant, contiguous; packed into the primitive
+        const void *bias_data;         // float32 [out channels], or NULL
         int64_t groups;
         int64_t stride[3], padding[3], dilation[3];
         DnnlEpilogue epilogue;
@@ -26,9 +36,9 @@ typedef struct DnnlConv {
 } DnnlConv;
 
 typedef struct DnnlMatmul {
-        TensorMeta a, b, out;           // float32 matrices or batches of equal rank, real strides; b as [.., K, N]
-        const void *b_data;             // constant: packed; NULL: given at run time
-        const void *bias_data;          // float32 [N], or NULL
+        TensorMeta a, b, out;  // float32 matrices or batches of equal rank, real strides; b as [.., K, N]
+        const void *b_data;    // constant: packed; NULL: given at run time
+        const void *bias_data; // float32 [N], or NULL
         DnnlEpilogue epilogue;
         int n_threads;
 } DnnlMatmul;
@@ -36,8 +46,8 @@ typedef struct DnnlMatmul {
 // *out_primitive stays NULL (STATUS_OK) when there is no fast implementation. Failures are out of memory only.
 Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive);
 Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive);
-void dnnl_primitive_free(void *primitive);  // NULL-safe
-const char *dnnl_primitive_name(const DnnlPrimitive *primitive);  // "brgconv:avx512_core"
+void dnnl_primitive_free(void *primitive);                       // NULL-safe
+const char *dnnl_primitive_name(const DnnlPrimitive *primitive); // "brgconv:avx512_core"
 size_t dnnl_primitive_scratch(const DnnlPrimitive *primitive);
 // b NULL when it is packed. `scratch`: dnnl_primitive_scratch bytes, 64-byte aligned. Allocates nothing after the first run on a thread.
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// winograd.c: F(4x4, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are transformed once, in double. A run takes blocks of tiles: transforms them to 36
-// matrices [tiles, channels in], multiplies each by its weights (oneDNN, packed), and transforms the products back, adding the bias. A block is small enough
-// for the second-level cache; the last one is padded with tiles nobody reads.
+// winograd.c: F(4x4, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are transformed once, in double. A run takes blocks of tiles:
+// transforms them to 36 matrices [tiles, channels in], multiplies each by its weights (oneDNN, packed), and transforms the products back,
+// adding the bias. A block is small enough for the second-level cache; the last one is padded with tiles nobody reads.
 #include "core/kernels/dnnl/winograd.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +14,21 @@ enum { STEP = 4, SIDE = 6, PLANES = SIDE * SIDE, LANES = 16, BLOCK_BYTES = 768 <
 typedef float Lane __attribute__((vector_size(4 * LANES), aligned(4)));
 
 typedef struct Tile {
-        int low[2], high[2];  // rows, columns that are there
+        int low[2], high[2]; // rows, columns that are there
 } Tile;
 
 typedef struct Kernels {
-        void (*take)(const Tile *tile, int64_t row_step, int64_t column_step, int64_t channels, int64_t plane, const float *from, float *to);
-        void (*give)(const Tile *tile, int64_t row_step, int64_t column_step, int64_t channels, int64_t plane, const float *from, const float *bias, float *to);
+        void (*take)(const Tile *tile, int64_t row_step, int64_t column_step, int64_t channels, int64_t plane, const float *from,
+                     float *to);
+        bool (*give)(const Tile *tile, int64_t row_step, int64_t column_step, int64_t channels, int64_t plane, const float *from,
+                     const float *bias, float *to);
 } Kernels;
+
+// Points of the interpolation: 0, +-5/8, +-3/2 and infinity, and their squares. Errors are about half of those with 0, +-1, +-2.
+#define A1 0.625f
+#define A2 0.390625f
+#define B1 1.5f
+#define B2 2.25f
 
 // No fused multiply-add anywhere, so that all of them give the same bits.
 #define WINOGRAD_TARGET
@@ -51,26 +60,34 @@ static Kernels choose_kernels(void)
 
 struct Winograd {
         TensorMeta in, out;
-        int64_t pad[2], rows, columns, n_tiles, block;  // tiles: per image down and across, in all, per block
-        DnnlPrimitive *product;
+        int64_t pad[2], rows, columns, n_tiles, block; // tiles: per image down and across, in all, per block
+        DnnlPrimitive *product, *direct;
         float *bias;
         Kernels kernels;
         char name[80];
 };
 
 // ---- weights ----
-static const double weight_lines[SIDE][3] = { { 1. / 4, 0, 0 },           { -1. / 6, -1. / 6, -1. / 6 }, { -1. / 6, 1. / 6, -1. / 6 },
-                                              { 1. / 24, 1. / 12, 1. / 6 }, { 1. / 24, -1. / 12, 1. / 6 }, { 0, 0, 1 } };
+// Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the product of p's distances to the other points.
+#define POINT(p, p2, q2)                                                                                                                   \
+        {                                                                                                                                  \
+                1 / (2 * (p2) * ((p2) - (q2))), (p) / (2 * (p2) * ((p2) - (q2))), 1 / (2 * ((p2) - (q2)))                                  \
+        }
+static const double weight_lines[SIDE][3] = { { 1 / (0.390625 * 2.25), 0, 0 }, POINT(0.625, 0.390625, 2.25), POINT(-0.625, 0.390625, 2.25),
+                                              POINT(1.5, 2.25, 0.390625),      POINT(-1.5, 2.25, 0.390625),  { 0, 0, 1 } };
+#undef POINT
 
 static void transform_weight(const float *kernel, double out[PLANES])
 {
         double half[SIDE][3];
         for (int i = 0; i < SIDE; i++)
                 for (int j = 0; j < 3; j++)
-                        half[i][j] = weight_lines[i][0] * (double)kernel[j] + weight_lines[i][1] * (double)kernel[3 + j] + weight_lines[i][2] * (double)kernel[6 + j];
+                        half[i][j] = weight_lines[i][0] * (double)kernel[j] + weight_lines[i][1] * (double)kernel[3 + j] +
+                                     weight_lines[i][2] * (double)kernel[6 + j];
         for (int i = 0; i < SIDE; i++)
                 for (int j = 0; j < SIDE; j++)
-                        out[i * SIDE + j] = half[i][0] * weight_lines[j][0] + half[i][1] * weight_lines[j][1] + half[i][2] * weight_lines[j][2];
+                        out[i * SIDE + j] =
+                                half[i][0] * weight_lines[j][0] + half[i][1] * weight_lines[j][1] + half[i][2] * weight_lines[j][2];
 }
 
 // [plane][in][out]
@@ -99,8 +116,15 @@ static float noise_at(uint64_t *state)
         return (float)((double)(*state >> 11) / 4503599627370496.0 - 1);
 }
 
+// NaN is worst.
+static double worse(double a, double b)
+{
+        return b > a || isnan(b) ? b : a;
+}
+
 // Largest errors of one tile's results in output channel `k`, against double, on noise.
-static void tile_errors(const DnnlConv *conv, const float *planes, int64_t k, const float *tile, float *moved, double *inout_direct, double *inout_winograd)
+static void tile_errors(const DnnlConv *conv, const float *planes, int64_t k, const float *tile, float *moved, double *inout_direct,
+                        double *inout_winograd)
 {
         int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1];
         const float *kernel = (const float *)conv->weight_data + k * n_in * 9;
@@ -121,8 +145,8 @@ static void tile_errors(const DnnlConv *conv, const float *planes, int64_t k, co
                                         plain += x * w;
                                 }
                         }
-                        *inout_direct = fmax(*inout_direct, fabs((double)plain - exact));
-                        *inout_winograd = fmax(*inout_winograd, fabs((double)result[(i * STEP + j) * LANES] - exact));
+                        *inout_direct = worse(*inout_direct, fabs((double)plain - exact));
+                        *inout_winograd = worse(*inout_winograd, fabs((double)result[(i * STEP + j) * LANES] - exact));
                 }
         }
 }
@@ -142,7 +166,6 @@ static Status is_accurate(const DnnlConv *conv, const float *planes, bool *out_a
         plain_take(&whole, SIDE * n_in, n_in, n_in, n_in, tile, moved);
         for (int64_t i = 0; i < SAMPLES; i++)
                 tile_errors(conv, planes, i * n_out / SAMPLES, tile, moved, &direct, &winograd);
-if (getenv("SHOWW")) fprintf(stderr, "wino %g direct %g ratio %g\n", winograd, direct, winograd/direct);
         *out_accurate = winograd <= 4 * direct; // false for NaN
         return STATUS_OK;
 }
@@ -158,12 +181,13 @@ static bool is_worth_it(const DnnlConv *conv)
 
 static bool fits(const DnnlConv *conv)
 {
-        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out || conv->epilogue.activation != DNNL_NOTHING || !meta_is_channels_last(&conv->input) ||
-            !meta_is_channels_last(&conv->out))
+        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out || conv->epilogue.activation != DNNL_NOTHING ||
+            !meta_is_channels_last(&conv->input) || !meta_is_channels_last(&conv->out))
                 return false;
         for (int i = 0; i < 2; i++) {
                 int64_t out = conv->out.size[2 + i], in = conv->input.size[2 + i];
-                if (conv->weight.size[2 + i] != 3 || conv->stride[i] != 1 || conv->dilation[i] != 1 || conv->padding[i] > 2 || out != in + 2 * conv->padding[i] - 2)
+                if (conv->weight.size[2 + i] != 3 || conv->stride[i] != 1 || conv->dilation[i] != 1 || conv->padding[i] > 2 ||
+                    out != in + 2 * conv->padding[i] - 2)
                         return false;
         }
         return true;
@@ -197,6 +221,7 @@ static Status init(const DnnlConv *conv, const float *planes, Winograd *winograd
                         return fail_memory();
                 memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
         }
+        TRY(dnnl_conv_new(conv, &winograd->direct));
         return make_product(conv, planes, winograd);
 }
 
@@ -211,7 +236,7 @@ Status winograd_new(const DnnlConv *conv, Winograd **out_winograd)
         Status status = planes == NULL || winograd == NULL ? fail_memory() : is_accurate(conv, planes, &accurate);
         if (status == STATUS_OK && accurate)
                 status = init(conv, planes, winograd);
-        if (status != STATUS_OK || winograd->product == NULL) {
+        if (status != STATUS_OK || winograd->product == NULL || winograd->direct == NULL) {
                 winograd_free(winograd);
                 return status;
         }
@@ -225,6 +250,7 @@ void winograd_free(Winograd *winograd)
         if (winograd == NULL)
                 return;
         dnnl_primitive_free(winograd->product);
+        dnnl_primitive_free(winograd->direct);
         free(winograd->bias);
         free(winograd);
 }
@@ -242,7 +268,8 @@ static size_t taken_bytes(const Winograd *winograd, int64_t channels)
 
 size_t winograd_scratch(const Winograd *winograd)
 {
-        return taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]) + dnnl_primitive_scratch(winograd->product);
+        size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
+        return MAX(n + dnnl_primitive_scratch(winograd->product), dnnl_primitive_scratch(winograd->direct));
 }
 
 // ---- running ----
@@ -250,7 +277,8 @@ typedef struct Block {
         const Winograd *winograd;
         const float *in;
         float *out, *taken, *products;
-        int64_t first;  // tile
+        int64_t first; // tile
+        atomic_bool spoiled;
 } Block;
 
 static void locate(const Winograd *winograd, int64_t tile, int64_t *image, int64_t *row, int64_t *column)
@@ -275,15 +303,17 @@ static void take_tiles(void *argument, int64_t begin, int64_t end)
                 locate(winograd, block->first + t, &image, &row, &column);
                 row -= winograd->pad[0];
                 column -= winograd->pad[1];
-                Tile tile = { .low = { clip(-row, SIDE), clip(-column, SIDE) }, .high = { clip(in->size[2] - row, SIDE), clip(in->size[3] - column, SIDE) } };
+                Tile tile = { .low = { clip(-row, SIDE), clip(-column, SIDE) },
+                              .high = { clip(in->size[2] - row, SIDE), clip(in->size[3] - column, SIDE) } };
                 const float *from = block->in + image * in->stride[0] + row * in->stride[2] + column * in->stride[3];
-                winograd->kernels.take(&tile, in->stride[2], in->stride[3], channels, winograd->block * channels, from, block->taken + t * channels);
+                winograd->kernels.take(&tile, in->stride[2], in->stride[3], channels, winograd->block * channels, from,
+                                       block->taken + t * channels);
         }
 }
 
 static void give_tiles(void *argument, int64_t begin, int64_t end)
 {
-        const Block *block = argument;
+        Block *block = argument;
         const Winograd *winograd = block->winograd;
         const TensorMeta *out = &winograd->out;
         int64_t channels = out->size[1], image, row, column;
@@ -291,7 +321,9 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
                 locate(winograd, block->first + t, &image, &row, &column);
                 Tile tile = { .high = { clip(out->size[2] - row, STEP), clip(out->size[3] - column, STEP) } };
                 float *to = block->out + image * out->stride[0] + row * out->stride[2] + column * out->stride[3];
-                winograd->kernels.give(&tile, out->stride[2], out->stride[3], channels, winograd->block * channels, block->products + t * channels, winograd->bias, to);
+                if (!winograd->kernels.give(&tile, out->stride[2], out->stride[3], channels, winograd->block * channels,
+                                            block->products + t * channels, winograd->bias, to))
+                        atomic_store_explicit(&block->spoiled, true, memory_order_relaxed);
         }
 }
 
@@ -306,10 +338,13 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
                 int64_t n = MIN(winograd->block, winograd->n_tiles - block.first);
                 // Tiles past the last: whatever stands there, nobody reads their products. They must be numbers that cost no time.
                 for (int64_t p = 0; n < winograd->block && p < PLANES; p++)
-                        memset(block.taken + (p * winograd->block + n) * winograd->in.size[1], 0, (size_t)((winograd->block - n) * winograd->in.size[1]) * sizeof(float));
+                        memset(block.taken + (p * winograd->block + n) * winograd->in.size[1], 0,
+                               (size_t)((winograd->block - n) * winograd->in.size[1]) * sizeof(float));
                 TRY(parallel_for(ctx, n, 8, take_tiles, &block));
                 TRY(dnnl_primitive_run(winograd->product, block.taken, NULL, block.products, bytes));
                 TRY(parallel_for(ctx, n, 8, give_tiles, &block));
+                if (atomic_load_explicit(&block.spoiled, memory_order_relaxed))
+                        return dnnl_primitive_run(winograd->direct, in, NULL, out, scratch);
         }
         return STATUS_OK;
 }

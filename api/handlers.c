@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every route but the runs: one function each, chosen by a table. A handler fills the reply or fails; api_answer turns failures into replies.
+// Every route but the runs: one function each, chosen by a table. A handler fills the reply or fails; api_answer turns failures into
+// replies.
 #include <stdio.h>
 #include <string.h>
 #include "api/info.h"
@@ -13,8 +14,8 @@
 typedef struct Answer {
         const ApiContext *context;
         ApiCall *call;
-        Graph *graph;            // NULL unless the route needs it
-        GraphVersion *version;   // NULL unless the route needs it
+        Graph *graph;          // NULL unless the route needs it
+        GraphVersion *version; // NULL unless the route needs it
         ApiReply *reply;
 } Answer;
 
@@ -34,10 +35,12 @@ static Status get_root(const Answer *answer)
         const ServerFacts *facts = answer->context->facts;
         EngineStats stats = engine_stats(answer->context->engine);
         Text *out = begin(answer, json_type);
-        text_addf(out, "{\"name\": \"fxserve\", \"version\": \"%s\", \"revision\": \"%s\", \"torch\": \"%s\", \"cpu\": \"%s\", \"cores\": %d, \"workers\": %d, ", facts->version,
-                  facts->revision, facts->torch_level, facts->cpu_level, facts->n_cores, facts->n_workers);
-        text_addf(out, "\"uptime_s\": %.1f, \"graphs\": %u, \"versions\": %u, \"runs\": %llu, \"limits\": {", (double)facts->uptime_ns / 1e9, stats.n_graphs,
-                  stats.n_versions, (unsigned long long)stats.runs);
+        text_addf(out,
+                  "{\"name\": \"fxserve\", \"version\": \"%s\", \"revision\": \"%s\", \"torch\": \"%s\", \"cpu\": \"%s\", \"cores\": %d, "
+                  "\"workers\": %d, ",
+                  facts->version, facts->revision, facts->torch_level, facts->cpu_level, facts->n_cores, facts->n_workers);
+        text_addf(out, "\"uptime_s\": %.1f, \"graphs\": %u, \"versions\": %u, \"runs\": %llu, \"limits\": {",
+                  (double)facts->uptime_ns / 1e9, stats.n_graphs, stats.n_versions, (unsigned long long)stats.runs);
         for (size_t i = 0; i < n_limit_rows; i++) {
                 int64_t value;
                 memcpy(&value, (const char *)&limits + limit_rows[i].offset, sizeof(value));
@@ -82,7 +85,7 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         uint32_t n = 0;
         int64_t default_version = 0;
         Status status = engine_versions(answer->context->engine, version->name, &versions, &n, &default_version);
-        if (status == STATUS_OK || status == STATUS_NOT_FOUND) {  // deleted meanwhile: answer all the same
+        if (status == STATUS_OK || status == STATUS_NOT_FOUND) { // deleted meanwhile: answer all the same
                 Text *out = begin(answer, json_type);
                 char program[65];
                 engine_latest_program(answer->context->engine, version, program);
@@ -104,7 +107,8 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         bool created;
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
-        TRY(engine_put(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph, &version, &created));
+        TRY(engine_put(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph, &version,
+                       &created));
         TRY(reply_info(answer, version, graph));
         answer->reply->status = created ? 201 : 200;
         if (created)
@@ -175,7 +179,8 @@ static Status find_program(const Answer *answer, Program **out_program)
                 return STATUS_OK;
         if (wish != NULL)
                 return fail(STATUS_NOT_FOUND, "there is no program '%.64s'; replies name the program that ran", wish);
-        return fail(STATUS_NOT_FOUND, "no program has run for this graph yet; run it twice with inputs of one shape, or once with \"mode\": \"compiled\"");
+        return fail(STATUS_NOT_FOUND,
+                    "no program has run for this graph yet; run it twice with inputs of one shape, or once with \"mode\": \"compiled\"");
 }
 
 static Status print_program(const Program *program, const char *stage, GraphForm form, Text *out)
@@ -210,7 +215,7 @@ static Status get_text(const Answer *answer)
                 return fail(STATUS_VALUE, "\"form\" is graph, code, tabular or json, not \"%s\"", form);
         Text *out = begin(answer, chosen == GRAPH_FORM_JSON ? json_type : text_type);
         TRY(stage == NULL || strcmp(stage, "authored") == 0 ? graph_print(answer->graph, (GraphForm)chosen, out)
-                                                             : print_stage(answer, stage, (GraphForm)chosen, out));
+                                                            : print_stage(answer, stage, (GraphForm)chosen, out));
         text_add_char(out, '\n');
         return STATUS_OK;
 }
@@ -250,7 +255,8 @@ static Status get_profiles(const Answer *answer)
         RunProfile *rows[LIST_MAX];
         TRY(call_query_int(answer->call, "slowest", 1, LIST_MAX, &slowest));
         TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
-        uint32_t n = profile_ring_list(engine_profiles(answer->context->engine), slowest > 0, (uint32_t)(slowest > 0 ? slowest : limit), rows);
+        uint32_t n =
+                profile_ring_list(engine_profiles(answer->context->engine), slowest > 0, (uint32_t)(slowest > 0 ? slowest : limit), rows);
         Text *out = begin(answer, json_type);
         text_add(out, "{\"profiles\": [");
         for (uint32_t i = 0; i < n; i++) {
@@ -261,8 +267,8 @@ static Status get_profiles(const Answer *answer)
                 text_add_json(out, rows[i]->graph_name);
                 text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)rows[i]->version);
                 text_add_json(out, rows[i]->signature);
-                text_addf(out, ", \"ended_ms\": %lld, \"run_us\": %.3f, \"total_us\": %.3f}", (long long)rows[i]->wall_ms, (double)rows[i]->run_ns / 1e3,
-                          (double)rows[i]->total_ns / 1e3);
+                text_addf(out, ", \"ended_ms\": %lld, \"run_us\": %.3f, \"total_us\": %.3f}", (long long)rows[i]->wall_ms,
+                          (double)rows[i]->run_ns / 1e3, (double)rows[i]->total_ns / 1e3);
                 run_profile_unref(rows[i]);
         }
         text_add(out, "]}\n");
@@ -275,8 +281,9 @@ static Status get_profile(const Answer *answer)
         TRY(wants_table(answer->call, &table));
         _cleanup_(run_profile_unrefp) RunProfile *profile = profile_ring_find(engine_profiles(answer->context->engine), answer->call->id);
         if (profile == NULL)
-                return fail(STATUS_NOT_FOUND, "there is no profile '%s'; the last %lld runs are kept (--max-profiles), GET /v1/profiles lists them", answer->call->id,
-                            (long long)limits.max_profiles);
+                return fail(STATUS_NOT_FOUND,
+                            "there is no profile '%s'; the last %lld runs are kept (--max-profiles), GET /v1/profiles lists them",
+                            answer->call->id, (long long)limits.max_profiles);
         Text *out = begin(answer, table ? text_type : json_type);
         if (table)
                 return profile_write_table(profile, out);

@@ -129,7 +129,10 @@ static Status write_outputs(const Graph *graph, Text *out)
         return status;
 }
 
-typedef struct OpCount { const char *target; uint32_t n; } OpCount;
+typedef struct OpCount {
+        const char *target;
+        uint32_t n;
+} OpCount;
 
 static int by_count(const void *a, const void *b)
 {
@@ -186,8 +189,8 @@ static void write_head(const GraphVersion *version, Text *out)
         GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
         text_add(out, "{\"name\": ");
         text_add_json(out, version->name);
-        text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"format\": \"%s\", \"state\": \"%s\"", (long long)version->stored.version, version->stored.id.hex,
-                  version->stored.format, graph_state_names[state]);
+        text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"format\": \"%s\", \"state\": \"%s\"", (long long)version->stored.version,
+                  version->stored.id.hex, version->stored.format, graph_state_names[state]);
         if (state == GRAPH_STATE_DAMAGED) {
                 text_add(out, ", \"reason\": ");
                 text_add_json(out, version->reason);
@@ -205,7 +208,8 @@ void info_write_row(const GraphVersion *version, Text *out)
         write_run(version, out);
 }
 
-Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions, int64_t default_version, const char *program, Text *out)
+Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions,
+                  int64_t default_version, const char *program, Text *out)
 {
         write_head(version, out);
         if (graph != NULL) {

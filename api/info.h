@@ -5,7 +5,7 @@
 #include "core/engine.h"
 
 // `graph` NULL: not decoded (state loading or damaged). `versions` may be NULL. `program`: id of the one that ran last, or "".
-Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions, int64_t default_version, const char *program,
-                  Text *out);
+Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions,
+                  int64_t default_version, const char *program, Text *out);
 // The short form of the list.
 void info_write_row(const GraphVersion *version, Text *out);

@@ -24,15 +24,16 @@ Status metrics_write(const ApiContext *context, Text *out)
         const ServerFacts *facts = context->facts;
         EngineStats stats = engine_stats(context->engine);
         family(out, "fxserve_build_info", "gauge", "Version, as labels.");
-        text_addf(out, "fxserve_build_info{version=\"%s\",revision=\"%s\",torch=\"%s\"} 1\n", facts->version, facts->revision, facts->torch_level);
+        text_addf(out, "fxserve_build_info{version=\"%s\",revision=\"%s\",torch=\"%s\"} 1\n", facts->version, facts->revision,
+                  facts->torch_level);
         family(out, "fxserve_requests_total", "counter", "Requests answered, by route and status.");
         for (uint32_t i = 0; i < facts->n_counts; i++)
-                text_addf(out, "fxserve_requests_total{route=\"%s\",code=\"%d\"} %llu\n", route_template(facts->counts[i].route), facts->counts[i].status,
-                          (unsigned long long)facts->counts[i].n);
+                text_addf(out, "fxserve_requests_total{route=\"%s\",code=\"%d\"} %llu\n", route_template(facts->counts[i].route),
+                          facts->counts[i].status, (unsigned long long)facts->counts[i].n);
         family(out, "fxserve_request_seconds_total", "counter", "Time from the first byte of a request to its reply, summed.");
         for (uint32_t i = 0; i < facts->n_counts; i++)
-                text_addf(out, "fxserve_request_seconds_total{route=\"%s\",code=\"%d\"} %.9g\n", route_template(facts->counts[i].route), facts->counts[i].status,
-                          facts->counts[i].seconds);
+                text_addf(out, "fxserve_request_seconds_total{route=\"%s\",code=\"%d\"} %.9g\n", route_template(facts->counts[i].route),
+                          facts->counts[i].status, facts->counts[i].seconds);
         counter(out, "fxserve_runs_total", "Graph runs that ended well.", stats.runs);
         gauge(out, "fxserve_graphs", "Named graphs.", stats.n_graphs);
         gauge(out, "fxserve_graph_versions", "Versions of all graphs.", stats.n_versions);

@@ -62,7 +62,8 @@ Status ops_list_text(Text *out)
         for (uint32_t i = 0; i < n_ops(); i++) {
                 const Overload *overload = op_at(i);
                 if ((overload->op->flags & OP_HIDDEN) == 0)
-                        text_addf(out, "%-14s %s\n", overload->inplace ? "in-place twin" : op_kind(overload->op), overload->target + sizeof("torch.ops.") - 1);
+                        text_addf(out, "%-14s %s\n", overload->inplace ? "in-place twin" : op_kind(overload->op),
+                                  overload->target + sizeof("torch.ops.") - 1);
         }
         const char *name;
         for (uint32_t i = 0; (name = target_name_at(TARGET_MODULES, i)) != NULL; i++)

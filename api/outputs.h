@@ -6,17 +6,17 @@
 #include "core/graph/graph.h"
 
 typedef struct OutputLeaf {
-        const char *name;    // path in the output structure, or the node's name; unique
-        const Node *node;    // NULL: a literal
-        Value value;         // borrowed from the run's result; VALUE_NONE without one
+        const char *name; // path in the output structure, or the node's name; unique
+        const Node *node; // NULL: a literal
+        Value value;      // borrowed from the run's result; VALUE_NONE without one
 } OutputLeaf;
 
 typedef struct OutputList {
         OutputLeaf *leaves;
         uint32_t n, capacity;
-        Text structure;      // {"logits": {"$out": 0}}; empty when the graph returns one value or a flat tuple
+        Text structure; // {"logits": {"$out": 0}}; empty when the graph returns one value or a flat tuple
         Arena arena;
-        StringMap names;     // of the leaves -> the suffix to try next
+        StringMap names; // of the leaves -> the suffix to try next
 } OutputList;
 
 void output_list_deinit(OutputList *list);

@@ -93,10 +93,12 @@ void profile_write_json(const RunProfile *profile, Text *out)
         text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)profile->version);
         text_add_json(out, profile->signature);
         text_addf(out,
-                  ", \"ended_ms\": %lld, \"program\": %s%s%s, \"decode_us\": %.3f, \"queue_us\": %.3f, \"compile_us\": %.3f, \"run_us\": %.3f, "
+                  ", \"ended_ms\": %lld, \"program\": %s%s%s, \"decode_us\": %.3f, \"queue_us\": %.3f, \"compile_us\": %.3f, \"run_us\": "
+                  "%.3f, "
                   "\"encode_us\": %.3f, \"total_us\": %.3f, \"nodes\": [",
-                  (long long)profile->wall_ms, profile->program == NULL ? "" : "\"", profile->program == NULL ? "null" : profile->program->id.hex,
-                  profile->program == NULL ? "" : "\"", us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
+                  (long long)profile->wall_ms, profile->program == NULL ? "" : "\"",
+                  profile->program == NULL ? "null" : profile->program->id.hex, profile->program == NULL ? "" : "\"",
+                  us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
                   us(profile->total_ns));
         for (uint32_t i = 0; i < profile->n_rows; i++) {
                 const NodeTiming *row = &profile->rows[i];
@@ -113,8 +115,8 @@ void profile_write_json(const RunProfile *profile, Text *out)
                 text_addf(out, ", \"bytes\": %lld, \"flops\": %lld}", (long long)row->bytes, (long long)row->flops);
         }
         double other = us(profile->run_ns) - in_nodes;
-        text_addf(out, "], \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, \"weights_bytes\": %zu}}", other > 0 ? other : 0.0,
-                  profile->arena_bytes, profile->peak_live_bytes, profile->weights_bytes);
+        text_addf(out, "], \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, \"weights_bytes\": %zu}}",
+                  other > 0 ? other : 0.0, profile->arena_bytes, profile->peak_live_bytes, profile->weights_bytes);
 }
 
 // ---- tables ----
@@ -122,7 +124,8 @@ static void shape_cell(bool has_tensor, const TensorMeta *meta, char *out, size_
 {
         char shape[128];
         if (has_tensor)
-                snprintf(out, capacity, "%s%s", dtype_info[meta->dtype].short_name, shape_text(meta->rank, meta->size, shape, sizeof(shape)));
+                snprintf(out, capacity, "%s%s", dtype_info[meta->dtype].short_name,
+                         shape_text(meta->rank, meta->size, shape, sizeof(shape)));
         else
                 snprintf(out, capacity, "-");
 }
@@ -162,14 +165,15 @@ Status profile_write_table(const RunProfile *profile, Text *out)
                         kernel = name_width(rows[n - 1]->kernel, kernel);
                 }
         qsort(rows, n, sizeof(*rows), by_time);
-        text_addf(out, "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, run %.1f, encode %.1f)\n", profile->id, profile->signature, us(profile->total_ns),
-                  us(profile->decode_ns), us(profile->queue_ns), us(profile->run_ns), us(profile->encode_ns));
+        text_addf(out, "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, run %.1f, encode %.1f)\n", profile->id, profile->signature,
+                  us(profile->total_ns), us(profile->decode_ns), us(profile->queue_ns), us(profile->run_ns), us(profile->encode_ns));
         text_addf(out, "%-*s  %-*s  %10s  %6s  %-20s  shape\n", name, "node", kernel, "kernel", "us", "share", "");
         for (uint32_t i = 0; i < n; i++) {
                 char shape[160];
                 double took = us(rows[i]->end_ns - rows[i]->start_ns), share = profile->run_ns > 0 ? took / us(profile->run_ns) : 0;
                 shape_cell(rows[i]->has_tensor, &rows[i]->meta, shape, sizeof(shape));
-                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %5.1f%%  ", name, row_label(rows[i]->node, rows[i]->n_nodes, label), kernel, rows[i]->kernel, took, share * 100);
+                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %5.1f%%  ", name, row_label(rows[i]->node, rows[i]->n_nodes, label), kernel,
+                          rows[i]->kernel, took, share * 100);
                 size_t before = out->n;
                 bar(out, share);
                 text_repeat(out, ' ', 22 - (out->n - before));
@@ -181,8 +185,8 @@ Status profile_write_table(const RunProfile *profile, Text *out)
 // ---- statistics ----
 static void write_summary(const TimeSummary *summary, Text *out)
 {
-        text_addf(out, "{\"count\": %llu, \"mean\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f}", (unsigned long long)summary->count,
-                  summary->mean_us, summary->p50_us, summary->p90_us, summary->p99_us, summary->max_us);
+        text_addf(out, "{\"count\": %llu, \"mean\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f}",
+                  (unsigned long long)summary->count, summary->mean_us, summary->p50_us, summary->p90_us, summary->p99_us, summary->max_us);
 }
 
 void stats_write_json(const SignatureSummary *signatures, uint32_t n, Text *out)
@@ -236,11 +240,13 @@ static Status write_signature_table(const SignatureSummary *signature, Text *out
                 }
         qsort(rows, n, sizeof(*rows), by_mean);
         const TimeSummary *run = &signature->run;
-        text_addf(out, "%s: %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n", signature->signature, (unsigned long long)run->count, run->count == 1 ? "" : "s",
-                  run->mean_us, run->p50_us, run->p90_us, run->p99_us, run->max_us, PROFILE_WINDOW);
+        text_addf(out, "%s: %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n", signature->signature,
+                  (unsigned long long)run->count, run->count == 1 ? "" : "s", run->mean_us, run->p50_us, run->p90_us, run->p99_us,
+                  run->max_us, PROFILE_WINDOW);
         text_addf(out, "%-*s  %-*s  %10s  %10s  %10s  %6s\n", name, "node", kernel, "kernel", "mean us", "p90 us", "max us", "share");
         for (uint32_t i = 0; i < n; i++) {
-                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %10.2f  %10.2f  %5.1f%%  ", name, row_label(rows[i]->node, rows[i]->n_nodes, label), kernel, rows[i]->kernel, rows[i]->us.mean_us,
+                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %10.2f  %10.2f  %5.1f%%  ", name,
+                          row_label(rows[i]->node, rows[i]->n_nodes, label), kernel, rows[i]->kernel, rows[i]->us.mean_us,
                           rows[i]->us.p90_us, rows[i]->us.max_us, rows[i]->share * 100);
                 bar(out, rows[i]->share);
                 text_add_char(out, '\n');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routing over routes.def: the raw path is split at '/', each segment is percent-decoded on its own (so %2F never becomes a separator) and compared with the
-// template's. Names are checked against the one pattern; what does not match is refused, never cleaned up.
+// Routing over routes.def: the raw path is split at '/', each segment is percent-decoded on its own (so %2F never becomes a separator) and
+// compared with the template's. Names are checked against the one pattern; what does not match is refused, never cleaned up.
 #include <stdio.h>
 #include <string.h>
 #include "api/call.h"
@@ -63,7 +63,8 @@ static Status split_path(const char *path, const char *end, Segments *out)
                 if (out->n == MAX_SEGMENTS)
                         return fail(STATUS_NOT_FOUND, "there is nothing at this path; GET /v1 shows the way");
                 if (!decode(start, stop, false, out->text[out->n], SEGMENT_MAX))
-                        return fail(STATUS_VALUE, "the path holds a bad percent escape, a control character or a segment over %d bytes", SEGMENT_MAX - 1);
+                        return fail(STATUS_VALUE, "the path holds a bad percent escape, a control character or a segment over %d bytes",
+                                    SEGMENT_MAX - 1);
                 out->n++;
                 path = stop;
         }
@@ -86,7 +87,8 @@ static Status take_name(const char *text, ApiCall *call)
         else if (call->route == ROUTE_GRAPH_PUT && n > 5 && strcmp(name + n - 5, ".json") == 0)
                 name[n - 5] = '\0';
         if (!is_name(name))
-                return fail(STATUS_VALUE, "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter, a digit or '_'",
+                return fail(STATUS_VALUE,
+                            "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter, a digit or '_'",
                             (int)limits.max_name);
         memcpy(call->name, name, strlen(name) + 1);
         return STATUS_OK;
@@ -148,7 +150,8 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
                         call->route = routes[i].id;
                         return STATUS_OK;
                 }
-                n += (size_t)snprintf(out_allow + n, 64 - n, "%s%s%s", n == 0 ? "" : ", ", routes[i].method, strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
+                n += (size_t)snprintf(out_allow + n, 64 - n, "%s%s%s", n == 0 ? "" : ", ", routes[i].method,
+                                      strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
         }
         if (known)
                 return fail(STATUS_METHOD, "this path takes %s", out_allow);
@@ -179,7 +182,8 @@ static Status add_query(const char *from, const char *end, ApiCall *call)
                 value[0] = '\0';
         const char *known = routes[call->route].query;
         if (!word_in(known, key))
-                return fail(STATUS_UNKNOWN_MEMBER, "unknown query parameter \"%s\"; %s%s", key, known[0] == '\0' ? "this path takes none" : "this path takes: ", known);
+                return fail(STATUS_UNKNOWN_MEMBER, "unknown query parameter \"%s\"; %s%s", key,
+                            known[0] == '\0' ? "this path takes none" : "this path takes: ", known);
         if (call_query(call, key) != NULL)
                 return fail(STATUS_VALUE, "query parameter \"%s\" is given twice", key);
         if (call->n_query == CALL_MAX_QUERY)
@@ -246,7 +250,8 @@ Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t
                 return STATUS_OK;
         size_t n = strspn(text, "0123456789");
         if (n == 0 || n > 18 || text[n] != '\0' || strtoll(text, NULL, 10) < min || strtoll(text, NULL, 10) > max)
-                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from %lld to %lld, not \"%s\"", key, (long long)min, (long long)max, text);
+                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from %lld to %lld, not \"%s\"", key, (long long)min,
+                            (long long)max, text);
         *value = strtoll(text, NULL, 10);
         return STATUS_OK;
 }

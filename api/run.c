@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a run request. Options may stand in the query or in the body, not in both; what is not understood is refused with the list of what is.
+// The steps of a run request. Options may stand in the query or in the body, not in both; what is not understood is refused with the list
+// of what is.
 #include <stdio.h>
 #include <string.h>
 #include "api/fx_json.h"
@@ -74,8 +75,9 @@ Status run_take_outputs(const char *names, size_t n, RunCall *run)
                 stop = stop == NULL ? end : stop;
                 const Node *node = string_map_get_n(&run->graph->node_by_name, at, (size_t)(stop - at));
                 if (node == NULL || node->op == OP_OUTPUT)
-                        return fail(STATUS_VALUE, "\"outputs\" names \"%.*s\", but the graph has no such node; GET .../text?form=graph prints them", (int)MIN(stop - at, 64),
-                                    at);
+                        return fail(STATUS_VALUE,
+                                    "\"outputs\" names \"%.*s\", but the graph has no such node; GET .../text?form=graph prints them",
+                                    (int)MIN(stop - at, 64), at);
                 uint32_t capacity = run->n_fetch;
                 TRY(array_reserve(&run->fetch, &capacity, run->n_fetch + 1, sizeof(*run->fetch)));
                 run->fetch[run->n_fetch++] = node;
@@ -133,14 +135,15 @@ uint32_t run_n_user_inputs(const Graph *graph)
 const Input *run_user_input(const RunCall *run, uint32_t index)
 {
         const Signature *signature = &run->graph->signature;
-        for (uint32_t i = 0;; i++)  // states come first in exports: at most a pass over the inputs, once per input
+        for (uint32_t i = 0;; i++) // states come first in exports: at most a pass over the inputs, once per input
                 if (signature->inputs[i].kind != INPUT_STATE && index-- == 0)
                         return &signature->inputs[i];
 }
 
 static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
 {
-        return json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_run + MAX_RANK, 0, arena, out_reader);
+        return json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_run + MAX_RANK, 0, arena,
+                         out_reader);
 }
 
 static Status decode_json(const ApiCall *call, RunCall *run)
@@ -166,8 +169,8 @@ static Status decode_npy(const ApiCall *call, RunCall *run)
         Dtype expected = run_user_input(run, 0)->spec.dtype;
         if (expected == DTYPE_NONE || tensor->meta.dtype == expected)
                 return STATUS_OK;
-        return failure_at_argument(fail(STATUS_DTYPE, "the npy body is %s, the graph's input is %s; save it with .astype(numpy.%s)", dtype_info[tensor->meta.dtype].name,
-                                        dtype_info[expected].name, dtype_info[expected].name),
+        return failure_at_argument(fail(STATUS_DTYPE, "the npy body is %s, the graph's input is %s; save it with .astype(numpy.%s)",
+                                        dtype_info[tensor->meta.dtype].name, dtype_info[expected].name, dtype_info[expected].name),
                                    run_user_input(run, 0)->placeholder->name);
 }
 
@@ -215,7 +218,8 @@ static Status find_graph_member(JsonReader *reader, const char **out_text, size_
         if (*out_text == NULL)
                 return fail(STATUS_INPUT, "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
         if (*out_n > (size_t)limits.max_graph_json)
-                return fail(STATUS_TOO_LARGE, "the graph is %zu bytes; the limit is %lld (--max-graph-json, FXSERVE_MAX_GRAPH_JSON)", *out_n, (long long)limits.max_graph_json);
+                return fail(STATUS_TOO_LARGE, "the graph is %zu bytes; the limit is %lld (--max-graph-json, FXSERVE_MAX_GRAPH_JSON)",
+                            *out_n, (long long)limits.max_graph_json);
         return STATUS_OK;
 }
 
@@ -247,7 +251,8 @@ Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall 
         JsonReader *reader = NULL;
         const char *text = NULL;
         size_t n = 0;
-        Status status = json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
+        Status status =
+                json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
         if (status == STATUS_OK)
                 status = find_graph_member(reader, &text, &n);
         if (status == STATUS_OK)
@@ -267,7 +272,8 @@ static void describe_inputs(RunCall *run)
                 const char *separator = i == 0 ? "" : ", ", *name = run_user_input(run, i)->placeholder->name;
                 char shape[128];
                 if (value->kind == VALUE_TENSOR)
-                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s%s", separator, name, dtype_info[value->tensor->meta.dtype].name,
+                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s%s", separator, name,
+                                              dtype_info[value->tensor->meta.dtype].name,
                                               shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape, sizeof(shape)));
                 else if (value->kind != VALUE_ABSENT)
                         n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s", separator, name, value_kind_name(value->kind));
@@ -281,11 +287,12 @@ static Status add_hints(const RunCall *run, Status status)
         if (run->inputs_as_list && (status == STATUS_SHAPE || status == STATUS_INPUT) && failure->node[0] == '\0') {
                 failure_append(": \"inputs\" as a list holds one entry per argument");
                 if (run->inputs_text[0] != '\0' && run->n_inputs > 0)
-                        failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?", run->inputs_text, run_user_input(run, 0)->placeholder->target,
-                                       run->inputs_text);
+                        failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?", run->inputs_text,
+                                       run_user_input(run, 0)->placeholder->target, run->inputs_text);
         }
         if (run->guessed_int != NULL && status == STATUS_DTYPE)
-                failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, send {\"dtype\": \"float32\", \"data\": ...}, or declare it in "
+                failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, send {\"dtype\": \"float32\", "
+                               "\"data\": ...}, or declare it in "
                                "the graph",
                                run->guessed_int);
         return status;

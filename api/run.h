@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run request in steps, so that the server's step machine can move it between threads: options → (graph) → decode → run → encode. POST /v1/run brings its
-// graph in the body: run_inline_graph gives it first.
+// A run request in steps, so that the server's step machine can move it between threads: options → (graph) → decode → run → encode. POST
+// /v1/run brings its graph in the body: run_inline_graph gives it first.
 #pragma once
 #include "api/call.h"
 
@@ -13,27 +13,27 @@ typedef struct RunCall {
         RunEncoding encoding;
         bool bare;
         RunAs as;
-        int64_t deadline_ms;             // limits.run_deadline_ms or less
+        int64_t deadline_ms; // limits.run_deadline_ms or less
         uint64_t seed;
         bool seeded;
         RunMode mode;
         // what runs
-        Graph *graph;                    // counted
-        GraphVersion *version;           // counted; NULL for POST /v1/run
-        Budget budget;                   // of tensors: inputs and everything the run makes
+        Graph *graph;          // counted
+        GraphVersion *version; // counted; NULL for POST /v1/run
+        Budget budget;         // of tensors: inputs and everything the run makes
         RunContext ctx;
         Engine *engine; // for programs; NULL: eager
         Frame *frame;   // the worker's; NULL: eager
-        Value *inputs;                   // flat user inputs (n_inputs), owned
+        Value *inputs;  // flat user inputs (n_inputs), owned
         uint32_t n_inputs;
-        const Node **fetch;              // NULL: the graph's outputs
+        const Node **fetch; // NULL: the graph's outputs
         uint32_t n_fetch;
         RunResult result;
         RunProfile *profile;
         // for the hints of API "Errors"
-        char inputs_text[128];           // the JSON of "inputs" when it was a list and short, else ""
+        char inputs_text[128]; // the JSON of "inputs" when it was a list and short, else ""
         bool inputs_as_list;
-        const char *guessed_int;         // an input whose dtype was guessed as int64 (lives in the graph); NULL: none
+        const char *guessed_int; // an input whose dtype was guessed as int64 (lives in the graph); NULL: none
 } RunCall;
 
 void run_call_init(RunCall *run);

@@ -75,8 +75,10 @@ static Status check_size(const Text *out)
 {
         TRY(text_status(out));
         if (out->n > (size_t)limits.max_response)
-                return fail(STATUS_TOO_LARGE, "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\" or as=npy",
-                            (long long)limits.max_response);
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\" or as=npy",
+                        (long long)limits.max_response);
         return STATUS_OK;
 }
 
@@ -88,8 +90,9 @@ static Status check_numel(const OutputList *list)
                 if (list->leaves[i].value.kind == VALUE_TENSOR)
                         total += meta_numel(&list->leaves[i].value.tensor->meta);
         if (total > limits.max_response)
-                return fail(STATUS_TOO_LARGE, "the outputs hold %lld values; a reply has at most %lld bytes (--max-response, FXSERVE_MAX_RESPONSE)", (long long)total,
-                            (long long)limits.max_response);
+                return fail(STATUS_TOO_LARGE,
+                            "the outputs hold %lld values; a reply has at most %lld bytes (--max-response, FXSERVE_MAX_RESPONSE)",
+                            (long long)total, (long long)limits.max_response);
         return STATUS_OK;
 }
 
@@ -100,7 +103,8 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add(out, i == 0 ? "" : ", ");
                 write_name(leaf, out);
-                TRY(leaf->value.kind == VALUE_TENSOR ? write_tensor(leaf->value.tensor, run->encoding, out) : write_plain(leaf->value, out));
+                TRY(leaf->value.kind == VALUE_TENSOR ? write_tensor(leaf->value.tensor, run->encoding, out)
+                                                     : write_plain(leaf->value, out));
                 TRY(check_size(out));
                 text_add_char(out, '}');
         }
@@ -120,7 +124,8 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
 static Status encode_npy(const OutputList *list, ApiReply *reply)
 {
         if (list->n != 1 || list->leaves[0].value.kind != VALUE_TENSOR)
-                return fail(STATUS_NOT_ACCEPTABLE, "as=npy needs one tensor, but there are %u outputs; pick one with outputs=NODE, or use as=json", list->n);
+                return fail(STATUS_NOT_ACCEPTABLE,
+                            "as=npy needs one tensor, but there are %u outputs; pick one with outputs=NODE, or use as=json", list->n);
         reply->content_type = "application/x-npy";
         return npy_write(list->leaves[0].value.tensor, &reply->body);
 }

@@ -41,8 +41,10 @@ static Status split_parts(const Multipart *multipart, Upload *upload)
         const MultipartPart *graph = multipart_find(multipart, "graph"), *weights = multipart_find(multipart, "weights");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
                 if (&multipart->parts[i] != graph && &multipart->parts[i] != weights)
-                        return fail(STATUS_UNKNOWN_MEMBER, "unknown part \"%.64s\"; an upload has graph and weights: curl -F graph=@g.json -F weights=@w.safetensors",
-                                    multipart->parts[i].name);
+                        return fail(
+                                STATUS_UNKNOWN_MEMBER,
+                                "unknown part \"%.64s\"; an upload has graph and weights: curl -F graph=@g.json -F weights=@w.safetensors",
+                                multipart->parts[i].name);
         if (graph == NULL)
                 return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F weights=@w.safetensors");
         FileKind kind;

@@ -4,14 +4,15 @@
 #include "core/engine.h"
 
 typedef struct Upload {
-        UploadPart parts[STORE_MAX_PARTS];  // storages counted
+        UploadPart parts[STORE_MAX_PARTS]; // storages counted
         uint32_t n_parts;
-        const char *format;                 // "pt2", "fx"
+        const char *format; // "pt2", "fx"
 } Upload;
 void upload_deinit(Upload *upload);
 // Splits a body by content (and multipart by its content type) and recognises it; wrong files fail with STATUS_WRONG_FILE and their cure.
 Status upload_split(Storage *body, const char *content_type, Upload *out_upload);
-// Reads, resolves and checks: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full list when `strict`. Not strict (printing): resolves what it can.
+// Reads, resolves and checks: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full list when `strict`. Not strict (printing):
+// resolves what it can.
 Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict, Graph **out_graph);
 // The GraphLoader of engine_open.
 extern const GraphLoader upload_loader;

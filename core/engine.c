@@ -466,7 +466,10 @@ Status engine_delete(Engine *engine, const char *name, int64_t version)
 
 EngineStats engine_stats(Engine *engine)
 {
-        EngineStats stats = { .runs = atomic_load(&engine->n_runs), .compiles = atomic_load(&engine->n_compiles), .graphs = registry_stats(engine->decoded), .programs = registry_stats(engine->programs) };
+        EngineStats stats = { .runs = atomic_load(&engine->n_runs),
+                              .compiles = atomic_load(&engine->n_compiles),
+                              .graphs = registry_stats(engine->decoded),
+                              .programs = registry_stats(engine->programs) };
         pthread_mutex_lock(&engine->mutex);
         stats.n_graphs = engine->graphs.n_live;
         for (uint32_t i = 0; i < engine->graphs.n; i++)

@@ -44,9 +44,9 @@ typedef struct GraphVersion {
         RegistryKey key;                 // id and model
         Storage *bytes[STORE_MAX_PARTS]; // memory-only engines: the uploaded bodies, counted
         ProfileStats *stats;
-        _Atomic int state; // GraphState
-        char reason[256];  // why damaged; written once before state
-        char latest_program[65];             // id of the last one that ran; guarded by the engine
+        _Atomic int state;       // GraphState
+        char reason[256];        // why damaged; written once before state
+        char latest_program[65]; // id of the last one that ran; guarded by the engine
 } GraphVersion;
 
 Status engine_open(const EngineOptions *options, Engine **out_engine);
@@ -101,9 +101,10 @@ typedef struct RunResult {
         uint32_t n_fetched;
 } RunResult;
 void run_result_deinit(RunResult *result);
-// Binds and runs on the calling thread. `engine` and `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by run_profile_new for
-// this graph) receives rows, run and compile times, memory figures and the program.
-Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result);
+// Binds and runs on the calling thread. `engine` and `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by
+// run_profile_new for this graph) receives rows, run and compile times, memory figures and the program.
+Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile,
+                  RunResult *out_result);
 // A program by its id, counted; NULL when it is not (or no longer) there.
 Program *engine_program(Engine *engine, const char *id);
 // The id of the program that ran last for this version; "" if none has.

@@ -23,9 +23,9 @@ struct Engine {
         StringMap graphs;        // name -> EngineGraph *
         Store *store;            // NULL: memory only
         GraphLoader loader;
-        Registry *decoded; // graphs by content
-        Registry *programs;            // by program key
-        SeenTable seen, unplannable;   // of program keys
+        Registry *decoded;           // graphs by content
+        Registry *programs;          // by program key
+        SeenTable seen, unplannable; // of program keys
         ProfileRing *profiles;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
@@ -33,4 +33,5 @@ struct Engine {
 
 extern const RegistryType engine_program_type;
 // The program for a bound run (counted), or NULL: run eagerly. Compiles on this thread when it is time to. Never fails.
-void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx, Program **out_program);
+void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx,
+                   Program **out_program);

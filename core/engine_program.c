@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way a run goes. The first sight of an input signature runs eagerly; the second compiles (one thread builds, others of the same signature go on eagerly
-// meanwhile: nobody waits); from then on the program runs. Signatures that cannot be planned are remembered and stay eager. Programs live in a registry of
-// their own, the least recently used leave first; they are immutable and hold the graph they were made from.
+// Which way a run goes. The first sight of an input signature runs eagerly; the second compiles (one thread builds, others of the same
+// signature go on eagerly meanwhile: nobody waits); from then on the program runs. Signatures that cannot be planned are remembered and
+// stay eager. Programs live in a registry of their own, the least recently used leave first; they are immutable and hold the graph they
+// were made from.
 #include <string.h>
 #include "core/engine_private.h"
 #include "core/eval/eager.h"
@@ -50,7 +51,8 @@ static RegistryKey registry_key(const ProgramKey *key)
 }
 
 // Compiles on this thread and publishes. Failing leaves *out_program NULL: the eager run will say what is wrong, in PyTorch's words.
-static void build(Engine *engine, const Graph *graph, ValueSpan inputs, const CompileOptions *options, const ProgramKey *key, const RunContext *ctx, Program **out_program)
+static void build(Engine *engine, const Graph *graph, ValueSpan inputs, const CompileOptions *options, const ProgramKey *key,
+                  const RunContext *ctx, Program **out_program)
 {
         RegistryKey place = registry_key(key);
         Ticket ticket;
@@ -62,7 +64,7 @@ static void build(Engine *engine, const Graph *graph, ValueSpan inputs, const Co
         if (how != ACQUIRE_PARKED_START) {
                 if (how == ACQUIRE_READY)
                         *out_program = object;
-                else if (!registry_cancel(engine->programs, &ticket)) {  // published between: the ticket has it
+                else if (!registry_cancel(engine->programs, &ticket)) { // published between: the ticket has it
                         *out_program = ticket.object;
                         free(ticket.failure);
                 }
@@ -80,12 +82,14 @@ static void build(Engine *engine, const Graph *graph, ValueSpan inputs, const Co
         registry_publish(engine->programs, entry, program);
 }
 
-void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx, Program **out_program)
+void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx,
+                   Program **out_program)
 {
         CompileOptions options = { .n_threads = MAX(ctx->n_threads, 1), .fetch = request->fetch, .n_fetch = request->n_fetch };
         ProgramKey key;
         *out_program = NULL;
-        if (request->mode == RUN_MODE_EAGER || program_key(graph, inputs, &options, &key) != STATUS_OK || is_marked(&engine->unplannable, &key))
+        if (request->mode == RUN_MODE_EAGER || program_key(graph, inputs, &options, &key) != STATUS_OK ||
+            is_marked(&engine->unplannable, &key))
                 return;
         RegistryKey place = registry_key(&key);
         *out_program = registry_peek(engine->programs, &place);
@@ -99,7 +103,8 @@ Program *engine_program(Engine *engine, const char *id)
         if (strlen(id) != 2 * sizeof(key.bytes) || strspn(id, "0123456789abcdef") != 2 * sizeof(key.bytes))
                 return NULL;
         for (size_t i = 0; i < sizeof(key.bytes); i++) {
-                int high = id[2 * i] <= '9' ? id[2 * i] - '0' : id[2 * i] - 'a' + 10, low = id[2 * i + 1] <= '9' ? id[2 * i + 1] - '0' : id[2 * i + 1] - 'a' + 10;
+                int high = id[2 * i] <= '9' ? id[2 * i] - '0' : id[2 * i] - 'a' + 10,
+                    low = id[2 * i + 1] <= '9' ? id[2 * i + 1] - '0' : id[2 * i + 1] - 'a' + 10;
                 key.bytes[i] = (uint8_t)(high << 4 | low);
         }
         return registry_peek(engine->programs, &key);

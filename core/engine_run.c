@@ -126,7 +126,8 @@ static void end_run(RunContext *ctx, const WalkTrace *trace, int64_t start_ns, R
         profile->peak_live_bytes = ctx->budget == NULL ? 0 : atomic_load(&ctx->budget->peak);
 }
 
-static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile, RunResult *result)
+static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile,
+                          RunResult *result)
 {
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
@@ -151,8 +152,8 @@ static Status run_program(Program *program, ValueSpan inputs, RunContext *ctx, F
         return status;
 }
 
-static Status run_bound(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, Frame *frame, RunProfile *profile,
-                        RunResult *result)
+static Status run_bound(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, Frame *frame,
+                        RunProfile *profile, RunResult *result)
 {
         _cleanup_(program_unrefp) Program *program = NULL;
         result->n_fetched = request->n_fetch;
@@ -168,7 +169,8 @@ static Status run_bound(Engine *engine, const Graph *graph, const RunRequest *re
         return run_eagerly(graph, request, inputs, ctx, profile, result);
 }
 
-Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result)
+Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile,
+                  RunResult *out_result)
 {
         uint32_t n = graph->signature.n_inputs;
         RunResult result = { .value = value_none() };

@@ -95,7 +95,9 @@ static Status read_arguments(int argc, char **argv, RunArguments *out)
                 } else if (argv[at][0] != '-' && out->model == NULL) {
                         out->model = argv[at];
                 } else {
-                        return fail(STATUS_USAGE, "not understood: %s; usage: fxserve run MODEL --input NAME=JSON|@FILE.npy ... [-o OUT.npy] [--profile]", argv[at]);
+                        return fail(STATUS_USAGE,
+                                    "not understood: %s; usage: fxserve run MODEL --input NAME=JSON|@FILE.npy ... [-o OUT.npy] [--profile]",
+                                    argv[at]);
                 }
         }
         text_add(&out->body, "}}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of an exchange, all on the loop thread:
-//   request line → begin();  headers → first handler call: guards, route, limits;  body → further calls;  complete → submit to the workers, suspend
-//   job finished (worker) → list + one uv_async → resume → handler called again → reply queued;  completed → freed.
+//   request line → begin();  headers → first handler call: guards, route, limits;  body → further calls;  complete → submit to the workers,
+//   suspend job finished (worker) → list + one uv_async → resume → handler called again → reply queued;  completed → freed.
 // MHD never sees a resumed connection whose job is not finished, and a connection is suspended only while its job is away.
 #include <pthread.h>
 #include <stdio.h>
@@ -81,8 +81,8 @@ static enum MHD_Result send_reply(Exchange *exchange)
         int64_t took_ns = clock_ns() - job->received_ns;
         count_request(http, job->call.route, reply->status, (double)took_ns / 1e9);
         if (!http->options.quiet && !is_probe(job->call.route))
-                log_line("%s %s %d %.3f ms %zu bytes %s", exchange->method, route_template(job->call.route), reply->status, (double)took_ns / 1e6, n,
-                         job->call.request_id);
+                log_line("%s %s %d %.3f ms %zu bytes %s", exchange->method, route_template(job->call.route), reply->status,
+                         (double)took_ns / 1e6, n, job->call.request_id);
         return result;
 }
 
@@ -90,8 +90,8 @@ static void log_internal(const Job *job)
 {
         const Failure *failure = failure_current();
         if (status_class(failure->status) == STATUS_CLASS_INTERNAL)
-                log_line("internal error in request %s: %s (%s:%d)", job->call.request_id, failure->message, failure->file == NULL ? "?" : failure->file,
-                         failure->line);
+                log_line("internal error in request %s: %s (%s:%d)", job->call.request_id, failure->message,
+                         failure->file == NULL ? "?" : failure->file, failure->line);
 }
 
 static void prepare_refusal(Exchange *exchange)
@@ -113,9 +113,9 @@ static const char *header_of(const Exchange *exchange, const char *name)
         return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-// A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of bearable size is
-// read to its end first, and the connection is kept; a client that waits to be asked for its body (Expect) is answered at once, and so is a request whose
-// end is in doubt.
+// A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of
+// bearable size is read to its end first, and the connection is kept; a client that waits to be asked for its body (Expect) is answered at
+// once, and so is a request whose end is in doubt.
 static enum MHD_Result refuse_head(Exchange *exchange)
 {
         const char *length = header_of(exchange, "Content-Length");
@@ -223,12 +223,12 @@ static enum MHD_Result submit(Exchange *exchange)
                 fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again", (long long)limits.max_queue);
                 return refuse(exchange);
         }
-        MHD_suspend_connection(exchange->connection);  // before the loop can see the job finished: that is this thread's business, too
+        MHD_suspend_connection(exchange->connection); // before the loop can see the job finished: that is this thread's business, too
         return MHD_YES;
 }
 
-static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version, const char *data,
-                              size_t *n_data, void **state)
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+                              const char *data, size_t *n_data, void **state)
 {
         Exchange *exchange = *state;
         (void)context;
@@ -361,7 +361,7 @@ static size_t keep_escaped(void *context, struct MHD_Connection *connection, cha
 {
         (void)context;
         (void)connection;
-        return strlen(text);  // the raw target is routed; nothing here reads MHD's decoded forms
+        return strlen(text); // the raw target is routed; nothing here reads MHD's decoded forms
 }
 
 Status http_start(const HttpOptions *options, Http **out_http)
@@ -375,10 +375,11 @@ Status http_start(const HttpOptions *options, Http **out_http)
         budget_init(&http->bodies, (size_t)limits.max_body_budget);
         if (getrandom(&http->id_seed, sizeof(http->id_seed), 0) != sizeof(http->id_seed))
                 http->id_seed = (uint64_t)http->started_ns;
-        http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, options->listen_fd,
-                                        MHD_OPTION_URI_LOG_CALLBACK, begin, http, MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_UNESCAPE_CALLBACK,
-                                        keep_escaped, NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits.max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-                                        (unsigned)limits.idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(limits.max_headers + 16384),
+        http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET,
+                                        options->listen_fd, MHD_OPTION_URI_LOG_CALLBACK, begin, http, MHD_OPTION_NOTIFY_COMPLETED,
+                                        completed, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                                        (unsigned)limits.max_connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)limits.idle_timeout_s,
+                                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(limits.max_headers + 16384),
                                         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
         const union MHD_DaemonInfo *info = http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         if (info == NULL) {
@@ -395,7 +396,8 @@ Status http_start(const HttpOptions *options, Http **out_http)
         return STATUS_OK;
 }
 
-// Requests that are not complete yet have this long to go on; a client that vanished in the middle would otherwise be waited for until it times out.
+// Requests that are not complete yet have this long to go on; a client that vanished in the middle would otherwise be waited for until it
+// times out.
 enum { DRAIN_SILENCE_S = 2 };
 
 void http_drain(Http *http)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP over libmicrohttpd, driven from a libuv loop through MHD's external epoll descriptor. Everything here runs on the loop thread, except the hand-over
-// of finished jobs.
+// HTTP over libmicrohttpd, driven from a libuv loop through MHD's external epoll descriptor. Everything here runs on the loop thread,
+// except the hand-over of finished jobs.
 #pragma once
 #include <uv.h>
 #include "server/job.h"
@@ -10,14 +10,14 @@ typedef struct Http Http;
 
 typedef struct HttpOptions {
         uv_loop_t *loop;
-        int listen_fd;           // taken
-        bool is_loopback;        // check Host and Origin
-        const char *host_name, *allow_origin;  // "" = none
+        int listen_fd;                        // taken
+        bool is_loopback;                     // check Host and Origin
+        const char *host_name, *allow_origin; // "" = none
         bool quiet;
         Engine *engine;
         Workers *workers;
-        ServerFacts facts;       // the fixed part
-        void (*idle)(void *context);  // called when the last request ended while draining
+        ServerFacts facts;           // the fixed part
+        void (*idle)(void *context); // called when the last request ended while draining
         void *idle_context;
 } HttpOptions;
 

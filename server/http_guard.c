@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards at the door, before routing. libmicrohttpd accepts requests that two servers would split differently (Content-Length beside Transfer-Encoding,
-// two lengths, two Hosts): they are refused here and the connection is closed, so that nothing after them is read as a request. Bound to loopback, Host and
-// Origin must be ours, so that no web page can drive a local server.
+// Guards at the door, before routing. libmicrohttpd accepts requests that two servers would split differently (Content-Length beside
+// Transfer-Encoding, two lengths, two Hosts): they are refused here and the connection is closed, so that nothing after them is read as a
+// request. Bound to loopback, Host and Origin must be ours, so that no web page can drive a local server.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -132,8 +132,8 @@ Status guard_length(Exchange *exchange)
         uint64_t n = MAX(declared, (uint64_t)exchange->n_body);
         if (n <= limit)
                 return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s (%s, %s)", declared == 0 ? "over " : "", with_commas(n, left),
-                    with_commas(limit, right), flag, variable);
+        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s (%s, %s)", declared == 0 ? "over " : "",
+                    with_commas(n, left), with_commas(limit, right), flag, variable);
 }
 
 // The client's X-Request-Id if it is well-formed, else a fresh one.

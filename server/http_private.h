@@ -9,18 +9,18 @@ enum { HTTP_MAX_COUNTS = 256 };
 
 // One HTTP exchange: made when the request line is read, freed when MHD says that the request is completed.
 typedef struct Exchange {
-        struct Exchange *next, *previous;  // all under way
+        struct Exchange *next, *previous; // all under way
         Http *http;
         struct MHD_Connection *connection;
         Job *job;
-        char *target;              // raw request target
+        char *target; // raw request target
         char method[16];
         uint8_t *body;
         size_t n_body, capacity;
         bool checked, submitted, done;
-        bool framed;               // where the body ends is beyond doubt
-        bool refused;              // the connection closes after the reply; what is left of the body is not read
-        bool dropping;             // an error reply is ready; the rest of the body is read and dropped
+        bool framed;   // where the body ends is beyond doubt
+        bool refused;  // the connection closes after the reply; what is left of the body is not read
+        bool dropping; // an error reply is ready; the rest of the body is read and dropped
         size_t n_dropped;
         char allow[64];
 } Exchange;
@@ -32,7 +32,7 @@ struct Http {
         uv_timer_t timer;
         uv_async_t async;
         pthread_mutex_t finished_mutex;
-        Job *finished;             // jobs to send, newest first
+        Job *finished; // jobs to send, newest first
         Budget bodies;
         Exchange *exchanges;
         uint32_t n_exchanges;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver loop. A step returns what comes next; failures become the reply in one place. Time spent in each step is kept for Server-Timing, logs and
-// the profile.
+// The driver loop. A step returns what comes next; failures become the reply in one place. Time spent in each step is kept for
+// Server-Timing, logs and the profile.
 #include "server/job.h"
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static Status step_graph(Job *job, Next *next)
                 else if (how == ACQUIRE_PARKED_START)
                         TRY(load(job, build));
         } else {
-                TRY(ticket_take(job));  // woken
+                TRY(ticket_take(job)); // woken
         }
         return STATUS_OK;
 }
@@ -160,9 +160,10 @@ static void add_timing(Job *job)
 {
         const int64_t *ns = job->step_ns;
         if (job->is_run)
-                api_reply_header(&job->reply, "Server-Timing", "decode;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, run;dur=%.3f, encode;dur=%.3f",
-                                 (double)ns[STEP_DECODE] / 1e6, (double)job->queue_ns / 1e6, (double)ns[STEP_GRAPH] / 1e6, (double)ns[STEP_RUN] / 1e6,
-                                 (double)ns[STEP_ENCODE] / 1e6);
+                api_reply_header(&job->reply, "Server-Timing",
+                                 "decode;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, run;dur=%.3f, encode;dur=%.3f",
+                                 (double)ns[STEP_DECODE] / 1e6, (double)job->queue_ns / 1e6, (double)ns[STEP_GRAPH] / 1e6,
+                                 (double)ns[STEP_RUN] / 1e6, (double)ns[STEP_ENCODE] / 1e6);
 }
 
 void job_advance(Job *job, Frame *frame)
@@ -175,7 +176,7 @@ void job_advance(Job *job, Frame *frame)
                 Next next = NEXT_STEP;
                 Status status = do_step(job, &next);
                 if (next == NEXT_PARKED)
-                        return;  // whoever publishes has the job from here on
+                        return; // whoever publishes has the job from here on
                 int64_t end = clock_ns();
                 job->step_ns[job->step] += end - now;
                 now = end;

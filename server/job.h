@@ -10,12 +10,12 @@ extern const char *const step_names[STEP_COUNT];
 
 typedef struct Job Job;
 struct Job {
-        Job *next;                        // in the queue, or in the list of finished jobs
+        Job *next; // in the queue, or in the list of finished jobs
         ApiCall call;
         ApiReply reply;
         ApiContext context;
-        ServerFacts facts;                // snapshot of the loop thread's counters
-        struct RequestCount *counts;      // owned; only for the routes that show them
+        ServerFacts facts;           // snapshot of the loop thread's counters
+        struct RequestCount *counts; // owned; only for the routes that show them
         RunCall run;
         bool is_run;
         JobStep step;
@@ -25,9 +25,9 @@ struct Job {
         int64_t received_ns, queued_ns, started_ns;
         int64_t step_ns[STEP_COUNT];
         int64_t queue_ns;
-        void *exchange;                   // the server's side; not touched by workers
-        void (*requeue)(Job *job);        // puts a parked job back into the workers' queue
-        void (*finished)(Job *job);       // hands the job back to the loop thread
+        void *exchange;             // the server's side; not touched by workers
+        void (*requeue)(Job *job);  // puts a parked job back into the workers' queue
+        void (*finished)(Job *job); // hands the job back to the loop thread
 };
 
 Status job_new(Job **out_job);

@@ -98,7 +98,7 @@ void log_line(const char *format, ...)
         n = n > sizeof(line) - 2 ? sizeof(line) - 2 : n;
         for (size_t i = 0; i < n; i++)
                 if ((unsigned char)line[i] < 0x20)
-                        line[i] = ' ';  // one line stays one line, whatever a client sent
+                        line[i] = ' '; // one line stays one line, whatever a client sent
         line[n] = '\n';
         line[n + 1] = '\0';
         pthread_mutex_lock(&ring.mutex);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines through a bounded ring and a writer thread: nobody waits for a slow terminal or pipe. Lines that do not fit are counted, and the count is
-// written once there is room. Any thread.
+// Log lines through a bounded ring and a writer thread: nobody waits for a slow terminal or pipe. Lines that do not fit are counted, and
+// the count is written once there is room. Any thread.
 #pragma once
 
 #include <stdbool.h>

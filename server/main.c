@@ -52,8 +52,14 @@ static int serve(int argc, char **argv, int from)
 
 static int dispatch(int argc, char **argv)
 {
-        static const struct { const char *name; int (*run)(int argc, char **argv); } commands[] = {
-                { "run", command_run }, { "check", command_check }, { "print", command_print }, { "ops", command_ops },
+        static const struct {
+                const char *name;
+                int (*run)(int argc, char **argv);
+        } commands[] = {
+                { "run", command_run },
+                { "check", command_check },
+                { "print", command_print },
+                { "ops", command_ops },
         };
         const char *first = argc > 1 ? argv[1] : "";
         if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "--help=markdown") == 0)

@@ -130,9 +130,9 @@ void options_markdown(Text *out)
         char name[64];
         text_add(out, "| flag | variable | default | what |\n|---|---|---|---|\n");
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-                text_addf(out, "| `--%s%s%s` | `%s` | %s%s%s | %s |\n", rows[i].flag, rows[i].value == NULL ? "" : " ", rows[i].value == NULL ? "" : rows[i].value,
-                          variable_of(rows[i].flag, name), rows[i].fallback[0] == '\0' ? "" : "`", rows[i].fallback, rows[i].fallback[0] == '\0' ? "" : "`",
-                          rows[i].help);
+                text_addf(out, "| `--%s%s%s` | `%s` | %s%s%s | %s |\n", rows[i].flag, rows[i].value == NULL ? "" : " ",
+                          rows[i].value == NULL ? "" : rows[i].value, variable_of(rows[i].flag, name),
+                          rows[i].fallback[0] == '\0' ? "" : "`", rows[i].fallback, rows[i].fallback[0] == '\0' ? "" : "`", rows[i].help);
         for (size_t i = 0; i < n_limit_rows; i++)
                 if (limit_rows[i].flag != NULL)
                         text_addf(out, "| `--%s N` | `%s` | %lld | %s (%s) |\n", limit_rows[i].flag, variable_of(limit_rows[i].flag, name),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags and environment variables of `fxserve serve`: one list (options.def and the limits with a flag). Command line wins over environment.
+// Flags and environment variables of `fxserve serve`: one list (options.def and the limits with a flag). Command line wins over
+// environment.
 #pragma once
 #include "core/base/text.h"
 
@@ -7,11 +8,12 @@ typedef struct Options {
 #define OPTION(field, flag, value, fallback, help) const char *field;
 #include "server/options.def"
 #undef OPTION
-        const char *const *files;  // positional arguments: preloaded
+        const char *const *files; // positional arguments: preloaded
         int n_files;
 } Options;
 
-// Reads argv[from..) and the environment; sets the global limits, too. STATUS_USAGE names the flag. Strings are borrowed from argv and environ.
+// Reads argv[from..) and the environment; sets the global limits, too. STATUS_USAGE names the flag. Strings are borrowed from argv and
+// environ.
 Status options_read(int argc, char **argv, int from, Options *out_options);
 // The list for --help, and as the README's table.
 void options_help(Text *out);

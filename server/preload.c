@@ -24,8 +24,8 @@ Status file_read(const char *path, Storage **out_bytes)
         if (!S_ISREG(info.st_mode))
                 return fail(STATUS_USAGE, "%s is not a regular file", path);
         if (info.st_size > limits.max_upload)
-                return fail(STATUS_TOO_LARGE, "%s has %lld bytes; the limit is %lld (--max-upload, FXSERVE_MAX_UPLOAD)", path, (long long)info.st_size,
-                            (long long)limits.max_upload);
+                return fail(STATUS_TOO_LARGE, "%s has %lld bytes; the limit is %lld (--max-upload, FXSERVE_MAX_UPLOAD)", path,
+                            (long long)info.st_size, (long long)limits.max_upload);
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(storage_new((size_t)info.st_size, false, NULL, &bytes));
         for (size_t done = 0; done < bytes->n_bytes;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start: engine, files, workers, socket, loop. Stop: the first SIGTERM or SIGINT drains (no new connections, running requests finish, at most --drain-s),
-// a second one ends at once. The loop thread does sockets, timers and signals only.
+// Start: engine, files, workers, socket, loop. Stop: the first SIGTERM or SIGINT drains (no new connections, running requests finish, at
+// most --drain-s), a second one ends at once. The loop thread does sockets, timers and signals only.
 #include "server/server.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,8 +23,8 @@
 typedef struct Server {
         uv_loop_t loop;
         uv_signal_t signals[2];
-        uv_timer_t drain_timer;   // ends a drain that takes too long
-        uv_timer_t stop_timer;    // leaves the callback we are in before MHD is stopped
+        uv_timer_t drain_timer; // ends a drain that takes too long
+        uv_timer_t stop_timer;  // leaves the callback we are in before MHD is stopped
         Http *http;
         Workers *workers;
         Engine *engine;
@@ -47,7 +47,8 @@ static Status parse_address(const char *text, Address *out)
 {
         const char *colon = strrchr(text, ':');
         const char *start = text, *end = colon;
-        if (colon == NULL || colon == text || colon[1] == '\0' || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        if (colon == NULL || colon == text || colon[1] == '\0' || strlen(colon + 1) > 5 ||
+            strspn(colon + 1, "0123456789") != strlen(colon + 1))
                 return fail(STATUS_USAGE, "--listen wants HOST:PORT, not \"%s\"", text);
         if (*start == '[' && colon[-1] == ']') {
                 start++;
@@ -172,7 +173,8 @@ static void close_loop(Server *server)
 static void stop_now(uv_timer_t *timer)
 {
         Server *server = timer->data;
-        // A suspended connection may not outlive its daemon: jobs end first, the loop hands them back, and only then is there nothing suspended.
+        // A suspended connection may not outlive its daemon: jobs end first, the loop hands them back, and only then is there nothing
+        // suspended.
         http_stop(server->http);
         close_loop(server);
 }
@@ -218,14 +220,24 @@ static Status start(Server *server, const Options *options)
         TRY(listen_on(&address, &fd));
         if (!address.is_loopback && options->no_auth[0] == '\0') {
                 close(fd);
-                return fail(STATUS_USAGE, "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, or say --no-auth", address.host);
+                return fail(STATUS_USAGE,
+                            "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, or say --no-auth",
+                            address.host);
         }
         int cores = granted_cores();
         n_workers = n_workers > 0 ? n_workers : cores;
         TRY(workers_start(n_workers, limits.max_queue, &server->workers));
-        HttpOptions http = { .loop = &server->loop, .listen_fd = fd, .is_loopback = address.is_loopback, .host_name = options->host_name,
-                             .allow_origin = options->allow_origin, .quiet = options->quiet[0] != '\0', .engine = server->engine,
-                             .workers = server->workers, .facts = version_facts(), .idle = on_idle, .idle_context = server };
+        HttpOptions http = { .loop = &server->loop,
+                             .listen_fd = fd,
+                             .is_loopback = address.is_loopback,
+                             .host_name = options->host_name,
+                             .allow_origin = options->allow_origin,
+                             .quiet = options->quiet[0] != '\0',
+                             .engine = server->engine,
+                             .workers = server->workers,
+                             .facts = version_facts(),
+                             .idle = on_idle,
+                             .idle_context = server };
         http.facts.n_cores = cores;
         http.facts.n_workers = n_workers;
         TRY(http_start(&http, &server->http));

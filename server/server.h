@@ -3,5 +3,6 @@
 #pragma once
 #include "server/options.h"
 
-// Returns the process's exit code: 0 drained, 1 failure, 2 usage. Messages go to standard error, `listening on http://...` to standard output.
+// Returns the process's exit code: 0 drained, 1 failure, 2 usage. Messages go to standard error, `listening on http://...` to standard
+// output.
 int server_main(const Options *options);

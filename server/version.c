@@ -13,5 +13,9 @@ static const char *cpu_level(void)
 
 ServerFacts version_facts(void)
 {
-        return (ServerFacts){ .version = FXSERVE_VERSION, .revision = FXSERVE_REVISION, .torch_level = FXSERVE_TORCH_LEVEL, .cpu_level = cpu_level(), .ready = true };
+        return (ServerFacts){ .version = FXSERVE_VERSION,
+                              .revision = FXSERVE_REVISION,
+                              .torch_level = FXSERVE_TORCH_LEVEL,
+                              .cpu_level = cpu_level(),
+                              .ready = true };
 }

@@ -127,7 +127,7 @@ int granted_cores(void)
         long quota, period;
         if (file != NULL) {
                 if (fscanf(file, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0) {
-                        long cores = quota / period;  // 500m is half a core: one worker
+                        long cores = quota / period; // 500m is half a core: one worker
                         n = (int)MIN((long)n, MAX(cores, 1l));
                 }
                 fclose(file);

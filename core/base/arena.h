@@ -5,16 +5,16 @@
 
 typedef struct ArenaBlock ArenaBlock;
 typedef struct Arena {
-        ArenaBlock *block;    // newest
-        size_t used;          // bytes used in the newest block
-        size_t total_bytes;   // bytes taken from the heap
-        size_t max_bytes;     // 0 = no cap; taking more fails
+        ArenaBlock *block;  // newest
+        size_t used;        // bytes used in the newest block
+        size_t total_bytes; // bytes taken from the heap
+        size_t max_bytes;   // 0 = no cap; taking more fails
 } Arena;
 
 void arena_init(Arena *arena, size_t max_bytes);
 void arena_deinit(Arena *arena);
 // `n_bytes` zeroed bytes, aligned to 16. NULL when out of memory or over max_bytes.
 void *arena_alloc(Arena *arena, size_t n_bytes);
-void *arena_array(Arena *arena, size_t n, size_t item_bytes);  // checked product
-char *arena_text(Arena *arena, const char *text, size_t n);    // copy, NUL-terminated
+void *arena_array(Arena *arena, size_t n, size_t item_bytes); // checked product
+char *arena_text(Arena *arena, const char *text, size_t n);   // copy, NUL-terminated
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -5,8 +5,12 @@
 #include "core/base/memory.h"
 
 enum { HASH_HEX_BYTES = 65 };
-typedef struct Sha256 { struct sha256_ctx context; } Sha256;
-typedef struct HashHex { char hex[HASH_HEX_BYTES]; } HashHex;  // lower-case, NUL-terminated
+typedef struct Sha256 {
+        struct sha256_ctx context;
+} Sha256;
+typedef struct HashHex {
+        char hex[HASH_HEX_BYTES];
+} HashHex; // lower-case, NUL-terminated
 
 void sha256_start(Sha256 *sha);
 void sha256_add(Sha256 *sha, const void *bytes, size_t n);

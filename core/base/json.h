@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON pull parser: reads one document from memory, in order, without a tree. The caller asks for what it expects; depth and the number of values are
-// capped. UTF-8 is validated, duplicate keys within an object are refused (exactly, whatever the size of the object).
-// Failures are STATUS_MALFORMED (or STATUS_TOO_LARGE over a cap) and name line and column: `line 3, column 17: expected ',' or '}'`.
-// The text must stay unchanged while the reader lives. One thread.
+// JSON pull parser: reads one document from memory, in order, without a tree. The caller asks for what it expects; depth and the number of
+// values are capped. UTF-8 is validated, duplicate keys within an object are refused (exactly, whatever the size of the object). Failures
+// are STATUS_MALFORMED (or STATUS_TOO_LARGE over a cap) and name line and column: `line 3, column 17: expected ',' or '}'`. The text must
+// stay unchanged while the reader lives. One thread.
 #pragma once
 #include "core/base/arena.h"
 #include "core/base/text.h"
@@ -13,9 +13,10 @@ enum { JSON_MAX_DEPTH = 256 };
 
 typedef struct JsonReader JsonReader;
 
-// `arena` receives decoded strings and keys. `max_depth` <= JSON_MAX_DEPTH; `max_values` 0 = no cap. A leading BOM is refused with its cure.
+// `arena` receives decoded strings and keys. `max_depth` <= JSON_MAX_DEPTH; `max_values` 0 = no cap. A leading BOM is refused with its
+// cure.
 Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena, JsonReader **out_reader);
-JsonReader *json_close(JsonReader *reader);  // NULL-safe, returns NULL
+JsonReader *json_close(JsonReader *reader); // NULL-safe, returns NULL
 DEFINE_CLEANUP(JsonReader, json_close)
 
 // Type of the next value, without consuming it. JSON_BAD: not a value (the next read gives the failure).
@@ -30,23 +31,27 @@ Status json_next_item(JsonReader *reader, bool *out_more);
 
 Status json_read_null(JsonReader *reader);
 Status json_read_bool(JsonReader *reader, bool *out_value);
-Status json_read_int(JsonReader *reader, int64_t *out_value);      // integer literals within int64 only
+Status json_read_int(JsonReader *reader, int64_t *out_value); // integer literals within int64 only
 Status json_read_number(JsonReader *reader, NumberKind *out_kind, int64_t *out_int, double *out_double);
 // NUL-terminated in the arena; a string holding U+0000 is refused. `out_n` may be NULL.
 Status json_read_string(JsonReader *reader, const char **out_text, size_t *out_n);
-Status json_skip(JsonReader *reader);                              // any value, still validated
+Status json_skip(JsonReader *reader); // any value, still validated
 // The raw text of the next value (validated and consumed), for handing to another parser. Borrowed from the document.
 Status json_read_raw(JsonReader *reader, const char **out_text, size_t *out_n);
-Status json_finish(JsonReader *reader);                            // nothing but white space may follow
+Status json_finish(JsonReader *reader); // nothing but white space may follow
 
 // Bulk numbers: the hot path of tensor data. A cursor over the raw document at the reader's position.
-// json_read_f32_row reads numbers (and the strings "NaN", "Infinity", "-Infinity") of the array the reader just entered, up to `capacity`, until the
-// array ends; stops at the first nested array. Returns how many were read; *out_state says why it stopped. END: the array closed and was left (also
-// when it closes right after `capacity` numbers). FULL: more may follow; call again, or json_next_item tells whether there is any. OTHER: the next
-// item is no such number; read it at once (json_next_item before it is allowed but not needed). Numbers read in rows do not count as values: `capacity`
-// bounds them. A literal beyond the range of the type (1e39 as float32) is STATUS_VALUE. json_read_i64_row takes integer literals that fit int64;
-// anything else, 1.0 too, is OTHER.
-typedef enum JsonRow { JSON_ROW_END, JSON_ROW_FULL, JSON_ROW_OTHER } JsonRow;  // array closed (and left) | capacity reached | next item is no number
+// json_read_f32_row reads numbers (and the strings "NaN", "Infinity", "-Infinity") of the array the reader just entered, up to `capacity`,
+// until the array ends; stops at the first nested array. Returns how many were read; *out_state says why it stopped. END: the array closed
+// and was left (also when it closes right after `capacity` numbers). FULL: more may follow; call again, or json_next_item tells whether
+// there is any. OTHER: the next item is no such number; read it at once (json_next_item before it is allowed but not needed). Numbers read
+// in rows do not count as values: `capacity` bounds them. A literal beyond the range of the type (1e39 as float32) is STATUS_VALUE.
+// json_read_i64_row takes integer literals that fit int64; anything else, 1.0 too, is OTHER.
+typedef enum JsonRow {
+        JSON_ROW_END,
+        JSON_ROW_FULL,
+        JSON_ROW_OTHER
+} JsonRow; // array closed (and left) | capacity reached | next item is no number
 Status json_read_f32_row(JsonReader *reader, float *out, size_t capacity, size_t *out_n, JsonRow *out_state);
 Status json_read_f64_row(JsonReader *reader, double *out, size_t capacity, size_t *out_n, JsonRow *out_state);
 Status json_read_i64_row(JsonReader *reader, int64_t *out, size_t capacity, size_t *out_n, JsonRow *out_state);

@@ -11,9 +11,9 @@ typedef struct Limits {
 } Limits;
 
 typedef struct LimitRow {
-        const char *name, *flag, *unit, *help;  // flag NULL: fixed
-        int64_t value;                          // default
-        size_t offset;                          // of the field in Limits
+        const char *name, *flag, *unit, *help; // flag NULL: fixed
+        int64_t value;                         // default
+        size_t offset;                         // of the field in Limits
 } LimitRow;
 
 extern Limits limits;

@@ -6,23 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/param.h>  // MIN, MAX
+#include <sys/param.h> // MIN, MAX
 #include "core/base/status.h"
 
 // A local that owns something: _cleanup_(freep) char *text = NULL;  Hand over with take_ptr().
 #define _cleanup_(function) __attribute__((cleanup(function)))
-#define take_ptr(pointer)                                                                                                                            \
-        __extension__({                                                                                                                              \
-                __typeof__(pointer) taken_ = (pointer);                                                                                              \
-                (pointer) = NULL;                                                                                                                    \
-                taken_;                                                                                                                              \
+#define take_ptr(pointer)                                                                                                                  \
+        __extension__({                                                                                                                    \
+                __typeof__(pointer) taken_ = (pointer);                                                                                    \
+                (pointer) = NULL;                                                                                                          \
+                taken_;                                                                                                                    \
         })
 // Defines `void NAMEp(TYPE **p)` for use with _cleanup_.
-#define DEFINE_CLEANUP(TYPE, NAME)                                                                                                                   \
-        static inline void NAME##p(TYPE **pointer_)                                                                                                  \
-        {                                                                                                                                            \
-                if (*pointer_ != NULL)                                                                                                               \
-                        NAME(*pointer_);                                                                                                             \
+#define DEFINE_CLEANUP(TYPE, NAME)                                                                                                         \
+        static inline void NAME##p(TYPE **pointer_)                                                                                        \
+        {                                                                                                                                  \
+                if (*pointer_ != NULL)                                                                                                     \
+                        NAME(*pointer_);                                                                                                   \
         }
 static inline void freep(void *pointer)
 {
@@ -31,7 +31,9 @@ static inline void freep(void *pointer)
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-typedef struct RefCount { _Atomic uint32_t count; } RefCount;
+typedef struct RefCount {
+        _Atomic uint32_t count;
+} RefCount;
 
 static inline void refcount_init(RefCount *ref)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as JSON text. Reading equals (float)strtod / strtod to the bit; printing gives the shortest text that reads back equal, the closest among
-// equals. No locale, no allocation, any thread.
+// Numbers as JSON text. Reading equals (float)strtod / strtod to the bit; printing gives the shortest text that reads back equal, the
+// closest among equals. No locale, no allocation, any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NUMBER_TEXT_MAX = 40 };  // longest text any number_print_* writes, NUL excluded
+enum { NUMBER_TEXT_MAX = 40 }; // longest text any number_print_* writes, NUL excluded
 
 typedef enum NumberKind { NUMBER_NONE, NUMBER_INT, NUMBER_FLOAT } NumberKind;
 
@@ -15,9 +15,10 @@ typedef enum NumberKind { NUMBER_NONE, NUMBER_INT, NUMBER_FLOAT } NumberKind;
 // (inf when it overflows).
 const char *number_scan(const char *text, const char *end, NumberKind *out_kind, int64_t *out_int, double *out_double);
 
-// Shortest decimal text: plain from 0.0001 up to below 1e16, else with an exponent (1e-5, 1.5e20; Python writes 1e-05, 1.5e+20); integral values keep
-// ".0" (1.0). A float's text reads back both as strtof and as (float)strtod. Not finite: "NaN", "Infinity", "-Infinity" WITHOUT quotes. May write
-// anything within NUMBER_TEXT_MAX bytes, no NUL; returns how many of them are the text.
+// Shortest decimal text: plain from 0.0001 up to below 1e16, else with an exponent (1e-5, 1.5e20; Python writes 1e-05, 1.5e+20); integral
+// values keep
+// ".0" (1.0). A float's text reads back both as strtof and as (float)strtod. Not finite: "NaN", "Infinity", "-Infinity" WITHOUT quotes. May
+// write anything within NUMBER_TEXT_MAX bytes, no NUL; returns how many of them are the text.
 size_t number_print_f32(float value, char *out);
 size_t number_print_f64(double value, char *out);
 size_t number_print_i64(int64_t value, char *out);

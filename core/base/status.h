@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status: the one way a function says that it failed. OK is zero and free.
 //
-// Two classes (status.def): CALLER failures carry a code, a message and a place (node, argument) and travel to the client; INTERNAL failures are
-// logged in full and shown as "internal error". The text lives in one fixed-size, thread-local Failure, so that it survives out-of-memory; whoever
-// hands work to another thread copies it.
+// Two classes (status.def): CALLER failures carry a code, a message and a place (node, argument) and travel to the client; INTERNAL
+// failures are logged in full and shown as "internal error". The text lives in one fixed-size, thread-local Failure, so that it survives
+// out-of-memory; whoever hands work to another thread copies it.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,12 +23,12 @@ enum { FAILURE_MESSAGE_MAX = 8192, FAILURE_PLACE_MAX = 160, FAILURE_DETAIL_MAX =
 // The last failure of a thread. Strings are NUL-terminated, cut when too long. Empty string = not known.
 typedef struct Failure {
         Status status;
-        char message[FAILURE_MESSAGE_MAX];  // first line: one sentence; run failures go on with "While executing ..."
-        char node[FAILURE_PLACE_MAX];       // name of the authored node
-        char argument[FAILURE_PLACE_MAX];   // argument, input or field
-        char detail_key[32];                // member of the reply's "details", e.g. "guard"
-        char detail[FAILURE_DETAIL_MAX];    // its text value
-        const char *file;                   // origin, for INTERNAL failures
+        char message[FAILURE_MESSAGE_MAX]; // first line: one sentence; run failures go on with "While executing ..."
+        char node[FAILURE_PLACE_MAX];      // name of the authored node
+        char argument[FAILURE_PLACE_MAX];  // argument, input or field
+        char detail_key[32];               // member of the reply's "details", e.g. "guard"
+        char detail[FAILURE_DETAIL_MAX];   // its text value
+        const char *file;                  // origin, for INTERNAL failures
         int line;
 } Failure;
 
@@ -59,9 +59,9 @@ Status failure_detail(Status status, const char *key, const char *text);
 // Appends to the message (for "While executing ..."); cut at the cap.
 void failure_append(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define TRY(expression)                                                                                                                              \
-        do {                                                                                                                                         \
-                Status try_status_ = (expression);                                                                                                   \
-                if (__builtin_expect(try_status_ != STATUS_OK, 0))                                                                                   \
-                        return try_status_;                                                                                                          \
+#define TRY(expression)                                                                                                                    \
+        do {                                                                                                                               \
+                Status try_status_ = (expression);                                                                                         \
+                if (__builtin_expect(try_status_ != STATUS_OK, 0))                                                                         \
+                        return try_status_;                                                                                                \
         } while (0)

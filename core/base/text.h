@@ -4,7 +4,7 @@
 #include "core/base/memory.h"
 
 typedef struct Text {
-        char *data;  // NUL-terminated once anything was added; NULL before
+        char *data; // NUL-terminated once anything was added; NULL before
         size_t n, capacity;
         bool failed;
 } Text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eager emitter: infers and runs at once on real tensors, with real storage sharing and real in-place writes, as torch.fx.Interpreter does.
-// State is seen through per-run copy-on-write shells, so that writes never leak into other runs.
+// The eager emitter: infers and runs at once on real tensors, with real storage sharing and real in-place writes, as torch.fx.Interpreter
+// does. State is seen through per-run copy-on-write shells, so that writes never leak into other runs.
 #pragma once
 #include "core/eval/walk.h"
 

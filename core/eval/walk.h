@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk_graph: the only code that knows the six opcodes at run time. Visits nodes in order with torch.fx.Interpreter's meaning (defaults, *args, nested
-// arguments, values freed at their last use) and reports failures with the line PyTorch prints: "While executing %add : [num_users=1] = ...".
+// walk_graph: the only code that knows the six opcodes at run time. Visits nodes in order with torch.fx.Interpreter's meaning (defaults,
+// *args, nested arguments, values freed at their last use) and reports failures with the line PyTorch prints: "While executing %add :
+// [num_users=1] = ...".
 #pragma once
 #include "core/ops/emitter.h"
 
 // One row per executed node, in order. Times are clock_ns().
 typedef struct NodeTiming {
         const Node *node;
-        const char *kernel;      // static; NULL: none ran (placeholders, get_attr, views say "view")
+        const char *kernel; // static; NULL: none ran (placeholders, get_attr, views say "view")
         int64_t start_ns, end_ns;
         bool has_tensor;
-        TensorMeta meta;         // of the (first) tensor result
+        TensorMeta meta; // of the (first) tensor result
         int64_t bytes, flops;
         // Rows of programs: all authored nodes that the instruction computes, in order; `node` is the first. Eager rows: NULL.
         const Node *const *nodes;
         uint32_t n_nodes;
-        const char *why;         // "view", "folded": nothing ran for the node; static; else NULL
+        const char *why; // "view", "folded": nothing ran for the node; static; else NULL
 } NodeTiming;
 
-typedef struct WalkTrace {       // caller's storage; rows: capacity >= graph->n_nodes
+typedef struct WalkTrace { // caller's storage; rows: capacity >= graph->n_nodes
         NodeTiming *rows;
         uint32_t n_rows, capacity;
         size_t live_bytes_peak;
 } WalkTrace;
 
 typedef struct WalkOptions {
-        // One Value per placeholder, in order. VALUE_ABSENT: not given (the state entry for INPUT_STATE placeholders, else the default). A "*args" placeholder's
-        // value is a tuple, a "**kwargs" placeholder's a dict; absent they are empty.
+        // One Value per placeholder, in order. VALUE_ABSENT: not given (the state entry for INPUT_STATE placeholders, else the default). A
+        // "*args" placeholder's value is a tuple, a "**kwargs" placeholder's a dict; absent they are empty.
         ValueSpan inputs;
-        const Node *const *fetch;  // nodes whose values are wanted besides the output (kept alive to the end)
+        const Node *const *fetch; // nodes whose values are wanted besides the output (kept alive to the end)
         uint32_t n_fetch;
-        WalkTrace *trace;        // NULL: no timing
+        WalkTrace *trace; // NULL: no timing
 } WalkOptions;
 
 // Adds the line PyTorch prints and the node's name to the thread's failure, if it is somebody's node that failed; returns `status`.

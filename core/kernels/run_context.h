@@ -8,7 +8,7 @@
 
 // Bytes that kernels may use as scratch instead of the heap, taken and given back in stack order; whoever runs programs provides them.
 typedef struct ScratchPool {
-        uint8_t *data;         // 64-byte aligned
+        uint8_t *data; // 64-byte aligned
         size_t n_bytes;
         _Atomic size_t used;   // threads of one kernel take pieces side by side
         _Atomic size_t wanted; // most that would have been used, had there been room

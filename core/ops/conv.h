@@ -5,7 +5,7 @@
 
 // OpDef.row: positions in the schema; -1: absent. input, weight, bias are always 0, 1, 2.
 typedef struct ConvRow {
-        int spatial;  // 0: taken from the weight (aten::convolution)
+        int spatial; // 0: taken from the weight (aten::convolution)
         int stride, padding, dilation, groups, output_padding, transposed_arg;
         bool transposed;
 } ConvRow;
@@ -15,7 +15,7 @@ typedef struct ConvArgs {
         bool transposed, batched;
         int64_t stride[3], padding[3], dilation[3], output_padding[3], groups;
         bool channels_last;
-        int64_t out_size[5];  // batch, channels, spatial
+        int64_t out_size[5]; // batch, channels, spatial
 } ConvArgs;
 
 // Reads and checks the arguments of any row of conv.c, in PyTorch's words.

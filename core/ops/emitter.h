@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Emitter interface: what walk_graph, targets and expand bodies talk to. The eager emitter (eval/) infers and runs at once on real tensors; a
-// recording emitter infers on metas and appends nodes.
+// The Emitter interface: what walk_graph, targets and expand bodies talk to. The eager emitter (eval/) infers and runs at once on real
+// tensors; a recording emitter infers on metas and appends nodes.
 //
-// In-place twins. A kernel row computes into self (elementwise, same dtype) or into a temporary that is then written. A view row's twin (`unsqueeze_`,
-// `t_`) changes the geometry of the Tensor object itself, as in PyTorch: whoever holds that object sees the new shape; storage is not touched.
+// In-place twins. A kernel row computes into self (elementwise, same dtype) or into a temporary that is then written. A view row's twin
+// (`unsqueeze_`, `t_`) changes the geometry of the Tensor object itself, as in PyTorch: whoever holds that object sees the new shape;
+// storage is not touched.
 #pragma once
 #include "core/ops/op.h"
 
 typedef struct EmitterVtbl {
-        // A bound call of a kernel or view op (no expand), already inferred: call->outs says what comes out. *out is a Tensor, a tuple, a list or a plain
-        // value as the schema's returns say (values are taken out of call->outs). call->inplace: the one output is computed straight into argument 0,
-        // whose dtype and shape are those of outs[0]; overlap has been ruled out.
+        // A bound call of a kernel or view op (no expand), already inferred: call->outs says what comes out. *out is a Tensor, a tuple, a
+        // list or a plain value as the schema's returns say (values are taken out of call->outs). call->inplace: the one output is computed
+        // straight into argument 0, whose dtype and shape are those of outs[0]; overlap has been ruled out.
         Status (*op)(Emitter *emitter, OpCall *call, Value *out);
         // Writes `from` (broadcast to and cast as `to`) into `to`'s storage: copy_, and the tail of every in-place twin.
         Status (*write)(Emitter *emitter, Tensor *to, const Tensor *from);
@@ -40,15 +41,16 @@ struct Emitter {
 Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, OpCall *out_call);
 void call_close(OpCall *call);
 
-// The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of them). Wraps numbers in Tensor slots, checks dtypes, does
-// the in-place twin's checks (cast, shape, overlap), then expands or hands to the vtbl.
+// The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of them). Wraps numbers in Tensor slots, checks
+// dtypes, does the in-place twin's checks (cast, shape, overlap), then expands or hands to the vtbl.
 Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out);
 
-// For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing defaults may be left out. The count is taken from the
-// array: EMIT(e, "aten::add.Tensor", out, a, b). Results are owned by the caller (value_clear).
+// For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing defaults may be left out. The count is
+// taken from the array: EMIT(e, "aten::add.Tensor", out, a, b). Results are owned by the caller (value_clear).
 Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32_t n_args, Value *out);
-#define EMIT(emitter, name, out, ...)                                                                                                                \
-        emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (out))
+#define EMIT(emitter, name, out, ...)                                                                                                      \
+        emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), \
+                    (out))
 // `args` of the call, borrowed: what an expand body passes on.
 static inline Value arg_value(const OpCall *call, int index)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes: recording -> recording, in the order of one table. A pass may drop, merge or replace calls only while every buffer concerned is written once
-// (Buffer.written false); effects and random calls keep their number and order. Every call that is left knows all authored nodes it stands for.
+// Passes: recording -> recording, in the order of one table. A pass may drop, merge or replace calls only while every buffer concerned is
+// written once (Buffer.written false); effects and random calls keep their number and order. Every call that is left knows all authored
+// nodes it stands for.
 #pragma once
 #include "core/program/recording.h"
 
 typedef struct PassContext {
-        const RunContext *poll;  // may be NULL
+        const RunContext *poll; // may be NULL
         int n_threads;
-        size_t folded_bytes;     // bytes of constants that passes have made
+        size_t folded_bytes; // bytes of constants that passes have made
 } PassContext;
 
 typedef struct Pass {

@@ -19,7 +19,7 @@ typedef struct RunProfile {
         NodeTiming *rows;
         uint32_t n_rows;
         uint32_t n_rows_capacity;
-        Program *program; // counted; NULL: eager. Rows point into it
+        Program *program;     // counted; NULL: eager. Rows point into it
         int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
 } RunProfile;

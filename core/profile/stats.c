@@ -13,7 +13,7 @@ typedef struct Window {
 typedef struct SignatureStats {
         char signature[PROFILE_SIGNATURE_MAX];
         uint64_t n_runs, last_use;
-        Graph *graph; // counted: rows point into it
+        Graph *graph;     // counted: rows point into it
         Program *program; // counted: rows point into it; NULL: eager runs
         uint32_t n_nodes;
         NodeTiming *rows; // of the last run: node, kernel, shape
@@ -86,7 +86,8 @@ static SignatureStats *find_or_add(ProfileStats *stats, const RunProfile *profil
         for (; place < stats->n; place++)
                 if (strcmp(stats->items[place]->signature, profile->signature) == 0)
                         break;
-        if (place < stats->n && stats->items[place]->graph == profile->graph && stats->items[place]->program == profile->program && stats->items[place]->n_nodes == profile->n_rows)
+        if (place < stats->n && stats->items[place]->graph == profile->graph && stats->items[place]->program == profile->program &&
+            stats->items[place]->n_nodes == profile->n_rows)
                 return stats->items[place];
         SignatureStats *fresh = signature_new(profile);
         if (fresh == NULL)
@@ -169,7 +170,10 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
                 const NodeTiming *row = &stats->rows[i];
                 TimeSummary us = summarise(&stats->nodes[i], stats->n_runs);
                 double share = out->run.mean_us > 0 ? us.mean_us / out->run.mean_us : 0;
-                out->nodes[i] = (NodeSummary){ .node = row->node, .nodes = row->nodes, .n_nodes = row->n_nodes, .why = row->why,
+                out->nodes[i] = (NodeSummary){ .node = row->node,
+                                               .nodes = row->nodes,
+                                               .n_nodes = row->n_nodes,
+                                               .why = row->why,
                                                .kernel = row->kernel,
                                                .us = us,
                                                .share = share,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording.c: building and rewriting recordings. Everything lives in the recording's arena; what is counted elsewhere (argument values, storages) is
-// dropped at the end. The Tensor inside a Recorded keeps one reference of its own for the recording's whole life, so that it is never freed by value_unref.
+// recording.c: building and rewriting recordings. Everything lives in the recording's arena; what is counted elsewhere (argument values,
+// storages) is dropped at the end. The Tensor inside a Recorded keeps one reference of its own for the recording's whole life, so that it
+// is never freed by value_unref.
 #include "core/program/recording.h"
 
 #include <string.h>
@@ -65,7 +66,8 @@ Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_byte
         return STATUS_OK;
 }
 
-Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset, Recorded **out_value)
+Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset,
+                           Recorded **out_value)
 {
         TRY(array_reserve(&recording->values, &recording->values_capacity, recording->n_values + 1, sizeof(Recorded *)));
         Recorded *value = arena_alloc(&recording->arena, sizeof(*value));
@@ -94,7 +96,8 @@ Status recording_add_call(Recording *recording, const OpCall *call, Value *take_
                 status = fail_memory();
         if (status == STATUS_OK) {
                 added->call = *call;
-                added->call.outs = call->n_outs <= OP_INLINE_OUTS ? added->call.inline_outs : arena_array(&recording->arena, call->n_outs, sizeof(OutSpec));
+                added->call.outs = call->n_outs <= OP_INLINE_OUTS ? added->call.inline_outs
+                                                                  : arena_array(&recording->arena, call->n_outs, sizeof(OutSpec));
                 added->outs = arena_array(&recording->arena, call->n_outs, sizeof(Recorded *));
                 if (added->call.outs == NULL || added->outs == NULL)
                         status = fail_memory();

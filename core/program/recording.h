@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording: a graph specialised to one input signature. The calls that an eager run would make, in its order, with bound arguments on metas: sizes and
-// scalars are numbers, composites are expanded, in-place writes stay where they are. What holds numbers already (weights that nothing writes, literals)
-// is a constant with bytes; everything else lives in a Buffer that gets bytes when the program runs.
+// Recording: a graph specialised to one input signature. The calls that an eager run would make, in its order, with bound arguments on
+// metas: sizes and scalars are numbers, composites are expanded, in-place writes stay where they are. What holds numbers already (weights
+// that nothing writes, literals) is a constant with bytes; everything else lives in a Buffer that gets bytes when the program runs.
 //
-// Two identities carry all meaning. A Recorded is one tensor as it was when it was made: meta, offset, storage; it never changes, so that calls may point
-// to it. A Buffer is one storage: all views of it share it, so that a write to one is seen by the others exactly as in an eager run. Passes may move,
-// merge or drop a call only while every buffer it reads or writes is written once (Buffer.written false): a written buffer is a barrier.
+// Two identities carry all meaning. A Recorded is one tensor as it was when it was made: meta, offset, storage; it never changes, so that
+// calls may point to it. A Buffer is one storage: all views of it share it, so that a write to one is seen by the others exactly as in an
+// eager run. Passes may move, merge or drop a call only while every buffer it reads or writes is written once (Buffer.written false): a
+// written buffer is a barrier.
 //
-// Both stages, aten (as recorded) and optimised (after the passes), are recordings; recording_graph gives them out as a struct graph. Built and rewritten
-// by one thread; immutable once a program owns it.
+// Both stages, aten (as recorded) and optimised (after the passes), are recordings; recording_graph gives them out as a struct graph. Built
+// and rewritten by one thread; immutable once a program owns it.
 #pragma once
 #include "core/ops/emitter.h"
 
@@ -22,59 +23,59 @@ typedef struct Recorded Recorded;
 typedef struct RecordedCall RecordedCall;
 typedef struct Buffer {
         BufferKind kind;
-        uint32_t index;        // in recording->buffers
-        uint32_t input;        // INPUT: leaf
+        uint32_t index; // in recording->buffers
+        uint32_t input; // INPUT: leaf
         size_t n_bytes;
-        Storage *storage;      // counted; stands for the buffer in tensors, has no bytes
-        Storage *origin;       // STATE: counted; the bytes it starts with
-        Recorded *base;        // first tensor on it
-        bool written;          // some call writes it after it was made
-        bool is_output;        // part of the result
+        Storage *storage; // counted; stands for the buffer in tensors, has no bytes
+        Storage *origin;  // STATE: counted; the bytes it starts with
+        Recorded *base;   // first tensor on it
+        bool written;     // some call writes it after it was made
+        bool is_output;   // part of the result
 } Buffer;
 
 typedef enum RecordedFrom { FROM_CALL, FROM_INPUT, FROM_STATE, FROM_LITERAL } RecordedFrom;
 struct Recorded {
-        Tensor tensor;         // first: a Tensor * in a call's arguments is a Recorded *
+        Tensor tensor; // first: a Tensor * in a call's arguments is a Recorded *
         RecordedFrom from;
-        uint32_t index;        // in recording->values
-        RecordedCall *call;    // FROM_CALL: who makes it
-        uint32_t out;          // ... as which output
-        uint32_t input;        // FROM_INPUT: leaf
-        const char *name;      // wish for printing: authored name or state path; borrowed from the authored graph; may be NULL
-        const char *path;      // FROM_STATE
-        Recorded *instead;     // replaced by a pass: use this one; NULL
+        uint32_t index;     // in recording->values
+        RecordedCall *call; // FROM_CALL: who makes it
+        uint32_t out;       // ... as which output
+        uint32_t input;     // FROM_INPUT: leaf
+        const char *name;   // wish for printing: authored name or state path; borrowed from the authored graph; may be NULL
+        const char *path;   // FROM_STATE
+        Recorded *instead;  // replaced by a pass: use this one; NULL
 };
 
 struct RecordedCall {
-        OpCall call;           // args, schema, outs as inferred: what prepare, pack and run want to see
+        OpCall call; // args, schema, outs as inferred: what prepare, pack and run want to see
         const Overload *overload;
-        Recorded **outs;       // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
-        const Node **nodes;    // authored nodes it computes, in order
+        Recorded **outs;    // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
+        const Node **nodes; // authored nodes it computes, in order
         uint32_t n_nodes;
-        bool computes;         // has something to run; else views only
+        bool computes; // has something to run; else views only
         bool removed;
 };
 
-typedef struct RecordedNode {  // what became of an authored node
+typedef struct RecordedNode { // what became of an authored node
         const Node *node;
-        bool viewed;           // gave a view
+        bool viewed; // gave a view
 } RecordedNode;
 
 typedef struct Recording {
         Arena arena;
-        Graph *graph;          // counted: the authored graph
+        Graph *graph; // counted: the authored graph
         RecordedCall **calls;
         uint32_t n_calls, calls_capacity;
         Recorded **values;
         uint32_t n_values, values_capacity;
         Buffer **buffers;
         uint32_t n_buffers, buffers_capacity;
-        Recorded **inputs;     // tensor leaves of the inputs, in order
+        Recorded **inputs; // tensor leaves of the inputs, in order
         uint32_t n_inputs, inputs_capacity;
-        Value result;          // the output node's structure, tensors are Recorded
+        Value result; // the output node's structure, tensors are Recorded
         Value *fetched;
         uint32_t n_fetched;
-        Graph **bodies;        // counted: graphs that calls hold as arguments
+        Graph **bodies; // counted: graphs that calls hold as arguments
         uint32_t n_bodies, bodies_capacity;
 } Recording;
 
@@ -97,7 +98,8 @@ static inline bool recorded_is_constant(const Recorded *value)
 
 Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_bytes, Buffer **out_buffer);
 // A value on `storage` (counted by the value): a buffer's, or one with bytes.
-Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset, Recorded **out_value);
+Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset,
+                           Recorded **out_value);
 // Copies the frame `call` with arguments `take_args` (n_args counted values, tensors in them are Recorded) and room for its outputs.
 Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args, RecordedCall **out_call);
 Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node);
@@ -119,9 +121,11 @@ void recording_move_storage(Recording *recording, const Storage *from, Storage *
 // Drops removed calls from the array.
 void recording_compact(Recording *recording);
 
-// `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per value in `inputs`, the tuple of `outputs` as result. All
-// tensors that the calls read are inputs, made by an earlier one of them, or wrapped numbers. Finished; owned by the recording.
-Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
-                      uint32_t n_outputs, Graph **out_graph);
-// The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output. State entries share the recording's storages.
+// `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per value in `inputs`, the tuple of
+// `outputs` as result. All tensors that the calls read are inputs, made by an earlier one of them, or wrapped numbers. Finished; owned by
+// the recording.
+Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs,
+                      Recorded *const *outputs, uint32_t n_outputs, Graph **out_graph);
+// The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output. State entries share the recording's
+// storages.
 Status recording_graph(const Recording *recording, Graph **out_graph);

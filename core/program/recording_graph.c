@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording_graph.c: a recording as a struct graph, for the printers: placeholders for input tensors, get_attr for state and constants where they are first
-// read, call_function torch.ops.* with its arguments in schema order (defaults at the end left out), getitem for results of tuples and lists. An in-place
-// call stands for its first argument from then on. State has dtype and shape only.
+// recording_graph.c: a recording as a struct graph, for the printers: placeholders for input tensors, get_attr for state and constants
+// where they are first read, call_function torch.ops.* with its arguments in schema order (defaults at the end left out), getitem for
+// results of tuples and lists. An in-place call stands for its first argument from then on. State has dtype and shape only.
 #include "core/program/recording.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 typedef struct Writing {
         const Recording *recording;
         Graph *graph;
-        Node **nodes;  // by value
+        Node **nodes; // by value
         uint32_t n_constants, n_bodies;
 } Writing;
 
@@ -158,7 +158,8 @@ static Status write_item(Writing *writing, Node *of, uint32_t k, const Recorded 
         TRY(seq_new(2, &seq));
         seq->items[0] = (Value){ .kind = VALUE_NODE, .node = of };
         seq->items[1] = value_int(k);
-        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, "_operator.getitem", value_seq_take(VALUE_TUPLE, seq), value_none(), &node));
+        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, "_operator.getitem", value_seq_take(VALUE_TUPLE, seq), value_none(),
+                           &node));
         writing->nodes[value->index] = node;
         return describe(writing, node, &value->tensor.meta);
 }
@@ -225,8 +226,8 @@ Status recording_graph(const Recording *recording, Graph **out_graph)
 }
 
 // ---- a group of calls ----
-static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
-                         uint32_t n_outputs)
+static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs,
+                         Recorded *const *outputs, uint32_t n_outputs)
 {
         for (uint32_t i = 0; i < n_inputs; i++) {
                 char name[16];
@@ -248,8 +249,8 @@ static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t 
         return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args), value_none(), &node);
 }
 
-Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
-                      uint32_t n_outputs, Graph **out_graph)
+Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs,
+                      Recorded *const *outputs, uint32_t n_outputs, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(freep) Node **nodes = new_array(recording->n_values, sizeof(*nodes));

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "core/base/limits.h"
 
-
 void check_report_deinit(CheckReport *report)
 {
         if (report == NULL)

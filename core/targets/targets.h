@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names people use -> operators: torch.*, torch.nn.functional.*, torch._C._nn.*, Tensor methods, operator.*, builtins, module classes.
-// Most names derive from the schemas (torch.relu, Tensor.relu -> every overload of aten::relu); only exceptions are written: rows with a Python signature
-// and an expand body, in the same OpDef form (namespace "py").
+// Most names derive from the schemas (torch.relu, Tensor.relu -> every overload of aten::relu); only exceptions are written: rows with a
+// Python signature and an expand body, in the same OpDef form (namespace "py").
 #pragma once
 #include "core/ops/emitter.h"
 
 typedef struct Target {
-        const char *name;                    // as found
-        const Overload *const *overloads;    // tried in order: strict first, then with numbers in Tensor slots
+        const char *name;                 // as found
+        const Overload *const *overloads; // tried in order: strict first, then with numbers in Tensor slots
         uint32_t n_overloads;
-        bool gives_lists;                    // torch.ops.*: a Tensor[] result is a list; the names of Python give a tuple
+        bool gives_lists; // torch.ops.*: a Tensor[] result is a list; the names of Python give a tuple
 } Target;
 
-typedef struct ModuleClass ModuleClass;  // module_class.h
+typedef struct ModuleClass ModuleClass; // module_class.h
 
-Status targets_init(void);  // after ops_init; once, before threads
+Status targets_init(void); // after ops_init; once, before threads
 // Qualified function name ("torch.relu", "_operator.add", "torch.ops.aten.relu.default"); NULL if unknown.
 const Target *target_function(const char *qualified_name);
 // Tensor (and torch.Size, tuple, dict) method name; NULL if unknown.
 const Target *target_method(const char *name);
 const ModuleClass *module_class(const char *type);
-// Names for listings, in table order; NULL at the end. TARGET_FUNCTIONS: first qualified names with rows of their own, then the bare names X that derive
-// as torch.X from aten::X.
+// Names for listings, in table order; NULL at the end. TARGET_FUNCTIONS: first qualified names with rows of their own, then the bare names
+// X that derive as torch.X from aten::X.
 typedef enum TargetKind { TARGET_FUNCTIONS, TARGET_METHODS, TARGET_MODULES } TargetKind;
 const char *target_name_at(TargetKind kind, uint32_t index);
 // "kernel", "expansion" or "view".
@@ -36,23 +36,23 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
 
 // ---- at upload ----
 typedef struct UnsupportedRow {
-        const char *what;        // "aten.foo.default", "torch.nn.Foo", or "aten.add.Tensor: float8 tensors"
-        const char *reason;      // NULL for an unknown name; else one sentence
-        const Node **nodes;      // the nodes that need it
+        const char *what;   // "aten.foo.default", "torch.nn.Foo", or "aten.add.Tensor: float8 tensors"
+        const char *reason; // NULL for an unknown name; else one sentence
+        const Node **nodes; // the nodes that need it
         uint32_t n_nodes;
 } UnsupportedRow;
 typedef struct CheckReport {
         Arena arena;
         UnsupportedRow *rows;
-        uint32_t n_rows, rows_capacity, n_nodes;  // n_nodes: distinct nodes concerned
-        const char **missing_state;  // dotted paths that modules or get_attr need
+        uint32_t n_rows, rows_capacity, n_nodes; // n_nodes: distinct nodes concerned
+        const char **missing_state;              // dotted paths that modules or get_attr need
         uint32_t n_missing_state, missing_capacity;
         const char **unknown_config; // "linear: in_feature (torch.nn.Linear knows in_features, out_features, bias)"
         uint32_t n_unknown_config, unknown_capacity;
 } CheckReport;
 void check_report_deinit(CheckReport *report);
-// Resolves every node (node->resolved), module class, configuration and state of a graph that is not yet shared, child graphs included, and lists
-// everything that cannot run: unknown names, schemas that do not bind, dtypes that recorded metas show. OK even when rows were added.
+// Resolves every node (node->resolved), module class, configuration and state of a graph that is not yet shared, child graphs included, and
+// lists everything that cannot run: unknown names, schemas that do not bind, dtypes that recorded metas show. OK even when rows were added.
 Status graph_resolve(Graph *graph, CheckReport *out_report);
 // The report as one failure: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full list, or OK when empty.
 // "2 of 214 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), ..."

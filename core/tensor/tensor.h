@@ -17,7 +17,7 @@ struct Storage {
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
         size_t n_bytes;
         bool readonly;                            // writes must go through storage_make_writable
-        bool in_block; // `data` lies behind this header, in the same allocation
+        bool in_block;                            // `data` lies behind this header, in the same allocation
         struct Buffer *buffer;                    // while recording: bytes that are not there yet, known by this (borrowed); else NULL
         Storage *origin;                          // counted; the storage whose bytes `data` points into, NULL if own bytes
         Budget *budget;                           // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
@@ -35,8 +35,8 @@ typedef struct TensorMeta {
 typedef struct Tensor {
         RefCount ref;
         TensorMeta meta;
-        Storage *storage; // counted
-        int64_t offset;   // elements
+        Storage *storage;          // counted
+        int64_t offset;            // elements
         struct Recorded *recorded; // while recording: the value this tensor stands for (borrowed); else NULL
 } Tensor;
 

@@ -175,7 +175,8 @@ int main(int argc, char **argv)
         frame_init(&frame);
         double worst = largest_difference(graph, program, &frame, &input, &largest);
         measure(graph, program, &frame, &input, us);
-        printf("eager_us %.1f compiled_us %.1f least_us %.1f compile_us %.0f instructions %u nodes %u difference %.3g of %.3g arena %zu bound %zu\n",
+        printf("eager_us %.1f compiled_us %.1f least_us %.1f compile_us %.0f instructions %u nodes %u difference %.3g of %.3g arena %zu "
+               "bound %zu\n",
                us[0], us[1], us[2], compile_us, program->n_code, graph->n_nodes, worst, largest, program->figures.arena_bytes,
                program->figures.lower_bound_bytes);
         if (what[0] == 'l') {

@@ -125,6 +125,9 @@ static void check(Made *made, uint32_t n_code, const char *what)
         CompileOptions options = { .n_threads = 1 };
         ValueSpan inputs = { made->inputs, made->n_inputs };
         cr_expect_eq(run_both(made->graph, inputs, &options, 1e-4, 1e-5, words), BOTH_EQUAL, "%s: %s", what, words);
+        options.n_threads = 2;
+        cr_expect_eq(run_both(made->graph, inputs, &options, 1e-4, 1e-5, words), BOTH_EQUAL, "%s, two threads: %s", what, words);
+        options.n_threads = 1;
         Program *program;
         cr_assert_eq(compile_graph(made->graph, inputs, &options, NULL, &program), STATUS_OK);
         if (program->n_code != n_code) {
@@ -302,8 +305,63 @@ Test(conv_passes, images_stay_channels_last_between_convolutions_and_leave_as_th
                   "{\"memory_format\": {\"$memory_format\": "
                   "\"channels_last\"}}}," CONV("c", "y", "w") OUTPUT("\"%c\""),
                   2);
+        try_graph("winograd", LIST("2,32,15,17"), LIST("w:32,32,3,3", "v:48,32,3,3"),
+                  CONV("c", "x0", "w") CALL("r", "relu.default", "\"%c\"") CALL("s", "add.Tensor", "\"%r\", \"%x0\"") CONV("d", "s", "v")
+                          CALL("t", "silu.default", "\"%d\"") OUTPUT("\"%t\""),
+                  5);
         try_graph("scaled by channel", LIST("1,8,16,16", "1,8,1,1"), LIST("w:8,8,3,3"),
                   CONV("c", "x0", "w") CALL("m", "mul.Tensor", "\"%c\", \"%x1\"") CONV("d", "m", "w")
                           CALL("n", "mul.Tensor", "\"%d\", \"%x0\"") OUTPUT("\"%n\""),
                   6);
+}
+
+// ---- ResNet-18 ----
+static Storage *read_file(const char *path)
+{
+        FILE *file = fopen(path, "rb");
+        Storage *bytes;
+        cr_assert_not_null(file, "%s", path);
+        fseek(file, 0, SEEK_END);
+        long n = ftell(file);
+        rewind(file);
+        cr_assert_eq(storage_new((size_t)n, false, NULL, &bytes), STATUS_OK);
+        cr_assert_eq(fread(bytes->data, 1, (size_t)n, file), (size_t)n);
+        fclose(file);
+        return bytes;
+}
+
+static bool is_norm_node(const Node *node)
+{
+        return node->op == OP_CALL_MODULE && (strstr(node->target, "bn") != NULL || strstr(node->target, "downsample.1") != NULL);
+}
+
+Test(conv_passes, all_twenty_batch_norms_of_resnet18_are_folded)
+{
+        const char *weights = getenv("RESNET18_WEIGHTS");
+        if (weights == NULL)
+                cr_skip_test("RESNET18_WEIGHTS names the weights (the build makes them)");
+        UploadPart parts[] = { { .name = "graph", .bytes = read_file(RESNET18) }, { .name = "weights", .bytes = read_file(weights) } };
+        Made made = { .n_inputs = 1 };
+        TensorMeta meta;
+        Tensor *tensor;
+        Program *program;
+        cr_assert_eq(upload_decode(parts, 2, NULL, true, &made.graph), STATUS_OK, "%s", failure_current()->message);
+        meta_init(&meta, DTYPE_F32, 4, (int64_t[]){ 1, 3, 224, 224 });
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        made.inputs[0] = value_tensor_take(tensor);
+        CompileOptions options = { .n_threads = 1 };
+        cr_assert_eq(compile_graph(made.graph, (ValueSpan){ made.inputs, 1 }, &options, NULL, &program), STATUS_OK);
+        int n_folded = 0, n_winograd = 0;
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                const RecordedCall *call = program->code[i].call;
+                for (uint32_t k = 0; call != NULL && k < call->n_nodes; k++)
+                        n_folded += is_norm_node(call->nodes[k]) && strstr(call->overload->name, "conv") != NULL;
+                n_winograd += strncmp(program->code[i].name, "winograd", 8) == 0;
+        }
+        cr_expect_eq(n_folded, 20);
+        cr_expect_eq(n_winograd, 10, "which convolutions take Winograd's way is a rule, not a matter of time: %d", n_winograd);
+        program_unref(program);
+        storage_unref(parts[0].bytes);
+        storage_unref(parts[1].bytes);
+        made_deinit(&made);
 }

@@ -323,7 +323,7 @@ def reply_tensor(entry):
     if "b64" in entry:
         return Tensor(entry["dtype"], entry["shape"], base64.b64decode(entry["b64"]))
     flat = entry["data"]
-    if entry["shape"] and entry["shape"][0] and isinstance(flat[0], list):
+    if entry["shape"] and flat and isinstance(flat[0], list):
         for _ in entry["shape"][1:]:
             flat = [item for row in flat for item in row]
     flat = flat if isinstance(flat, list) else [flat]

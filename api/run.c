@@ -78,8 +78,7 @@ Status run_take_outputs(const char *names, size_t n, RunCall *run)
                         return fail(STATUS_VALUE,
                                     "\"outputs\" names \"%.*s\", but the graph has no such node; GET .../text?form=graph prints them",
                                     (int)MIN(stop - at, 64), at);
-                uint32_t capacity = run->n_fetch;
-                TRY(array_reserve(&run->fetch, &capacity, run->n_fetch + 1, sizeof(*run->fetch)));
+                TRY(array_reserve(&run->fetch, &run->fetch_capacity, run->n_fetch + 1, sizeof(*run->fetch)));
                 run->fetch[run->n_fetch++] = node;
                 at = stop + 1;
         }

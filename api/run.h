@@ -27,7 +27,7 @@ typedef struct RunCall {
         Value *inputs;  // flat user inputs (n_inputs), owned
         uint32_t n_inputs;
         const Node **fetch; // NULL: the graph's outputs
-        uint32_t n_fetch;
+        uint32_t n_fetch, fetch_capacity;
         RunResult result;
         RunProfile *profile;
         // for the hints of API "Errors"

@@ -300,6 +300,7 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
                 for (uint32_t i = 0; i < stored.n_parts; i++)
                         version->bytes[i] = storage_ref(parts[i].bytes);
         TRY(reserve_place(engine, graph));
+        graph_set_content(decoded, &version->key);
         TRY(registry_put(engine->decoded, &version->key, decoded));
         TRY(put_on_disk(engine, graph, version, parts));
         TRY(publish(engine, graph, fresh != NULL, version));

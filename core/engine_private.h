@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the engine's own files.
 #pragma once
+#include <assert.h>
 #include <pthread.h>
+#include <string.h>
 #include "core/base/map.h"
 #include "core/engine.h"
 
@@ -30,6 +32,13 @@ struct Engine {
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
 };
+
+// Before `graph` is shared: two uploads of one architecture with other weights need programs of their own.
+static inline void graph_set_content(Graph *graph, const RegistryKey *key)
+{
+        static_assert(sizeof(graph->content) == sizeof(key->bytes), "a content hash is 32 bytes");
+        memcpy(graph->content, key->bytes, sizeof(key->bytes));
+}
 
 extern const RegistryType engine_program_type;
 // The program for a bound run (counted), or NULL: run eagerly. Compiles on this thread when it is time to. Never fails.

@@ -32,6 +32,8 @@ static Status load(Engine *engine, const GraphVersion *version, Graph **out_grap
         if (status == STATUS_OK)
                 status = engine->loader.load(engine->loader.context, parts, n,
                                              version->stored.model[0] == '\0' ? NULL : version->stored.model, out_graph);
+        if (status == STATUS_OK)
+                graph_set_content(*out_graph, &version->key);
         for (uint32_t i = 0; i < n; i++)
                 storage_unref(parts[i].bytes);
         return status;
@@ -97,6 +99,7 @@ Graph *engine_cached_graph(Engine *engine, const RegistryKey *key)
 
 Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph)
 {
+        graph_set_content(graph, key);
         return registry_put(engine->decoded, key, graph);
 }
 

@@ -15,7 +15,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = dict(
     os.environ, LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
-    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1")
+    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1", RESNET18_WEIGHTS=os.path.join(ROOT, "build-asan/tests/compile/resnet18.safetensors"))
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]  # gcc warns wrongly under sanitizers: -Werror is the release build's
 THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false", "-Dtests=disabled"]
 STEP_SECONDS = 1500
@@ -92,7 +92,7 @@ def python(script, *arguments):
 
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
-    ("build-asan", "build with ASan and UBSan", lambda: build("build-asan", SANITIZED)),
+    ("build-asan", "build with ASan and UBSan", lambda: build("build-asan", SANITIZED, ["all", "tests/compile/resnet18.safetensors"])),
     ("build", "build for release", lambda: build("build", ["-Dtests=disabled", "-Dwerror=true"])),
     ("build-tsan", "build with ThreadSanitizer", lambda: build("build-tsan", THREADS)),
     ("unit", "unit tests and goldens (ASan, UBSan)", criterion),

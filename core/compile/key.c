@@ -92,6 +92,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         sha256_start(&sha);
         add_int(&sha, KEY_FORMAT);
         sha256_add(&sha, graph->fingerprint, sizeof(graph->fingerprint));
+        sha256_add(&sha, graph->content, sizeof(graph->content)); // programs hold weights, and what was folded from them
         add_int(&sha, options->n_threads);
         add_int(&sha, options->no_passes);
         add_int(&sha, options->n_fetch);

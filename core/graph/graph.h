@@ -141,7 +141,8 @@ struct Graph {
         uint32_t n_state, state_capacity;
         Signature signature;     // in the arena; values are counted
         bool pytree;             // .code uses fx_pytree (in_tree given and not flat): set by readers that know
-        uint64_t fingerprint[4]; // SHA-256 of the canonical form; set by graph_finish
+        uint64_t fingerprint[4]; // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
+        uint64_t content[4];     // hash of what it was read from, weights included; set by the engine before the graph is shared, else 0
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages
 };

@@ -1,136 +1,196 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills the server at random moments of uploads, replacements and deletions, restarts it on the same folder and looks at what is there.
+"""kill -9 at random moments: crash.py FXSERVE [N=100] [SEED].
 
-usage: crash.py BINARY [ROUNDS]
-
-Graph `name` computes x * factor; its factor changes with every upload. One client per name keeps what was acknowledged and what was under way when the server died: after
-the restart the name must answer as one of the two, nothing else. Nothing may be left in tmp/, and every blob must belong to a manifest.
+In each of N rounds three clients upload, replace and delete graphs of their own as fast as they can until the server is killed after a random time (now and then while it
+starts). Then a server starts on the same folder and must show, for each graph, what was acknowledged last or what was under way at that moment, wholly: the listing is 200,
+each graph's info is 200, its run gives the one answer its bytes can give. Nothing is left in tmp/, no blob without a graph, nothing in quarantine/.
 """
+import base64
 import glob
+import hashlib
 import json
 import os
 import random
 import re
+import struct
 import sys
 import tempfile
 import threading
+import time
 
-from service import Failed, Server, Tally
+from service import Failed, Server, Tally, multipart, tensor_of, write_safetensors
 
 NAMES = ("a", "b", "c")
-SEED = 20260
+SIZES = (1, 1000, 60000)
+GONE = None
 
 
-def graph(factor, padding):
-    """FX JSON for x * factor, with a state entry that makes the upload long enough to be cut."""
-    return json.dumps({"format": "fx/1", "nodes": [
-        {"op": "placeholder", "name": "x", "target": "x"}, {"op": "get_attr", "name": "pad", "target": "pad"},
-        {"op": "call_function", "name": "y", "target": "torch.mul", "args": ["%x", factor]},
-        {"op": "output", "name": "output", "target": "output", "args": ["%y"]}],
-        "state": {"pad": {"dtype": "float32", "shape": [padding], "data": [0.5] * padding}}})
+class Content:
+    """A graph that adds `number` to its input; its size and form vary."""
+
+    def __init__(self, number):
+        self.number, size = number, SIZES[number % 3]
+        nodes = [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "get_attr", "name": "c", "target": "c"},
+                 {"op": "call_function", "name": "first", "target": "operator.getitem", "args": ["%c", 0]},
+                 {"op": "call_function", "name": "add", "target": "torch.add", "args": ["%x", "%first"]}, {"op": "output", "name": "output", "target": "output", "args": ["%add"]}]
+        graph = {"format": "fx/1", "nodes": nodes}
+        if number % 2:
+            graph["state"] = {"c": {"dtype": "float32", "shape": [size], "b64": base64.b64encode(struct.pack("<f", number) * size).decode()}}
+            self.body, self.headers = json.dumps(graph).encode(), []
+        else:
+            weights = write_safetensors({"c": tensor_of("float32", [float(number)] * size)})
+            self.body, content_type = multipart([("graph", json.dumps(graph).encode()), ("weights", weights)])
+            self.headers = [("Content-Type", content_type)]
+
+
+CONTENTS = [Content(number) for number in range(1, 13)]
 
 
 class Client(threading.Thread):
-    """Uploads and deletes one name until the server is gone."""
+    """One graph's uploads and deletes. `known` is what was acknowledged (a number, or GONE), `wish` what is under way (or the same)."""
 
-    def __init__(self, port, name, acknowledged, rng):
-        super().__init__()
-        self.port, self.name, self.rng = port, name, rng
-        self.acknowledged, self.under_way = acknowledged, None
+    def __init__(self, name, seed):
+        super().__init__(daemon=True)
+        self.name_of_graph, self.random, self.known, self.wish, self.server, self.n = name, random.Random(seed), GONE, GONE, None, 0
+        self.problem = None
 
-    def run(self):
-        import http.client
+    def go(self, server):
+        """A thread for one round, with this client's memory."""
+        thread = threading.Thread(target=self.work, args=(server,), daemon=True)
+        thread.start()
+        return thread
+
+    def work(self, server):
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-            while True:
-                delete = self.acknowledged is not None and self.rng.random() < 0.25
-                self.under_way = ("gone",) if delete else (self.rng.randrange(2, 1000),)
-                if delete:
-                    connection.request("DELETE", f"/v1/graphs/{self.name}")
-                else:
-                    connection.request("PUT", f"/v1/graphs/{self.name}", graph(self.under_way[0], self.rng.choice((1, 1000, 30000))))
-                reply = connection.getresponse()
-                reply.read()
-                if reply.status not in (200, 201, 204):
-                    self.under_way = (f"status {reply.status}",)
-                    return
-                self.acknowledged = None if delete else self.under_way[0]
-                self.under_way = None
-        except OSError:
-            return
-        except http.client.HTTPException:
-            return
+            with server.connect(10) as connection:
+                while True:
+                    self.step(connection)
+        except (Failed, OSError):
+            pass  # the server was killed
+
+    def step(self, connection):
+        content = self.random.choice(CONTENTS)
+        if self.known is not GONE and self.random.random() < 0.25:
+            self.wish = GONE
+            connection.request("DELETE", f"/v1/graphs/{self.name_of_graph}")
+            allowed = (204,)
+        else:
+            self.wish = content.number
+            connection.request("PUT", f"/v1/graphs/{self.name_of_graph}", content.body, content.headers)
+            allowed = (200, 201)
+        reply = connection.reply()
+        if reply.status not in allowed:
+            self.problem = f"{self.name_of_graph}: {reply.short()}"
+            raise Failed(self.problem)
+        self.known = self.wish
+        self.n += 1
 
 
 def answer_of(server, name):
-    """The factor a name computes with, None if there is no such graph."""
-    reply = server.call("POST", f"/v1/graphs/{name}/run", json.dumps({"inputs": {"x": [1.0]}}).encode())
-    if reply.status == 404:
-        return None
+    """The number a stored graph adds, or GONE."""
+    info = server.call("GET", f"/v1/graphs/{name}")
+    if info.status == 404:
+        return GONE
+    if info.status != 200 or info.json()["state"] != "ready":
+        raise Failed(f"info of {name}: {info.short()}")
+    reply = server.call("POST", f"/v1/graphs/{name}/run", b'{"inputs": {"x": [0.0]}}')
     if reply.status != 200:
         raise Failed(f"run of {name}: {reply.short()}")
-    return reply.json()["outputs"][0]["data"][0]
+    return int(reply.json()["outputs"][0]["data"][0])
 
 
-def check_folder(folder):
-    if os.listdir(os.path.join(folder, "tmp")):
-        raise Failed("tmp/ is not empty after the start")
-    if os.listdir(os.path.join(folder, "quarantine")):
-        raise Failed("a manifest was quarantined")
-    named = set()
-    for path in glob.glob(os.path.join(folder, "graphs", "*")):
+def check_folder(data):
+    problems = []
+    for place in ("tmp", "quarantine"):
+        left = os.listdir(os.path.join(data, place))
+        if left:
+            problems.append(f"left in {place}/: {left}")
+    used = set()
+    for path in glob.glob(os.path.join(data, "graphs", "*")):
         with open(path, encoding="utf-8") as file:
-            named |= set(re.findall(r"^part ([0-9a-f]{64}) ", file.read(), re.M))
-    orphans = set(os.listdir(os.path.join(folder, "blobs"))) ^ named
-    if orphans:
-        raise Failed(f"blobs and manifests disagree: {sorted(orphans)}")
+            used |= set(re.findall(r"^part ([0-9a-f]{64}) ", file.read(), re.M))
+    stored = set(os.listdir(os.path.join(data, "blobs")))
+    if stored != used:
+        problems.append(f"{len(stored - used)} blobs without a graph, {len(used - stored)} missing")
+    for name in stored & used:
+        with open(os.path.join(data, "blobs", name), "rb") as file:
+            if hashlib.sha256(file.read()).hexdigest() != name:
+                problems.append(f"blob {name} does not match its name")
+    return problems
 
 
-def check_state(server, clients):
+def check(server, clients, data):
     listing = server.call("GET", "/v1/graphs")
     if listing.status != 200:
         raise Failed(f"listing: {listing.short()}")
+    problems = check_folder(data)
     for client in clients:
-        found = answer_of(server, client.name)
-        allowed = [client.acknowledged]
-        if client.under_way is not None:
-            allowed.append(None if client.under_way[0] == "gone" else client.under_way[0])
-        if found not in allowed:
-            raise Failed(f"{client.name} computes with {found}, acknowledged was {client.acknowledged}, under way {client.under_way}")
-        client.acknowledged = found
+        found = answer_of(server, client.name_of_graph)
+        if found not in (client.known, client.wish):
+            problems.append(f"{client.name_of_graph} answers {found}; acknowledged was {client.known}, under way {client.wish}")
+        client.known = client.wish = found
+        if client.problem:
+            problems.append(client.problem)
+            client.problem = None
+    listed = [row["name"] for row in listing.json()["graphs"]]
+    if listed != sorted(client.name_of_graph for client in clients if client.known is not GONE):
+        problems.append(f"listed are {listed}")
+    return problems
 
 
-def one_round(binary, folder, states, rng):
-    server = Server(binary, ["--data", os.path.join(folder, "data"), "--quiet"], folder=folder).start()
-    clients = [Client(server.port, name, states[name], random.Random(rng.random())) for name in NAMES]
-    for client in clients:
-        client.start()
-    threading.Event().wait(rng.uniform(0.0, 0.12))
-    server.kill()
-    for client in clients:
-        client.join()
-    server = Server(binary, ["--data", os.path.join(folder, "data"), "--quiet"], folder=folder).start()
+def start(binary, folder, flags, chance):
+    """A server, after it was killed while starting now and then."""
+    while chance.random() < 0.15:
+        server = Server(binary, flags, folder=folder)
+        starter = threading.Thread(target=lambda: ignore(server.start), daemon=True)
+        starter.start()
+        time.sleep(chance.random() * 0.03)
+        while server.process is None and starter.is_alive():
+            time.sleep(0.001)
+        if server.process is not None and server.alive():
+            os.kill(server.process.pid, 9)
+        starter.join()
+        server.kill()
+    return Server(binary, flags, folder=folder).start()
+
+
+def ignore(action):
     try:
-        check_folder(os.path.join(folder, "data"))
-        check_state(server, clients)
-    finally:
-        problems = server.stop()
-    if problems:
-        raise Failed("; ".join(problems))
-    return {client.name: client.acknowledged for client in clients}
+        action()
+    except (Failed, OSError, ValueError, AttributeError):
+        pass
 
 
 def main():
-    tally, rng, states = Tally(), random.Random(SEED), dict.fromkeys(NAMES)
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 100
-    with tempfile.TemporaryDirectory(prefix="fxserve-crash-") as folder:
-        for number in range(rounds):
+    if len(sys.argv) not in (2, 3, 4):
+        print("usage: crash.py FXSERVE [N=100] [SEED]")
+        return 2
+    binary, n = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance, tally = random.Random(seed), Tally()
+    with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
+        data = os.path.join(folder, "data")
+        flags = ["--data", data, "--quiet"]
+        clients = [Client(name, f"{seed} {name}") for name in NAMES]
+        server = start(binary, folder, flags, chance)
+        for number in range(n):
+            threads = [client.go(server) for client in clients]
+            time.sleep(chance.random() ** 2 * 0.15)
+            os.kill(server.process.pid, 9)
+            for thread in threads:
+                thread.join()
+            server.kill()
             try:
-                states = one_round(sys.argv[1], folder, states, rng)
-                tally.ok()
-            except Failed as failure:
-                tally.bad(f"round {number}", failure)
+                server = start(binary, folder, flags, chance)
+                problems = check(server, clients, data)
+            except (Failed, OSError, ValueError, KeyError) as problem:
+                problems = [str(problem)]
+            tally.check(f"round {number}", "\n  ".join(problems))
+            if problems and not server.alive():
                 break
+        print(f"{sum(client.n for client in clients)} changes were acknowledged")
+        tally.check("the server's end", "\n".join(server.stop()))
     return tally.end()
 
 

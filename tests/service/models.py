@@ -77,7 +77,7 @@ def check_model(server, tally, name, path):
     try:
         info = upload(server, name, path)
         sets = sets_of(name)
-    except (Failed, OSError, ValueError, KeyError) as problem:
+    except (Failed, OSError, ValueError, KeyError, IndexError) as problem:
         tally.bad(name, problem)
         return
     large = sum(len(tensor.data) for tensor in sets[0][0]) > 400000
@@ -88,7 +88,7 @@ def check_model(server, tally, name, path):
                     try:
                         attempt()
                         tally.ok()
-                    except (Failed, OSError, ValueError, KeyError) as problem:
+                    except (Failed, OSError, ValueError, KeyError, IndexError) as problem:
                         tally.bad(f"{name}, set {number} as {what}, {mode}, turn {turn + 1}", problem)
 
 
@@ -128,7 +128,7 @@ def main():
         if not only:
             check_names(server, tally)
             check_digits(server, tally)
-    except (Failed, OSError, ValueError, KeyError) as problem:
+    except (Failed, OSError, ValueError, KeyError, IndexError) as problem:
         tally.bad("models", problem)
     tally.check("the server's end", "\n".join(server.stop()))
     server.clean_up()

@@ -31,7 +31,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
-    for part in (pointwise, promotion, reductions, views, movement, factories, products, windows, norms, others, plumbing):
+    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products, windows, norms, others, plumbing):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -527,6 +527,15 @@ def products():
         yield "einsum.default", [equation, [ramp(*shape) for shape in shapes]]
 
 
+def bool_products():
+    flags, more = t([True, False, True]), t([False, True])
+    for form in ("addr", "addr_"):
+        yield f"{form}.default", [torch.zeros(3, 2, dtype=boolean), flags, more], {"beta": 3, "alpha": 2}
+        yield f"{form}.default", [torch.ones(3, 2, dtype=boolean), flags, more], {"beta": 0, "alpha": True}
+        yield f"{form}.default", [torch.full((3, 2), float("nan")), ramp(3), ramp(2)], {"beta": 0}
+    yield "addr.default", [t(True), flags, ints(2)], {"beta": 3}
+
+
 def windows():
     x, w, b = ramp(2, 4, 7, 6), ramp(6, 4, 3, 3) * 0.3, ramp(6)
     yield "conv2d.default", [x, w, b]
@@ -624,6 +633,7 @@ def norms():
         yield "_native_batch_norm_legit_functional.default", [x, c, n, mean, var, True, 0.1, 1e-5]
         yield "_native_batch_norm_legit_functional.default", [x, c, n, mean, var, False, 0.1, 1e-5]
         yield "_native_batch_norm_legit.default", [x, c, n, mean, var, True, 0.1, 1e-5]
+        yield "_native_batch_norm_legit.default", [t([[-7.9375], [3.609375]], dtype), *t([[-8.5], [-1.765625], [2.34375], [3.296875]], dtype), True, 0.5, 1e-5]
         yield "_native_batch_norm_legit.no_stats", [x, c, n, True, 0.1, 1e-5]
         yield "_batch_norm_with_update.default", [x, c, n, mean, var, 0.1, 1e-5]
         yield "rms_norm.default", [y, [4], w]

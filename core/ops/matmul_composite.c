@@ -17,29 +17,47 @@ static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
         return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, 1));
 }
 
-// `factor` * value; 1 leaves the dtype alone (bool stays bool).
-static Status scaled(Emitter *emitter, Value value, Value factor, double number, Value *out)
+// beta or alpha as it is multiplied with: of a bool result only whether it is 0 counts.
+static Status addr_factor(const OpCall *call, int index, Dtype result, Value *out)
 {
-        if (number != 1)
-                return EMIT(emitter, "aten::mul.Tensor", out, value, factor);
-        *out = value_ref(value);
+        const char *name = call->schema->args[index].name;
+        Value number = arg_number(call, index);
+        double value;
+        TRY(arg_double(call, index, &value));
+        if (number.kind == VALUE_BOOL && result != DTYPE_BOOL)
+                return fail(STATUS_VALUE, "Boolean %s only supported for Boolean results.", name);
+        if (number.kind == VALUE_FLOAT && !dtype_is_float(result) && dtype_info[result].kind != DTYPE_KIND_COMPLEX)
+                return fail(STATUS_VALUE, "For integral input tensors, argument %s must not be a floating point number.", name);
+        *out = result == DTYPE_BOOL ? value_bool(value != 0) : number;
         return STATUS_OK;
 }
 
 static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        double beta, alpha;
-        TRY(arg_double(call, 3, &beta));
-        TRY(arg_double(call, 4, &alpha));
-        _cleanup_(value_clear) Value outer = value_none(), product = value_none(), kept = value_none();
-        TRY(EMIT(emitter, "aten::outer", &outer, arg_value(call, 1), arg_value(call, 2)));
-        TRY(scaled(emitter, outer, arg_value(call, 4), alpha, &product));
-        if (beta == 0) {
-                *out = value_ref(product);
-                return STATUS_OK;
+        Value factors[2];
+        Dtype result = arg_meta(call, 0)->dtype;
+        int64_t size[2];
+        for (int i = 0; i < 2; i++) {
+                const TensorMeta *vector = arg_meta(call, 1 + i);
+                if (vector->rank != 1)
+                        return fail(STATUS_SHAPE, "addr: Expected 1-D argument %s, but got %d-D", i == 0 ? "vec1" : "vec2", vector->rank);
+                size[i] = vector->size[0];
+                TRY(dtype_promote(result, vector->dtype, &result));
         }
-        TRY(scaled(emitter, arg_value(call, 0), arg_value(call, 3), beta, &kept));
-        return EMIT(emitter, "aten::add.Tensor", out, kept, product);
+        for (int i = 0; i < 2; i++)
+                TRY(addr_factor(call, 3 + i, result, &factors[i]));
+        _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none(), sizes = value_none(),
+                                     self = value_none();
+        TRY(value_ints_new(VALUE_LIST, size, 2, &sizes));
+        TRY(EMIT(emitter, "aten::expand", &self, arg_value(call, 0), sizes));
+        TRY(EMIT(emitter, "aten::outer", &product, arg_value(call, 1), arg_value(call, 2)));
+        TRY(EMIT(emitter, "aten::mul.Tensor", &scaled, product, factors[1]));
+        double beta;
+        TRY(arg_double(call, 3, &beta));
+        if (beta == 0) // whatever self holds, NaN included
+                return EMIT(emitter, "aten::to.dtype", out, scaled, value_dtype(result));
+        TRY(EMIT(emitter, "aten::mul.Tensor", &kept, self, factors[0]));
+        return EMIT(emitter, "aten::add.Tensor", out, kept, scaled);
 }
 
 // ---- inner, tensordot ----

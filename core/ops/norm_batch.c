@@ -264,6 +264,12 @@ static void store_stat(const OpRun *run, uint32_t k, int64_t channel, double val
         element_from_f64(meta->dtype, (char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes, value);
 }
 
+static double round_stat(const OpRun *run, uint32_t k, int64_t channel, double value)
+{
+        store_stat(run, k, channel, value);
+        return load_stat(run, k, channel);
+}
+
 // Statistics to the outputs; mean and var become what was stored (rounded when the parameters are half), as mean and 1 / standard
 // deviation.
 static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mean, void *var, double eps)
@@ -273,19 +279,20 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
         int64_t channels = n_channels(run->in_meta[0]), n = channels == 0 ? 0 : meta_numel(run->in_meta[0]) / channels;
         for (int64_t c = 0; c < channels; c++) {
                 double m = compute_as_f64(arrays->as, mean, c), v = compute_as_f64(arrays->as, var, c);
+                double unbiased = v * (double)n / (double)(n - 1);
                 store_stat(run, 1, c, m);
-                // Of dense bfloat16 PyTorch keeps the sum of squares and the variance in the parameters' dtype.
+                // Of dense bfloat16 PyTorch keeps the mean, the sum of squares and what it divides it by in the parameters' dtype.
                 if (run->in_meta[0]->dtype == DTYPE_BF16 && is_dense_image(run->in_meta[0])) {
-                        store_stat(run, 2, c, v * (double)n);
-                        store_stat(run, 2, c, load_stat(run, 2, c) / (double)n);
-                        v = load_stat(run, 2, c);
+                        m = load_stat(run, 1, c);
+                        double sum = round_stat(run, 2, c, v * (double)n);
+                        unbiased = round_stat(run, 2, c, sum / (double)(n - 1));
+                        v = round_stat(run, 2, c, sum / (double)n);
                 }
                 store_stat(run, 2, c, 1 / sqrt(v + eps));
                 set_element(arrays->as, mean, c, load_stat(run, 1, c));
                 set_element(arrays->as, var, c, load_stat(run, 2, c));
                 if (run->n_out < 5)
                         continue;
-                double unbiased = v * (double)n / (double)(n - 1);
                 store_stat(run, 3, c, (1 - momentum) * compute_as_f64(arrays->as, arrays->mean.data, c) + momentum * m);
                 store_stat(run, 4, c, (1 - momentum) * compute_as_f64(arrays->as, arrays->var.data, c) + momentum * unbiased);
         }

@@ -275,6 +275,20 @@ static Status reserve_place(Engine *engine, EngineGraph *graph)
         return status;
 }
 
+// The same content over a version whose stored bytes were found damaged: holding the blobs writes them anew.
+static Status mend(Engine *engine, GraphVersion *version, const UploadPart *parts, Graph *decoded)
+{
+        for (uint32_t i = 0; engine->store != NULL && i < version->stored.n_parts; i++) {
+                TRY(store_hold_blob(engine->store, (ByteSpan){ parts[i].bytes->data, parts[i].bytes->n_bytes },
+                                    &version->stored.parts[i].digest));
+                store_release_blob(engine->store, &version->stored.parts[i].digest);
+        }
+        graph_set_content(decoded, &version->key);
+        TRY(registry_put(engine->decoded, &version->key, decoded));
+        atomic_store(&version->state, GRAPH_STATE_READY);
+        return STATUS_OK;
+}
+
 static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *identified, Graph *decoded,
                          GraphVersion **out_version, bool *out_created)
 {
@@ -285,6 +299,8 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
                 GraphVersion *latest = graph->versions[graph->n_versions - 1];
                 if (memcmp(latest->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 &&
                     strcmp(latest->stored.model, identified->model) == 0) {
+                        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED)
+                                TRY(mend(engine, latest, parts, decoded));
                         *out_version = graph_version_ref(latest);
                         *out_created = false;
                         return STATUS_OK;

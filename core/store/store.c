@@ -278,11 +278,33 @@ Status store_each(Store *store, Status (*visit)(void *context, const StoreGraph 
 }
 
 // ---- blobs ----
+static bool blob_equals(const Store *store, ByteSpan bytes, const HashHex *digest)
+{
+        uint8_t chunk[65536];
+        size_t done = 0;
+        ssize_t got = 1;
+        int fd = openat(store->blobs, digest->hex, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return false;
+        while (got > 0) {
+                got = read(fd, chunk, sizeof(chunk));
+                if (got < 0 && errno == EINTR)
+                        got = 1; // nothing was read: again
+                else if (got > 0 && ((size_t)got > bytes.n - done || memcmp(chunk, bytes.data + done, (size_t)got) != 0))
+                        got = -1;
+                else
+                        done += (size_t)MAX(got, 0);
+        }
+        close(fd);
+        return got == 0 && done == bytes.n;
+}
+
+// Bytes that are known are compared: what was damaged on disk is written anew when somebody uploads it again.
 static Status hold(Store *store, ByteSpan bytes, const HashHex *digest)
 {
         bool known = string_map_get(&store->users, digest->hex) != NULL;
         TRY(blob_use(store, digest));
-        if (known)
+        if (known && blob_equals(store, bytes, digest))
                 return STATUS_OK;
         Status status = folder_write(store->tmp, store->blobs, digest->hex, bytes, 0444);
         if (status != STATUS_OK)

@@ -10,6 +10,8 @@ A statement starts in the first column; lines indented below it belong to it (it
     $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body follow
     log has "TEXT"             a line of the server's standard error (waits up to 10 s)
     wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s)
+    load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have one of the statuses (200,404); `load settle N` waits until
+                               each client has N replies; `load end` stops them (the server may have gone before)
     folder write PATH BODY | flip PATH OFFSET | cut PATH N | remove PATTERN | link PATH | count PATTERN N | remember | same
 
     > METHOD TARGET [BODY]     a request; header lines `> Name: value` follow. On another connection: `A> ...`
@@ -37,6 +39,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 from service import MODELS, REPLY_SECONDS, ROOT, Failed, Server, assert_close, environment, multipart, read_npy, tensor_of, write_npy
@@ -152,7 +155,7 @@ class Scenario:
             self.text = file.read()
         self.binary, self.seen = binary, seen  # seen(method, target, status, code) for every reply
         self.variables, self.connections, self.asked = {}, {}, {}
-        self.server, self.reply, self.last, self.remembered = None, None, None, None
+        self.server, self.reply, self.last, self.remembered, self.clients = None, None, None, None, []
         self.folder = tempfile.mkdtemp(prefix="fxserve-")
         self.data = os.path.join(self.folder, "data")
 
@@ -170,6 +173,10 @@ class Scenario:
             problems.append(f"line {number}: {shown}" + (f"\n    reply: {self.reply.short()}" if self.reply is not None else ""))
         for connection in self.connections.values():
             connection.close()
+        for client in self.clients:
+            client.ending = True
+        for client in self.clients:
+            client.join(60)
         if self.server is not None:
             problems += self.server.stop()
             self.server.clean_up()
@@ -192,7 +199,7 @@ class Scenario:
             return self._check(found[1], found[2] or "", below)
         word, _, rest = line.partition(" ")
         action = {"server": self._start, "restart": self._restart, "kill": self._kill, "term": self._term, "exit": self._exit, "let": self._let, "$": self._program,
-                  "log": self._log, "wait": self._wait, "folder": self._folder}.get(word)
+                  "log": self._log, "wait": self._wait, "folder": self._folder, "load": self._load}.get(word)
         if action is None:
             raise Failed(f"not understood: {line}")
         return action(rest, below)
@@ -261,6 +268,30 @@ class Scenario:
                 raise Failed(f"{target} never held {wanted!r}: {reply.short()}")
             reply = self.server.call(method, target)
             time.sleep(0.01)
+
+    # ---- load ----
+    def _load(self, rest, below):
+        if rest.startswith("settle "):
+            end = time.monotonic() + 60
+            while any(client.n < int(rest[7:]) and client.is_alive() for client in self.clients):
+                if time.monotonic() > end:
+                    raise Failed(f"clients had {[client.n for client in self.clients]} replies in 60 s")
+                time.sleep(0.01)
+        elif rest == "end":
+            clients, self.clients = self.clients, []
+            for client in clients:
+                client.ending = True
+            for client in clients:
+                client.join(60)
+            problems = [client.problem for client in clients if client.problem]
+            if problems or any(client.is_alive() for client in clients):
+                raise Failed("; ".join(problems[:3]) or "a client hangs")
+        else:
+            n, statuses, method, target, *body = rest.split(" ", 4)
+            data, headers, _ = body_of(below if below is not None else body[0]) if below is not None or body else (None, [], None)
+            for _ in range(int(n)):
+                self.clients.append(LoadClient(self.server, [int(status) for status in statuses.split(",")], (method, target, data, headers), self.seen))
+                self.clients[-1].start()
 
     # ---- the data folder ----
     def _path(self, pattern):
@@ -461,6 +492,36 @@ class Scenario:
                 raise Failed(f"header {name} is {reply.header(name)!r}, expected {wanted}")
         else:
             raise Failed(f"not understood: < {text}")
+
+
+class LoadClient(threading.Thread):
+    """Sends one request again and again. The server may close the connection between two replies, never within one."""
+
+    def __init__(self, server, statuses, request, seen):
+        super().__init__(daemon=True)
+        self.server, self.statuses, self.request, self.seen = server, statuses, request, seen
+        self.n, self.ending, self.problem = 0, False, None
+
+    def run(self):
+        try:
+            connection = self.server.connect(REPLY_SECONDS)
+        except OSError:
+            return
+        with connection:
+            while not self.ending and self.problem is None:
+                try:
+                    connection.request(*self.request)
+                    reply = connection.reply()
+                except (Failed, OSError) as problem:
+                    if connection.buffer or "within" in str(problem) or "before the end" in str(problem):
+                        self.problem = str(problem)
+                    return
+                self.n += 1
+                self.seen(self.request[0], self.request[1], reply.status, reply.code())
+                if reply.status not in self.statuses:
+                    self.problem = f"{self.request[0]} {self.request[1]}: {reply.short()}"
+                if (reply.header("Connection") or "").lower() == "close":
+                    return
 
 
 class Program:

@@ -19,11 +19,13 @@ typedef struct Route {
 } Route;
 extern const Route routes[ROUTE_COUNT];
 
-enum { CALL_MAX_QUERY = 16, CALL_HEADER_MAX = 256, REPLY_MAX_HEADERS = 6 };
+enum { CALL_MAX_QUERY = 16, CALL_HEADER_MAX = 256, REPLY_MAX_HEADERS = 10 };
 
 typedef struct QueryParameter {
         char *key, *value;
 } QueryParameter; // decoded, owned by the call
+
+typedef enum CallEncoding { CALL_PLAIN, CALL_GZIP, CALL_DEFLATE } CallEncoding;
 
 typedef struct ApiCall {
         RouteId route;
@@ -34,24 +36,46 @@ typedef struct ApiCall {
         uint32_t n_query;
         char content_type[CALL_HEADER_MAX]; // "" if absent; a hint only
         char accept[CALL_HEADER_MAX];
+        char if_match[CALL_HEADER_MAX], if_none_match[CALL_HEADER_MAX]; // "" if absent
         char request_id[PROFILE_ID_MAX + 1];
-        Storage *body; // counted; NULL: none
+        TraceIds trace;        // empty without a traceparent
+        Storage *body;         // counted; NULL: none
+        CallEncoding encoding; // of the body still; call_inflate makes it plain
+        HashHex body_digest;   // SHA-256 of the body when it is known already, else ""
 } ApiCall;
 
 typedef struct ReplyHeader {
         const char *name;
         char value[CALL_HEADER_MAX];
 } ReplyHeader;
+
+// Bytes that are sent from where they lie, between texts of the body: `body` up to `after` goes before them.
+typedef struct ReplyPiece {
+        size_t after;
+        const uint8_t *data;
+        size_t n;
+        Storage *owner; // counted
+} ReplyPiece;
+
 typedef struct ApiReply {
         int status;               // HTTP
         const char *content_type; // static; NULL: no body
         Text body;
+        ReplyPiece *pieces; // in order; what remains of `body` follows the last one
+        uint32_t n_pieces, pieces_capacity;
         ReplyHeader headers[REPLY_MAX_HEADERS];
         uint32_t n_headers;
+        const char *code;  // of a failure, static; NULL: none
+        char problem[256]; // of an internal failure: for the log, never for the client; "": none
 } ApiReply;
 
 void api_call_deinit(ApiCall *call);
 void api_reply_deinit(ApiReply *reply);
+// The `n` bytes at `data`, which lie in `owner`, follow what is in the body so far.
+Status api_reply_piece(ApiReply *reply, Storage *owner, const uint8_t *data, size_t n);
+size_t api_reply_bytes(const ApiReply *reply); // body and pieces
+// Calls `part` for each stretch of the reply's bytes, in order; stops when it fails.
+Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const uint8_t *data, size_t n), void *context);
 void api_reply_header(ApiReply *reply, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // Method and raw request target (path?query, percent-encoded) -> route, name, version, id, query. STATUS_NOT_FOUND, STATUS_METHOD
@@ -73,18 +97,14 @@ int status_http(Status status);
 // What the server knows and api shows. Filled by the server for each call that needs it.
 typedef struct ServerFacts {
         const char *version, *revision, *torch_level, *cpu_level;
-        int n_cores, n_workers;
+        int n_cores, n_workers, n_stalled;
         int64_t uptime_ns;
         int64_t n_connections, n_queued, n_running;
+        int64_t body_bytes;
+        uint64_t n_log_dropped;
         bool ready;
-        // Requests by route and status, for /metrics.
-        const struct RequestCount {
-                RouteId route;
-                int status;
-                uint64_t n;
-                double seconds;
-        } * counts;
-        uint32_t n_counts;
+        const struct Metrics *metrics;      // metrics.h; NULL unless /metrics is asked for
+        const struct ProcessFacts *process; // the same
 } ServerFacts;
 
 typedef struct ApiContext {

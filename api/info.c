@@ -184,6 +184,34 @@ static Status write_ops(const Graph *graph, Text *out)
         return STATUS_OK;
 }
 
+// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}, the one that ran last first.
+static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
+{
+        text_add(out, ", \"programs\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                const Program *program = programs[i].program;
+                _cleanup_(text_deinit) Text inputs = { 0 };
+                for (uint32_t k = 0; k < MIN(program->n_signature, graph->signature.n_inputs); k++) {
+                        const Value *value = &program->signature[k];
+                        char shape[128];
+                        if (value->kind != VALUE_TENSOR || graph->signature.inputs[k].kind != INPUT_USER)
+                                continue;
+                        text_addf(&inputs, "%s%s: %s%s", inputs.n == 0 ? "" : ", ", graph->signature.inputs[k].placeholder->name,
+                                  dtype_info[value->tensor->meta.dtype].name,
+                                  shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape, sizeof(shape)));
+                }
+                text_addf(out, "%s{\"id\": \"%s\", \"inputs\": ", i == 0 ? "" : ", ", program->id.hex);
+                text_add_json_n(out, inputs.data, inputs.n);
+                text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu, \"run_us\": ", program->n_code,
+                          program->figures.arena_bytes, (unsigned long long)programs[i].n_runs);
+                if (programs[i].run_ns < 0)
+                        text_add(out, "null}");
+                else
+                        text_addf(out, "%.3f}", (double)programs[i].run_ns / 1e3);
+        }
+        text_add_char(out, ']');
+}
+
 static void write_head(const GraphVersion *version, Text *out)
 {
         GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
@@ -209,7 +237,7 @@ void info_write_row(const GraphVersion *version, Text *out)
 }
 
 Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions,
-                  int64_t default_version, const char *program, Text *out)
+                  int64_t default_version, const ProgramInfo *programs, uint32_t n_programs, Text *out)
 {
         write_head(version, out);
         if (graph != NULL) {
@@ -218,7 +246,7 @@ Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion 
                 TRY(write_outputs(graph, out));
                 text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes, graph->weights_bytes);
                 TRY(write_ops(graph, out));
-                text_addf(out, ", \"programs\": [%s%s%s]", program[0] == '\0' ? "" : "\"", program, program[0] == '\0' ? "" : "\"");
+                write_programs(programs, n_programs, graph, out);
         }
         if (n_versions > 0) {
                 text_add(out, ", \"versions\": [");

@@ -1,7 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics in base units. Names are stable; labels are route templates, never client text.
+// Names are stable. Labels are route templates, statuses and the names of graphs; the last are checked names, at most METRICS_MAX_GRAPHS of
+// them, so that no client can grow the page without end. Several routes may share one path (GET, PUT, DELETE): they share its series, too.
 #include "api/metrics.h"
+#include <stdio.h>
+#include <string.h>
 
+const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                                  0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30 };
+
+// ---- counting ----
+static RouteId first_with_path(RouteId route)
+{
+        for (int i = 0; i < (int)route && route != ROUTE_NONE; i++)
+                if (strcmp(routes[i].path, routes[route].path) == 0)
+                        return (RouteId)i;
+        return route;
+}
+
+static void observe(Histogram *histogram, double seconds)
+{
+        int i = 0;
+        while (i < METRICS_N_BOUNDS && seconds > metrics_bounds[i])
+                i++;
+        histogram->n[i]++;
+        histogram->sum += seconds;
+}
+
+void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds)
+{
+        uint32_t i = 0;
+        route = first_with_path(route);
+        observe(&metrics->request_seconds[route], seconds);
+        while (i < metrics->n_requests && (metrics->requests[i].route != route || metrics->requests[i].status != status))
+                i++;
+        if (i == METRICS_MAX_COUNTS)
+                return;
+        if (i == metrics->n_requests) {
+                metrics->requests[i].route = route;
+                metrics->requests[i].status = status;
+                metrics->n_requests++;
+        }
+        metrics->requests[i].n++;
+}
+
+static bool count_named(Metrics *metrics, const char *name, uint32_t room)
+{
+        uint32_t i = 0;
+        while (i < metrics->n_runs && strcmp(metrics->runs[i].name, name) != 0)
+                i++;
+        if (i >= room)
+                return false;
+        if (i == metrics->n_runs) {
+                memcpy(metrics->runs[i].name, name, strlen(name) + 1);
+                metrics->n_runs++;
+        }
+        metrics->runs[i].n++;
+        return true;
+}
+
+void metrics_count_run(Metrics *metrics, const char *graph, double seconds)
+{
+        observe(&metrics->run_seconds, seconds);
+        if (strlen(graph) >= sizeof(metrics->runs[0].name))
+                graph = "_other";
+        bool counted = graph[0] != '\0' && count_named(metrics, graph, METRICS_MAX_GRAPHS);
+        if (!counted) // their places are beyond those of the names
+                count_named(metrics, graph[0] == '\0' ? "_inline" : "_other", METRICS_MAX_GRAPHS + 2);
+}
+
+// ---- printing ----
 static void family(Text *out, const char *name, const char *type, const char *help)
 {
         text_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -19,32 +86,148 @@ static void counter(Text *out, const char *name, const char *help, uint64_t valu
         text_addf(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
+// A label's value: backslash, quote and newline are escaped, nothing else is.
+static void add_label(Text *out, const char *separator, const char *name, const char *value)
+{
+        text_addf(out, "%s%s=\"", separator, name);
+        for (; *value != '\0'; value++) {
+                if (*value == '\\' || *value == '"')
+                        text_add_char(out, '\\');
+                if (*value == '\n')
+                        text_add(out, "\\n");
+                else
+                        text_add_char(out, *value);
+        }
+        text_add_char(out, '"');
+}
+
+static uint64_t total_of(const Histogram *histogram)
+{
+        uint64_t total = 0;
+        for (int i = 0; i <= METRICS_N_BOUNDS; i++)
+                total += histogram->n[i];
+        return total;
+}
+
+static void add_bucket(Text *out, const char *name, const char *route, const char *bound, uint64_t n)
+{
+        text_addf(out, "%s_bucket", name);
+        if (route != NULL)
+                add_label(out, "{", "route", route);
+        text_addf(out, "%sle=\"%s\"} %llu\n", route == NULL ? "{" : ",", bound, (unsigned long long)n);
+}
+
+static void add_end(Text *out, const char *name, const char *suffix, const char *route)
+{
+        text_addf(out, "%s%s", name, suffix);
+        if (route != NULL) {
+                add_label(out, "{", "route", route);
+                text_add_char(out, '}');
+        }
+}
+
+static void add_histogram(Text *out, const char *name, const char *route, const Histogram *histogram)
+{
+        uint64_t n = 0;
+        for (int i = 0; i < METRICS_N_BOUNDS; i++) {
+                char bound[32];
+                snprintf(bound, sizeof(bound), "%g", metrics_bounds[i]);
+                add_bucket(out, name, route, bound, n += histogram->n[i]);
+        }
+        add_bucket(out, name, route, "+Inf", total_of(histogram));
+        add_end(out, name, "_sum", route);
+        text_addf(out, " %.9g\n", histogram->sum);
+        add_end(out, name, "_count", route);
+        text_addf(out, " %llu\n", (unsigned long long)total_of(histogram));
+}
+
+static void add_requests(const Metrics *metrics, Text *out)
+{
+        family(out, "fxserve_requests_total", "counter", "Requests answered, by route and status; 499: the client had gone.");
+        for (uint32_t i = 0; i < metrics->n_requests; i++) {
+                add_label(out, "fxserve_requests_total{", "route", route_template(metrics->requests[i].route));
+                text_addf(out, ",code=\"%d\"} %llu\n", metrics->requests[i].status, (unsigned long long)metrics->requests[i].n);
+        }
+        family(out, "fxserve_request_duration_seconds", "histogram", "From the request line to the reply handed over, by route.");
+        for (int i = 0; i <= ROUTE_COUNT; i++)
+                if (total_of(&metrics->request_seconds[i]) > 0)
+                        add_histogram(out, "fxserve_request_duration_seconds", route_template((RouteId)i), &metrics->request_seconds[i]);
+}
+
+static void add_runs(const Metrics *metrics, Text *out)
+{
+        family(out, "fxserve_runs_total", "counter",
+               "Runs that ended well, by graph; the names seen first, all others are _other, graphs sent along are _inline.");
+        for (uint32_t i = 0; i < metrics->n_runs; i++) {
+                add_label(out, "fxserve_runs_total{", "graph", metrics->runs[i].name);
+                text_addf(out, "} %llu\n", (unsigned long long)metrics->runs[i].n);
+        }
+        family(out, "fxserve_run_duration_seconds", "histogram", "Time of the run itself, without waiting, reading and writing.");
+        add_histogram(out, "fxserve_run_duration_seconds", NULL, &metrics->run_seconds);
+        counter(out, "fxserve_runs_cancelled_total", "Runs stopped before their end: the client had gone, or the deadline had passed.",
+                metrics->runs_cancelled);
+}
+
+static void add_engine(const EngineStats *stats, Text *out)
+{
+        gauge(out, "fxserve_graphs", "Named graphs.", stats->n_graphs);
+        gauge(out, "fxserve_graph_versions", "Versions of all graphs.", stats->n_versions);
+        gauge(out, "fxserve_decoded_graph_bytes", "Memory of decoded graphs and their weights.", (double)stats->graphs.bytes);
+        counter(out, "fxserve_graph_loads_total", "Stored graphs decoded on first use.", stats->graphs.builds);
+        counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.", stats->graphs.evictions);
+        counter(out, "fxserve_compiles_total", "Programs compiled.", stats->compiles);
+        gauge(out, "fxserve_programs", "Compiled programs kept.", stats->programs.n_entries);
+        gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats->programs.bytes);
+        counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.", stats->programs.evictions);
+}
+
+static void add_server(const ServerFacts *facts, Text *out)
+{
+        gauge(out, "fxserve_connections", "Open connections.", (double)facts->n_connections);
+        gauge(out, "fxserve_body_bytes", "Request bodies being held.", (double)facts->body_bytes);
+        gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
+        gauge(out, "fxserve_running", "Requests on a worker.", (double)facts->n_running);
+        gauge(out, "fxserve_workers", "Threads that run graphs.", facts->n_workers);
+        gauge(out, "fxserve_workers_stalled", "Of these, without a sign of life for a second.", facts->n_stalled);
+        gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.", facts->ready);
+        counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.", facts->n_log_dropped);
+        gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
+}
+
+static void add_process(const ProcessFacts *process, Text *out)
+{
+        family(out, "process_cpu_seconds_total", "counter", "User and system time spent.");
+        text_addf(out, "process_cpu_seconds_total %.9g\n", process->cpu_seconds);
+        gauge(out, "process_start_time_seconds", "Start, in seconds since 1970.", process->start_seconds);
+        if (process->resident_bytes >= 0)
+                gauge(out, "process_resident_memory_bytes", "Resident memory.", (double)process->resident_bytes);
+        if (process->virtual_bytes >= 0)
+                gauge(out, "process_virtual_memory_bytes", "Virtual memory.", (double)process->virtual_bytes);
+        if (process->n_fds >= 0)
+                gauge(out, "process_open_fds", "Open file descriptors.", (double)process->n_fds);
+        if (process->max_fds >= 0)
+                gauge(out, "process_max_fds", "Most file descriptors allowed.", (double)process->max_fds);
+        if (process->n_threads >= 0)
+                gauge(out, "process_threads", "Threads.", (double)process->n_threads);
+}
+
 Status metrics_write(const ApiContext *context, Text *out)
 {
         const ServerFacts *facts = context->facts;
         EngineStats stats = engine_stats(context->engine);
         family(out, "fxserve_build_info", "gauge", "Version, as labels.");
-        text_addf(out, "fxserve_build_info{version=\"%s\",revision=\"%s\",torch=\"%s\"} 1\n", facts->version, facts->revision,
-                  facts->torch_level);
-        family(out, "fxserve_requests_total", "counter", "Requests answered, by route and status.");
-        for (uint32_t i = 0; i < facts->n_counts; i++)
-                text_addf(out, "fxserve_requests_total{route=\"%s\",code=\"%d\"} %llu\n", route_template(facts->counts[i].route),
-                          facts->counts[i].status, (unsigned long long)facts->counts[i].n);
-        family(out, "fxserve_request_seconds_total", "counter", "Time from the first byte of a request to its reply, summed.");
-        for (uint32_t i = 0; i < facts->n_counts; i++)
-                text_addf(out, "fxserve_request_seconds_total{route=\"%s\",code=\"%d\"} %.9g\n", route_template(facts->counts[i].route),
-                          facts->counts[i].status, facts->counts[i].seconds);
-        counter(out, "fxserve_runs_total", "Graph runs that ended well.", stats.runs);
-        gauge(out, "fxserve_graphs", "Named graphs.", stats.n_graphs);
-        gauge(out, "fxserve_graph_versions", "Versions of all graphs.", stats.n_versions);
-        gauge(out, "fxserve_decoded_graph_bytes", "Memory of decoded graphs and their weights.", (double)stats.graphs.bytes);
-        counter(out, "fxserve_graph_loads_total", "Stored graphs decoded on first use.", stats.graphs.builds);
-        counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.", stats.graphs.evictions);
-        counter(out, "fxserve_compiles_total", "Programs compiled.", stats.compiles);
-        gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats.programs.bytes);
-        gauge(out, "fxserve_connections", "Open connections.", (double)facts->n_connections);
-        gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
-        gauge(out, "fxserve_running", "Requests on a worker.", (double)facts->n_running);
-        gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
+        add_label(out, "fxserve_build_info{", "version", facts->version);
+        add_label(out, ",", "revision", facts->revision);
+        add_label(out, ",", "torch", facts->torch_level);
+        add_label(out, ",", "cpu", facts->cpu_level);
+        text_add(out, "} 1\n");
+        if (facts->metrics != NULL) {
+                add_requests(facts->metrics, out);
+                add_runs(facts->metrics, out);
+        }
+        add_engine(&stats, out);
+        add_server(facts, out);
+        if (facts->process != NULL)
+                add_process(facts->process, out);
         return text_status(out);
 }

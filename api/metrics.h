@@ -1,6 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /metrics: Prometheus text format.
+// Counts of one server, and GET /metrics: Prometheus text format, base units. A Metrics value belongs to one thread, the server's loop;
+// nothing here allocates while counting.
 #pragma once
 #include "api/call.h"
 
+enum { METRICS_MAX_GRAPHS = 100, METRICS_N_BOUNDS = 17, METRICS_MAX_COUNTS = 512 };
+extern const double metrics_bounds[METRICS_N_BOUNDS]; // seconds, upper, ascending
+
+typedef struct Histogram {
+        uint64_t n[METRICS_N_BOUNDS + 1]; // per bucket, not cumulated; the last is +Inf
+        double sum;
+} Histogram;
+
+struct Metrics {
+        struct {
+                RouteId route; // the first one with this path
+                int status;
+                uint64_t n;
+        } requests[METRICS_MAX_COUNTS];
+        uint32_t n_requests;
+        Histogram request_seconds[ROUTE_COUNT + 1]; // by the first route with that path; the last is ROUTE_NONE
+        Histogram run_seconds;
+        struct {
+                char name[65];
+                uint64_t n;
+        } runs[METRICS_MAX_GRAPHS + 2]; // the names seen first; then all others; and graphs sent along with their inputs
+        uint32_t n_runs;
+        uint64_t runs_cancelled;
+};
+typedef struct Metrics Metrics;
+
+// What the system says about this process; negative: it does not.
+struct ProcessFacts {
+        double cpu_seconds, start_seconds; // the latter since 1970
+        int64_t resident_bytes, virtual_bytes, n_fds, max_fds, n_threads;
+};
+typedef struct ProcessFacts ProcessFacts;
+
+void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds);
+// `graph` is "" for a graph sent along with its inputs.
+void metrics_count_run(Metrics *metrics, const char *graph, double seconds);
+
+// Quick enough for the loop thread: no disk, no lock held for long.
 Status metrics_write(const ApiContext *context, Text *out);

@@ -61,40 +61,40 @@ static const char *scan_parameter(const char *at, const char *end, char *out)
         return at == end ? NULL : at + 1;
 }
 
-// Finds `; key=value` in the parameters of a header; *out_value is NULL when it is absent. False when the parameters do not parse or repeat
-// the key.
-static bool find_parameter(const char *at, const char *end, const char *key, Arena *arena, char **out_value)
+// Finds `; key=value` in the parameters of a header; *out_value is NULL when it is absent. STATUS_MALFORMED, which the
+// caller words, when the parameters do not parse or repeat the key.
+static Status find_parameter(const char *at, const char *end, const char *key, Arena *arena, char **out_value)
 {
         size_t key_n = strlen(key);
         *out_value = NULL;
         for (int n_parameters = 0; n_parameters < MAX_PARAMETERS; n_parameters++) {
                 at = skip_blank(at, end);
                 if (at == end)
-                        return true;
+                        return STATUS_OK;
                 if (*at != ';')
-                        return false;
+                        return STATUS_MALFORMED;
                 at = skip_blank(at + 1, end);
                 const char *name = at;
                 while (at < end && is_token_char(*at))
                         at++;
                 size_t n = (size_t)(at - name);
                 if (n == 0)
-                        return at == end; // a trailing semicolon
+                        return at == end ? STATUS_OK : STATUS_MALFORMED; // a trailing semicolon
                 if (at == end || *at != '=')
-                        return false;
+                        return STATUS_MALFORMED;
                 char *value = arena_alloc(arena, (size_t)(end - at) + 1);
                 if (value == NULL)
-                        return false;
+                        return fail_memory();
                 at = scan_parameter(at + 1, end, value);
                 if (at == NULL)
-                        return false;
+                        return STATUS_MALFORMED;
                 if (n == key_n && strncasecmp(name, key, n) == 0) {
                         if (*out_value != NULL)
-                                return false;
+                                return STATUS_MALFORMED;
                         *out_value = value;
                 }
         }
-        return false;
+        return STATUS_MALFORMED;
 }
 
 Status multipart_boundary(const char *content_type, char out_boundary[MULTIPART_MAX_BOUNDARY + 1])
@@ -112,12 +112,15 @@ Status multipart_boundary(const char *content_type, char out_boundary[MULTIPART_
         Arena arena;
         char *boundary;
         arena_init(&arena, 0);
-        bool good = find_parameter(at, end, "boundary", &arena, &boundary) && boundary != NULL;
+        Status status = find_parameter(at, end, "boundary", &arena, &boundary);
+        bool good = status == STATUS_OK && boundary != NULL;
         size_t n = good ? strlen(boundary) : 0;
         good = good && n > 0 && n <= MULTIPART_MAX_BOUNDARY && boundary[n - 1] != ' ' && strpbrk(boundary, "\r\n") == NULL;
         if (good)
                 memcpy(out_boundary, boundary, n + 1);
         arena_deinit(&arena);
+        if (status == STATUS_NO_MEMORY)
+                return status;
         return good ? STATUS_OK
                     : fail(STATUS_MALFORMED,
                            "Content-Type multipart/form-data has no usable boundary; let the client set it (curl -F does)");
@@ -140,11 +143,15 @@ static Status read_disposition(const char *value, const char *end, Arena *arena,
         size_t n = sizeof(type) - 1;
         if (part->name != NULL)
                 return fail(STATUS_MALFORMED, "a part of the multipart body has two Content-Disposition lines");
-        if ((size_t)(end - value) < n || strncasecmp(value, type, n) != 0 || !find_parameter(value + n, end, "name", arena, &part->name) ||
-            !find_parameter(value + n, end, "filename", arena, &part->filename))
+        Status status = (size_t)(end - value) < n || strncasecmp(value, type, n) != 0 ? STATUS_MALFORMED : STATUS_OK;
+        if (status == STATUS_OK)
+                status = find_parameter(value + n, end, "name", arena, &part->name);
+        if (status == STATUS_OK)
+                status = find_parameter(value + n, end, "filename", arena, &part->filename);
+        if (status == STATUS_MALFORMED)
                 return fail(STATUS_MALFORMED,
                             "a part of the multipart body has a Content-Disposition that is not `form-data; name=\"...\"`");
-        return STATUS_OK;
+        return status;
 }
 
 static Status read_part_header(const char *line, size_t n, Arena *arena, PartText *part)

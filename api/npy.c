@@ -5,6 +5,7 @@
 #include "api/npy.h"
 
 #include <string.h>
+#include "api/borrow.h"
 
 enum { MAGIC_BYTES = 6, MAX_HEADER = 65536, HEADER_ALIGN = 64 };
 static const char magic[MAGIC_BYTES + 1] = "\x93NUMPY";
@@ -229,7 +230,21 @@ static Status fill_tensor(const Header *header, ByteSpan content, Tensor *tensor
         return STATUS_OK;
 }
 
-Status npy_read(ByteSpan bytes, Budget *budget, Tensor **out_tensor)
+static bool can_borrow(const Header *header, ByteSpan content)
+{
+        bool in_order = !header->fortran_order || header->rank <= 1;
+        return content.n > 0 && in_order && !header->swapped && header->dtype != DTYPE_BOOL &&
+               (uintptr_t)content.data % dtype_info[header->dtype].bytes == 0;
+}
+
+static Status borrow_tensor(const TensorMeta *meta, ByteSpan content, Storage *bytes, Budget *budget, Tensor **out_tensor)
+{
+        _cleanup_(storage_unrefp) Storage *shell = NULL;
+        TRY(borrow_storage(bytes, content, budget, &shell));
+        return tensor_new_view(shell, meta, 0, out_tensor);
+}
+
+Status npy_read(ByteSpan bytes, Storage *borrow_bytes, Budget *budget, Tensor **out_tensor)
 {
         size_t start = 0, n = 0, n_bytes;
         int64_t numel;
@@ -245,6 +260,8 @@ Status npy_read(ByteSpan bytes, Budget *budget, Tensor **out_tensor)
         }
         TensorMeta meta;
         meta_init(&meta, header.dtype, header.rank, header.size);
+        if (borrow_bytes != NULL && can_borrow(&header, content))
+                return borrow_tensor(&meta, content, borrow_bytes, budget, out_tensor);
         if (header.fortran_order) {
                 int64_t stride = 1;
                 for (int d = 0; d < header.rank; d++) {
@@ -258,15 +275,13 @@ Status npy_read(ByteSpan bytes, Budget *budget, Tensor **out_tensor)
         return tensor_contiguous(tensor, budget, out_tensor);
 }
 
-Status npy_write(Tensor *tensor, Text *out)
+Status npy_write_header(const TensorMeta *meta, Text *out)
 {
-        const TensorMeta *meta = &tensor->meta;
         const char *descr = dtype_info[meta->dtype].numpy;
         if (descr == NULL)
-                return fail(STATUS_NOT_ACCEPTABLE, "NumPy has no dtype %s; ask for JSON, or convert the output to float32 in the graph",
+                return fail(STATUS_NOT_ACCEPTABLE,
+                            "NumPy has no dtype %s; ask for JSON or as=safetensors, or convert the output to float32 in the graph",
                             dtype_info[meta->dtype].name);
-        _cleanup_(tensor_unrefp) Tensor *dense = NULL;
-        TRY(tensor_contiguous(tensor, NULL, &dense));
         _cleanup_(text_deinit) Text header = { 0 };
         text_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
         for (int d = 0; d < meta->rank; d++)
@@ -284,8 +299,5 @@ Status npy_write(Tensor *tensor, Text *out)
         prefix[9] = (char)(header.n >> 8);
         text_add_n(out, prefix, sizeof(prefix));
         text_add_n(out, header.data, header.n);
-        size_t n_bytes = (size_t)meta_numel(meta) * dtype_info[meta->dtype].bytes;
-        if (n_bytes > 0)
-                text_add_n(out, tensor_data(dense), n_bytes);
         return text_status(out);
 }

@@ -8,7 +8,9 @@
 
 // Whether the bytes start with the magic of a .npy file.
 bool npy_is(ByteSpan bytes);
-// A contiguous copy with own bytes, charged to `budget` (may be NULL). STATUS_MALFORMED, STATUS_UNSUPPORTED (dtype), STATUS_TOO_LARGE.
-Status npy_read(ByteSpan bytes, Budget *budget, Tensor **out_tensor);
-// Appends a version 1 file, C order. `tensor` may be strided. STATUS_NOT_ACCEPTABLE for dtypes NumPy lacks.
-Status npy_write(Tensor *tensor, Text *out);
+// `borrow_bytes`: the storage that holds `bytes`, or NULL. When given, the tensor lies in it where alignment, order and byte order allow,
+// as a copy-on-write shell that holds a reference; otherwise it is a contiguous copy, charged to `budget` (may be NULL). STATUS_MALFORMED,
+// STATUS_UNSUPPORTED (dtype), STATUS_TOO_LARGE.
+Status npy_read(ByteSpan bytes, Storage *borrow_bytes, Budget *budget, Tensor **out_tensor);
+// Appends all of a version 1 file in C order that comes before the elements. STATUS_NOT_ACCEPTABLE for dtypes NumPy lacks.
+Status npy_write_header(const TensorMeta *meta, Text *out);

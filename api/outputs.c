@@ -19,6 +19,7 @@ void output_list_deinit(OutputList *list)
         free(list->leaves);
         text_deinit(&list->structure);
         string_map_deinit(&list->names);
+        string_map_deinit(&list->keys);
         arena_deinit(&list->arena);
         *list = (OutputList){ .n = 0 };
 }
@@ -39,30 +40,31 @@ static void path_pop(Path *path, size_t before)
 
 // `wish`, or with the first suffix _1, _2 ... that is free. A name remembers where its search ended: 100,000 equal ones are still found at
 // once.
-static Status free_name(OutputList *list, const char *wish, const char **out_name)
+static Status free_name(OutputList *list, StringMap *names, const char *wish, const char **out_name)
 {
         const char *name = arena_text(&list->arena, wish, strlen(wish)), *wished = name;
-        uintptr_t next = name == NULL ? 0 : (uintptr_t)string_map_get(&list->names, name);
+        uintptr_t next = name == NULL ? 0 : (uintptr_t)string_map_get(names, name);
         bool taken = next != 0;
         while (name != NULL && taken) {
                 name = arena_format(&list->arena, "%s_%llu", wish, (unsigned long long)next++);
-                taken = name != NULL && string_map_get(&list->names, name) != NULL;
+                taken = name != NULL && string_map_get(names, name) != NULL;
         }
         if (name == NULL)
                 return fail_memory();
         if (name != wished)
-                TRY(string_map_set(&list->names, wished, (void *)next, NULL));
+                TRY(string_map_set(names, wished, (void *)next, NULL));
         *out_name = name;
-        return string_map_set(&list->names, name, (void *)(uintptr_t)1, NULL);
+        return string_map_set(names, name, (void *)(uintptr_t)1, NULL);
 }
 
 static Status add_leaf(OutputList *list, const char *wish, const Node *node, Value value)
 {
         const char *name;
         TRY(array_reserve(&list->leaves, &list->capacity, list->n + 1, sizeof(*list->leaves)));
-        TRY(free_name(list, wish, &name));
+        TRY(free_name(list, &list->names, wish, &name));
+        size_t at = list->structure.n;
         text_addf(&list->structure, "{\"$out\": %u}", list->n);
-        list->leaves[list->n++] = (OutputLeaf){ .name = name, .node = node, .value = value };
+        list->leaves[list->n++] = (OutputLeaf){ .name = name, .node = node, .value = value, .at = at, .end = list->structure.n };
         return STATUS_OK;
 }
 
@@ -122,8 +124,7 @@ static Status list_export(const Graph *graph, const Value *value, OutputList *li
                 values = value->seq->items + n_mutations;
         }
         TRY(add_tree(list, signature->out_tree, signature->outputs + n_mutations, values, &path));
-        if (is_flat_tree(signature->out_tree))
-                text_deinit(&list->structure);
+        list->plain = is_flat_tree(signature->out_tree);
         return text_status(&list->structure);
 }
 
@@ -198,8 +199,7 @@ Status output_list_of(const Graph *graph, const Value *value, OutputList *out_li
         Path path = { .n = 0 };
         Value authored = graph->output->args.seq->items[0];
         TRY(add_value(out_list, authored, NULL, value == NULL ? value_none() : *value, value != NULL, &path));
-        if (is_flat_value(value == NULL ? authored : *value))
-                text_deinit(&out_list->structure);
+        out_list->plain = is_flat_value(value == NULL ? authored : *value);
         return text_status(&out_list->structure);
 }
 
@@ -207,11 +207,18 @@ Status output_list_of_nodes(const Node *const *nodes, const Value *values, uint3
 {
         *out_list = (OutputList){ .n = 0 };
         arena_init(&out_list->arena, 0);
+        out_list->plain = true;
+        text_add_char(&out_list->structure, '{');
         for (uint32_t i = 0; i < n; i++) {
                 Path path = { .n = 0 };
                 Value authored = { .kind = VALUE_NODE, .node = (Node *)(uintptr_t)nodes[i] };
+                const char *key;
+                TRY(free_name(out_list, &out_list->keys, nodes[i]->name, &key));
+                text_add(&out_list->structure, i == 0 ? "" : ", ");
+                text_add_json(&out_list->structure, key);
+                text_add(&out_list->structure, ": ");
                 TRY(add_value(out_list, authored, nodes[i], values[i], true, &path));
         }
-        text_deinit(&out_list->structure);
-        return STATUS_OK;
+        text_add_char(&out_list->structure, '}');
+        return text_status(&out_list->structure);
 }

@@ -9,14 +9,17 @@ typedef struct OutputLeaf {
         const char *name; // path in the output structure, or the node's name; unique
         const Node *node; // NULL: a literal
         Value value;      // borrowed from the run's result; VALUE_NONE without one
+        size_t at, end;   // its {"$out": n} in the structure
 } OutputLeaf;
 
 typedef struct OutputList {
         OutputLeaf *leaves;
         uint32_t n, capacity;
-        Text structure; // {"logits": {"$out": 0}}; empty when the graph returns one value or a flat tuple
+        Text structure; // {"logits": {"$out": 0}}; of fetched nodes: an object by name
+        bool plain;     // one value or a flat tuple, or fetched nodes: the structure says nothing that the list does not
         Arena arena;
         StringMap names; // of the leaves -> the suffix to try next
+        StringMap keys;  // the same for the names of fetched nodes
 } OutputList;
 
 void output_list_deinit(OutputList *list);

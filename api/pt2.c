@@ -223,6 +223,11 @@ static Status read_model(Archive *archive, JsonText document, Pt2Graph *graph)
 
 Status pt2_read(ByteSpan bytes, Storage *borrow_bytes, const char *model, Graph **out_graph)
 {
+        return pt2_read_pieces(bytes, borrow_bytes, NULL, model, out_graph);
+}
+
+Status pt2_read_pieces(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, const char *model, Graph **out_graph)
+{
         _cleanup_(archive_deinit) Archive archive = { 0 };
         arena_init(&archive.scratch, 0);
         TRY(zip_open(bytes, &archive.zip));
@@ -236,6 +241,7 @@ Status pt2_read(ByteSpan bytes, Storage *borrow_bytes, const char *model, Graph 
         TRY(read_json_member(&archive, entry, &archive.document, &document));
         archive.weights.zip = archive.zip;
         archive.weights.archive_storage = borrow_bytes;
+        archive.weights.pieces = pieces;
         archive.weights.scratch = &archive.scratch;
         _cleanup_(pt2_graph_deinit) Pt2Graph graph = { .scratch = &archive.scratch };
         TRY(read_model(&archive, document, &graph));

@@ -5,6 +5,7 @@
 #pragma once
 #include "core/base/span.h"
 #include "core/graph/graph.h"
+#include "core/tensor/pieces.h"
 
 // `archive` is borrowed for the call. `borrow_bytes`: the storage that holds the archive's bytes (archive.data points into it), or NULL.
 // When given, weights that lie aligned in it are shared with it (each holds a reference); otherwise all weights are copied. `model` picks
@@ -13,3 +14,5 @@
 // (pickled weights, dtypes we lack), STATUS_MISSING_STATE, STATUS_VALUE (`model` does not exist or was not given), STATUS_TOO_LARGE. The
 // failure names node or weight.
 Status pt2_read(ByteSpan archive, Storage *borrow_bytes, const char *model, Graph **out_graph);
+// The same for an archive that may have holes, or is being taken in (pieces.h); `pieces` may be NULL.
+Status pt2_read_pieces(ByteSpan archive, Storage *borrow_bytes, Pieces *pieces, const char *model, Graph **out_graph);

@@ -14,6 +14,7 @@
 #include "api/pt2_json.h"
 #include "api/zip.h"
 #include "core/graph/graph.h"
+#include "core/tensor/pieces.h"
 
 // A list of values under construction.
 typedef struct ValueList {
@@ -98,6 +99,8 @@ Status pt2_signature_read(const Pt2SignatureText *text, Pt2Graph *graph);
 typedef struct Pt2Weights {
         const Zip *zip;
         Storage *archive_storage; // borrowed; NULL: bytes are copied
+        Pieces *pieces;           // borrowed; NULL: none
+        size_t n_inflated;        // bytes of deflated members that were copied to memory
         StringMap storages;       // member name -> Storage
         StringMap checked_bools;  // members whose bytes are known to be 0 or 1
         Arena *scratch;

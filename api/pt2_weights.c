@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pt2_weights.c: a config lists tensors by dotted path; each is a strided view of the raw bytes of one member, and members may be shared
 // (tied weights, views of one storage). A member that is stored and lies at a multiple of 64 bytes in memory is used where it is; any other
-// is copied once.
+// is copied once. Pieces (core/tensor/pieces.h) come first.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -31,17 +31,24 @@ static void release_archive(void *owner, void *data)
 }
 
 // Takes over the content of a member: in place when it can be, else as a copy.
-static Status storage_of(Pt2Weights *weights, const ZipContent *content, Storage **out_storage)
+static Status storage_of(Pt2Weights *weights, const ZipEntry *entry, const ZipContent *content, Storage **out_storage)
 {
         const uint8_t *data = content->span.data;
-        bool shared =
-                weights->archive_storage != NULL && content->owned == NULL && (uintptr_t)data % STORAGE_ALIGN == 0 && content->span.n > 0;
+        size_t n = content->span.n;
+        bool shared = weights->archive_storage != NULL && content->owned == NULL && n > 0 &&
+                      pieces_usable(weights->pieces, data, entry->offset, n, STORAGE_ALIGN);
         if (shared) {
+                _cleanup_(storage_unrefp) Storage *part = NULL;
                 Storage *archive = storage_ref(weights->archive_storage);
-                Status status = storage_adopt((void *)(uintptr_t)data, content->span.n, true, release_archive, archive, out_storage);
-                if (status != STATUS_OK)
+                Status status = storage_adopt((void *)(uintptr_t)data, n, true, release_archive, archive, &part);
+                if (status != STATUS_OK) {
                         storage_unref(archive);
-                return status;
+                        return status;
+                }
+                if (pieces_collect(weights->pieces))
+                        TRY(pieces_add(weights->pieces, entry->offset, entry->packed_bytes, part));
+                *out_storage = take_ptr(part);
+                return STATUS_OK;
         }
         Storage *storage;
         TRY(storage_new(content->span.n, false, NULL, &storage));
@@ -50,6 +57,36 @@ static Status storage_of(Pt2Weights *weights, const ZipContent *content, Storage
         storage->readonly = true;
         *out_storage = storage;
         return STATUS_OK;
+}
+
+// A large deflated member, inflated to where it takes no memory.
+static Status inflate_piece(Pt2Weights *weights, const ZipEntry *entry, Storage **out_storage)
+{
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        TRY(weights->pieces->new_bytes(weights->pieces->context, entry->n_bytes, &storage));
+        TRY(zip_read_into(weights->zip, entry, storage->data));
+        storage->readonly = true;
+        TRY(pieces_add(weights->pieces, entry->offset, entry->packed_bytes, storage));
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
+}
+
+static Status read_member(Pt2Weights *weights, const ZipEntry *entry, Storage **out_storage)
+{
+        Storage *piece = pieces_find(weights->pieces, entry->offset, entry->packed_bytes);
+        if (piece != NULL && piece->n_bytes == entry->n_bytes) {
+                *out_storage = storage_ref(piece);
+                return STATUS_OK;
+        }
+        if (entry->deflated && entry->n_bytes >= PIECE_MIN_BYTES && entry->packed_bytes > 0 && pieces_collect(weights->pieces))
+                return inflate_piece(weights, entry, out_storage);
+        if (entry->deflated &&
+            (!add_size(weights->n_inflated, entry->n_bytes, &weights->n_inflated) || weights->n_inflated > (size_t)limits.max_inflated))
+                return fail(STATUS_TOO_LARGE, "the deflated weights of the archive inflate to more than %lld bytes; save it uncompressed",
+                            (long long)limits.max_inflated);
+        _cleanup_(zip_content_deinit) ZipContent content = { 0 };
+        TRY(zip_read(weights->zip, entry, SIZE_MAX, &content));
+        return storage_of(weights, entry, &content, out_storage);
 }
 
 static Status find_storage(Pt2Weights *weights, const char *member, const char *path, Storage **out_storage)
@@ -62,10 +99,8 @@ static Status find_storage(Pt2Weights *weights, const char *member, const char *
         const ZipEntry *entry = zip_find(weights->zip, member);
         if (entry == NULL)
                 return fail(STATUS_MALFORMED, "the archive has no member \"%s\", which holds \"%s\"", member, path);
-        _cleanup_(zip_content_deinit) ZipContent content = { 0 };
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(zip_read(weights->zip, entry, SIZE_MAX, &content));
-        TRY(storage_of(weights, &content, &storage));
+        TRY(read_member(weights, entry, &storage));
         TRY(string_map_set(&weights->storages, entry->name, storage, NULL));
         *out_storage = take_ptr(storage);
         return STATUS_OK;

@@ -16,10 +16,65 @@ int status_http(Status status)
         return http[status] == 0 ? 500 : http[status];
 }
 
-void api_reply_deinit(ApiReply *reply)
+static void drop_body(ApiReply *reply)
 {
         text_deinit(&reply->body);
+        for (uint32_t i = 0; i < reply->n_pieces; i++)
+                storage_unref(reply->pieces[i].owner);
+        free(reply->pieces);
+        reply->pieces = NULL;
+        reply->n_pieces = reply->pieces_capacity = 0;
+}
+
+void api_reply_deinit(ApiReply *reply)
+{
+        drop_body(reply);
         *reply = (ApiReply){ .status = 0 };
+}
+
+// The run's budget ends with the run; a reply may be on its way for longer.
+static void uncharge(Storage *storage)
+{
+        for (; storage != NULL; storage = storage->origin) {
+                if (storage->budget == NULL)
+                        continue;
+                if (storage->origin == NULL && storage->release == NULL)
+                        budget_give(storage->budget, storage->n_bytes);
+                storage->budget = NULL;
+        }
+}
+
+Status api_reply_piece(ApiReply *reply, Storage *owner, const uint8_t *data, size_t n)
+{
+        if (n == 0)
+                return STATUS_OK;
+        TRY(array_reserve(&reply->pieces, &reply->pieces_capacity, reply->n_pieces + 1, sizeof(*reply->pieces)));
+        uncharge(owner);
+        reply->pieces[reply->n_pieces++] = (ReplyPiece){ .after = reply->body.n, .data = data, .n = n, .owner = storage_ref(owner) };
+        return STATUS_OK;
+}
+
+size_t api_reply_bytes(const ApiReply *reply)
+{
+        size_t total = reply->body.n;
+        for (uint32_t i = 0; i < reply->n_pieces; i++)
+                if (!add_size(total, reply->pieces[i].n, &total))
+                        return SIZE_MAX;
+        return total;
+}
+
+Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const uint8_t *data, size_t n), void *context)
+{
+        size_t at = 0;
+        for (uint32_t i = 0; i <= reply->n_pieces; i++) {
+                size_t end = i == reply->n_pieces ? reply->body.n : reply->pieces[i].after;
+                if (end > at)
+                        TRY(part(context, (const uint8_t *)reply->body.data + at, end - at));
+                at = end;
+                if (i < reply->n_pieces)
+                        TRY(part(context, reply->pieces[i].data, reply->pieces[i].n));
+        }
+        return STATUS_OK;
 }
 
 void api_reply_header(ApiReply *reply, const char *name, const char *format, ...)
@@ -37,8 +92,13 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
 void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply)
 {
         bool ours = status_class(failure->status) == STATUS_CLASS_INTERNAL && failure->status != STATUS_NO_MEMORY;
-        text_deinit(&reply->body);
+        drop_body(reply);
+        reply->n_headers = 0;
         reply->status = status_http(failure->status);
+        reply->code = status_code(failure->status);
+        if (status_class(failure->status) == STATUS_CLASS_INTERNAL)
+                snprintf(reply->problem, sizeof(reply->problem), "%.180s (%s:%d)", failure->message,
+                         failure->file == NULL ? "?" : failure->file, failure->line);
         reply->content_type = "application/json";
         Text *out = &reply->body;
         text_add(out, "{\"error\": ");

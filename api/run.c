@@ -3,8 +3,8 @@
 // of what is.
 #include <stdio.h>
 #include <string.h>
+#include "api/condition.h"
 #include "api/fx_json.h"
-#include "api/npy.h"
 #include "api/run_private.h"
 #include "api/upload.h"
 #include "core/base/limits.h"
@@ -22,9 +22,12 @@ void run_call_init(RunCall *run)
 void run_call_deinit(RunCall *run)
 {
         run_result_deinit(&run->result);
+        planned_run_deinit(&run->plan);
         for (uint32_t i = 0; i < run->n_inputs; i++)
                 value_clear(&run->inputs[i]);
         free(run->inputs);
+        free(run->user);
+        string_map_deinit(&run->names);
         free(run->fetch);
         run_profile_unref(run->profile);
         graph_unref(run->graph);
@@ -45,11 +48,9 @@ Status run_take_encoding(const char *text, RunCall *run)
 
 Status run_take_reply(const char *text, RunCall *run)
 {
-        if (strcmp(text, "bare") == 0)
-                return fail(STATUS_NOT_YET, "\"reply\": \"bare\" is not there yet; leave it out");
-        if (strcmp(text, "full") != 0)
-                return fail(STATUS_VALUE, "\"reply\" is \"full\", not \"%s\"", text);
-        run->bare = false;
+        run->bare = strcmp(text, "bare") == 0;
+        if (!run->bare && strcmp(text, "full") != 0)
+                return fail(STATUS_VALUE, "\"reply\" is \"full\" or \"bare\", not \"%s\"", text);
         return STATUS_OK;
 }
 
@@ -85,27 +86,28 @@ Status run_take_outputs(const char *names, size_t n, RunCall *run)
         return STATUS_OK;
 }
 
-static Status take_accept(const ApiCall *call, RunCall *run)
+static Status take_as(const ApiCall *call, RunCall *run)
 {
+        static const char *const names[RUN_AS_COUNT] = { "json", "npy", "npz", "safetensors" };
         const char *as = call_query(call, "as");
         if (as == NULL) {
-                if (strstr(call->accept, "application/x-npy") != NULL)
-                        run->as = RUN_AS_NPY;
+                run->as = run_as_accepted(call->accept);
                 return STATUS_OK;
         }
-        if (strcmp(as, "npy") == 0)
-                run->as = RUN_AS_NPY;
-        else if (strcmp(as, "npz") == 0 || strcmp(as, "safetensors") == 0)
-                return fail(STATUS_NOT_YET, "as=%s is not there yet; use as=json or as=npy", as);
-        else if (strcmp(as, "json") != 0)
-                return fail(STATUS_VALUE, "\"as\" is json or npy, not \"%s\"", as);
-        return STATUS_OK;
+        for (int i = 0; i < RUN_AS_COUNT; i++)
+                if (strcmp(as, names[i]) == 0) {
+                        run->as = (RunAs)i;
+                        return STATUS_OK;
+                }
+        return fail(STATUS_VALUE, "\"as\" is json, npy, npz or safetensors, not \"%s\"", as);
 }
 
 Status run_options(const ApiCall *call, RunCall *run)
 {
         int64_t seed = -1;
-        TRY(take_accept(call, run));
+        if (run->version != NULL)
+                TRY(condition_check(call, run->version->stored.id.hex));
+        TRY(take_as(call, run));
         TRY(call_query_bool(call, "profile", &run->profile_in_reply));
         TRY(call_query_int(call, "deadline_ms", 1, limits.run_deadline_ms, &run->deadline_ms));
         TRY(call_query_int(call, "seed", 0, INT64_MAX, &seed));
@@ -123,20 +125,21 @@ Status run_options(const ApiCall *call, RunCall *run)
 }
 
 // ---- the body ----
-uint32_t run_n_user_inputs(const Graph *graph)
-{
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < graph->signature.n_inputs; i++)
-                n += graph->signature.inputs[i].kind != INPUT_STATE;
-        return n;
-}
-
-const Input *run_user_input(const RunCall *run, uint32_t index)
+static Status list_inputs(RunCall *run)
 {
         const Signature *signature = &run->graph->signature;
-        for (uint32_t i = 0;; i++) // states come first in exports: at most a pass over the inputs, once per input
-                if (signature->inputs[i].kind != INPUT_STATE && index-- == 0)
-                        return &signature->inputs[i];
+        uint32_t n = 0;
+        run->inputs = new_array(signature->n_inputs, sizeof(*run->inputs));
+        run->user = new_array(signature->n_inputs, sizeof(*run->user));
+        if (run->inputs == NULL || run->user == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                if (signature->inputs[i].kind != INPUT_STATE)
+                        run->user[n++] = &signature->inputs[i];
+        for (uint32_t i = 0; i < n; i++)
+                run->inputs[i].kind = VALUE_ABSENT;
+        run->n_inputs = n;
+        return STATUS_OK;
 }
 
 static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
@@ -158,44 +161,16 @@ static Status decode_json(const ApiCall *call, RunCall *run)
         return status;
 }
 
-static Status decode_npy(const ApiCall *call, RunCall *run)
-{
-        Tensor *tensor = NULL;
-        if (run->n_inputs != 1)
-                return fail(STATUS_INPUT, "an npy body is one input, but this graph takes %u; send JSON with \"inputs\"", run->n_inputs);
-        TRY(npy_read((ByteSpan){ call->body->data, call->body->n_bytes }, &run->budget, &tensor));
-        run->inputs[0] = value_tensor_take(tensor);
-        Dtype expected = run_user_input(run, 0)->spec.dtype;
-        if (expected == DTYPE_NONE || tensor->meta.dtype == expected)
-                return STATUS_OK;
-        return failure_at_argument(fail(STATUS_DTYPE, "the npy body is %s, the graph's input is %s; save it with .astype(numpy.%s)",
-                                        dtype_info[tensor->meta.dtype].name, dtype_info[expected].name, dtype_info[expected].name),
-                                   run_user_input(run, 0)->placeholder->name);
-}
-
-static bool is_npy(const Storage *body)
-{
-        return body->n_bytes >= 6 && memcmp(body->data, "\x93NUMPY", 6) == 0;
-}
-
 Status run_decode(const ApiCall *call, RunCall *run)
 {
-        run->n_inputs = run_n_user_inputs(run->graph);
-        run->inputs = new_array(run->n_inputs, sizeof(*run->inputs));
-        if (run->inputs == NULL) {
-                run->n_inputs = 0;
-                return fail_memory();
-        }
-        for (uint32_t i = 0; i < run->n_inputs; i++)
-                run->inputs[i].kind = VALUE_ABSENT;
+        TRY(list_inputs(run));
         const char *outputs = call_query(call, "outputs");
         if (outputs != NULL)
                 TRY(run_take_outputs(outputs, strlen(outputs), run));
         if (call->body == NULL || call->body->n_bytes == 0)
                 return run->n_inputs == 0 ? STATUS_OK : fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
-        if (is_npy(call->body))
-                return decode_npy(call, run);
-        return decode_json(call, run);
+        RunBody body = run_body_kind(call->body);
+        return body == RUN_BODY_JSON ? decode_json(call, run) : run_read_binary(call, body, run);
 }
 
 // ---- POST /v1/run ----
@@ -268,7 +243,7 @@ static void describe_inputs(RunCall *run)
         size_t capacity = sizeof(run->profile->signature), n = 0;
         for (uint32_t i = 0; i < run->n_inputs && n < capacity; i++) {
                 const Value *value = &run->inputs[i];
-                const char *separator = i == 0 ? "" : ", ", *name = run_user_input(run, i)->placeholder->name;
+                const char *separator = i == 0 ? "" : ", ", *name = run->user[i]->placeholder->name;
                 char shape[128];
                 if (value->kind == VALUE_TENSOR)
                         n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s%s", separator, name,
@@ -287,7 +262,7 @@ static Status add_hints(const RunCall *run, Status status)
                 failure_append(": \"inputs\" as a list holds one entry per argument");
                 if (run->inputs_text[0] != '\0' && run->n_inputs > 0)
                         failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?", run->inputs_text,
-                                       run_user_input(run, 0)->placeholder->target, run->inputs_text);
+                                       run->user[0]->placeholder->target, run->inputs_text);
         }
         if (run->guessed_int != NULL && status == STATUS_DTYPE)
                 failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, send {\"dtype\": \"float32\", "
@@ -297,13 +272,25 @@ static Status add_hints(const RunCall *run, Status status)
         return status;
 }
 
-Status run_execute(RunCall *run)
+Status run_bind(RunCall *run)
 {
+        RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch, .mode = run->mode };
         TRY(run_profile_new(run->graph, run->graph->n_nodes, &run->profile));
         describe_inputs(run);
         run->ctx.seed = run->seed;
         run->ctx.seeded = run->seeded;
-        RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch, .mode = run->mode };
-        Status status = engine_run(run->engine, run->graph, &request, &run->ctx, run->frame, run->profile, &run->result);
+        run->plan.n_threads = run->ctx.n_threads;
+        Status status = engine_bind(run->graph, &request, &run->plan);
+        return status == STATUS_OK ? status : add_hints(run, status);
+}
+
+Status run_execute(RunCall *run)
+{
+        if (run->plan.graph == NULL) {
+                TRY(run_bind(run));
+                if (run->engine != NULL)
+                        TRY(engine_plan_here(run->engine, &run->plan));
+        }
+        Status status = engine_execute(&run->plan, &run->ctx, run->frame, run->profile, &run->result);
         return status == STATUS_OK ? status : add_hints(run, status);
 }

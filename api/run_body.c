@@ -113,7 +113,7 @@ static Status read_inputs(JsonReader *reader, const char *document, RunCall *run
         return STATUS_OK;
 }
 
-Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run)
+static Status read_members(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run, bool *out_seen_inputs)
 {
         const char *key;
         bool more, seen_inputs = false;
@@ -142,8 +142,22 @@ Status run_read_body(JsonReader *reader, const char *document, bool graph_allowe
         if (end - data_bytes - graph_bytes > (size_t)limits.max_envelope)
                 return fail(STATUS_TOO_LARGE, "the run body without its tensor data is %zu bytes; the limit is %lld",
                             end - data_bytes - graph_bytes, (long long)limits.max_envelope);
+        *out_seen_inputs = seen_inputs;
+        return STATUS_OK;
+}
+
+Status run_read_options(JsonReader *reader, const char *document, RunCall *run)
+{
+        bool seen_inputs;
+        return read_members(reader, document, false, run, &seen_inputs);
+}
+
+Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run)
+{
+        bool seen_inputs;
+        TRY(read_members(reader, document, graph_allowed, run, &seen_inputs));
         if (!seen_inputs && run->n_inputs > 0)
                 return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}",
-                            run_user_input(run, 0)->placeholder->target);
+                            run->user[0]->placeholder->target);
         return STATUS_OK;
 }

@@ -2,7 +2,6 @@
 // Results -> the reply body. Tensors go straight to text; the profile is written last, so that its encode time covers everything else.
 #include <stdio.h>
 #include <string.h>
-#include "api/npy.h"
 #include "api/outputs.h"
 #include "api/profile_text.h"
 #include "api/run_private.h"
@@ -20,16 +19,21 @@ static void write_name(const OutputLeaf *leaf, Text *out)
                 text_add_json(out, leaf->node->name);
 }
 
-static Status write_tensor(const Tensor *tensor, RunEncoding encoding, Text *out)
+static Status write_data(const Tensor *tensor, RunEncoding encoding, Text *out)
 {
         static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
+        return tensor_json_write(tensor, styles[encoding], out);
+}
+
+static Status write_tensor(const Tensor *tensor, RunEncoding encoding, Text *out)
+{
         text_addf(out, ", \"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
         for (int i = 0; i < tensor->meta.rank; i++) {
                 text_add(out, i == 0 ? "" : ", ");
                 text_add_int(out, tensor->meta.size[i]);
         }
         text_add(out, encoding == RUN_ENCODING_B64 ? "], \"b64\": " : "], \"data\": ");
-        return tensor_json_write(tensor, styles[encoding], out);
+        return write_data(tensor, encoding, out);
 }
 
 static void write_number(double value, Text *out)
@@ -44,7 +48,6 @@ static void write_number(double value, Text *out)
 
 static Status write_plain(Value value, Text *out)
 {
-        text_add(out, ", \"value\": ");
         switch (value.kind) {
         case VALUE_NONE:
                 text_add(out, "null");
@@ -71,15 +74,21 @@ static Status write_plain(Value value, Text *out)
         }
 }
 
+static Status check_bytes(size_t n)
+{
+        if (n <= (size_t)limits.max_response)
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE,
+                    "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\", or for a "
+                    "binary form "
+                    "(as=npz)",
+                    (long long)limits.max_response);
+}
+
 static Status check_size(const Text *out)
 {
         TRY(text_status(out));
-        if (out->n > (size_t)limits.max_response)
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\" or as=npy",
-                        (long long)limits.max_response);
-        return STATUS_OK;
+        return check_bytes(out->n);
 }
 
 // Before any text is made: a lower bound of what the data will take.
@@ -103,13 +112,17 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add(out, i == 0 ? "" : ", ");
                 write_name(leaf, out);
-                TRY(leaf->value.kind == VALUE_TENSOR ? write_tensor(leaf->value.tensor, run->encoding, out)
-                                                     : write_plain(leaf->value, out));
+                if (leaf->value.kind == VALUE_TENSOR) {
+                        TRY(write_tensor(leaf->value.tensor, run->encoding, out));
+                } else {
+                        text_add(out, ", \"value\": ");
+                        TRY(write_plain(leaf->value, out));
+                }
                 TRY(check_size(out));
                 text_add_char(out, '}');
         }
         text_add_char(out, ']');
-        if (list->structure.n > 0) {
+        if (!list->plain) {
                 text_add(out, ", \"structure\": ");
                 text_add_n(out, list->structure.data, list->structure.n);
         }
@@ -121,13 +134,19 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
         return STATUS_OK;
 }
 
-static Status encode_npy(const OutputList *list, ApiReply *reply)
+// The structure with each output's data in its place.
+static Status write_bare(const RunCall *run, const OutputList *list, Text *out)
 {
-        if (list->n != 1 || list->leaves[0].value.kind != VALUE_TENSOR)
-                return fail(STATUS_NOT_ACCEPTABLE,
-                            "as=npy needs one tensor, but there are %u outputs; pick one with outputs=NODE, or use as=json", list->n);
-        reply->content_type = "application/x-npy";
-        return npy_write(list->leaves[0].value.tensor, &reply->body);
+        size_t at = 0;
+        for (uint32_t i = 0; i < list->n; i++) {
+                const OutputLeaf *leaf = &list->leaves[i];
+                text_add_n(out, list->structure.data + at, leaf->at - at);
+                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(leaf->value.tensor, run->encoding, out) : write_plain(leaf->value, out));
+                TRY(check_size(out));
+                at = leaf->end;
+        }
+        text_add_n(out, list->structure.data + at, list->structure.n - at);
+        return text_status(out);
 }
 
 static void stamp(RunCall *run, int64_t started_ns, int64_t received_ns)
@@ -138,24 +157,44 @@ static void stamp(RunCall *run, int64_t started_ns, int64_t received_ns)
         run->profile->wall_ms = clock_wall_ms();
 }
 
+// A reply that has no place for them says in headers what ran, and where the profile is.
+static void add_headers(const RunCall *run, ApiReply *reply)
+{
+        if (run->profile->program != NULL)
+                api_reply_header(reply, "Fxserve-Program", "%s", run->profile->program->id.hex);
+        if (run->profile_in_reply)
+                api_reply_header(reply, "Fxserve-Profile", "/v1/profiles/%s", run->profile->id);
+}
+
+static Status encode_json(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns, ApiReply *reply)
+{
+        Text *out = &reply->body;
+        reply->content_type = "application/json";
+        TRY(run->bare ? write_bare(run, list, out) : write_outputs(run, list, out));
+        stamp(run, started_ns, received_ns);
+        if (run->bare) {
+                add_headers(run, reply);
+                text_add_char(out, '\n');
+                return check_size(out);
+        }
+        if (run->profile_in_reply) {
+                text_add(out, ", \"profile\": ");
+                profile_write_json(run->profile, out);
+        }
+        text_add(out, "}\n");
+        return check_size(out);
+}
+
 static Status encode(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns, ApiReply *reply)
 {
         TRY(check_numel(list));
-        if (run->as == RUN_AS_NPY) {
-                TRY(encode_npy(list, reply));
-                stamp(run, started_ns, received_ns);
-        } else {
-                reply->content_type = "application/json";
-                TRY(write_outputs(run, list, &reply->body));
-                stamp(run, started_ns, received_ns);
-                if (run->profile_in_reply) {
-                        text_add(&reply->body, ", \"profile\": ");
-                        profile_write_json(run->profile, &reply->body);
-                }
-                text_add(&reply->body, "}\n");
-        }
         reply->status = 200;
-        return check_size(&reply->body);
+        if (run->as == RUN_AS_JSON)
+                return encode_json(run, list, started_ns, received_ns, reply);
+        TRY(run_write_binary(run->as, list, reply));
+        stamp(run, started_ns, received_ns);
+        add_headers(run, reply);
+        return check_bytes(api_reply_bytes(reply));
 }
 
 Status run_encode(RunCall *run, int64_t received_ns, ApiReply *reply)

@@ -25,7 +25,7 @@ static Argument argument_at(const RunCall *run, uint32_t index)
 {
         const Signature *signature = &run->graph->signature;
         if (signature->in_tree == NULL) {
-                const Node *placeholder = run_user_input(run, index)->placeholder;
+                const Node *placeholder = run->user[index]->placeholder;
                 return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"), .first_leaf = index };
         }
         const Tree *positional = signature->in_tree->children[0], *keyword = signature->in_tree->children[1];
@@ -127,7 +127,7 @@ static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run
 
 static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
 {
-        const Input *input = run_user_input(run, leaf);
+        const Input *input = run->user[leaf];
         if (run->inputs[leaf].kind != VALUE_ABSENT)
                 return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
                                            input->placeholder->name);
@@ -214,18 +214,46 @@ static Status unknown_name(const RunCall *run, uint32_t n, const char *name)
         return failure_at_argument(status, name);
 }
 
-static Status read_named(JsonReader *reader, const char *name, RunCall *run)
+// A name stands for an argument (its index) or a flat input (its leaf); odd and even numbers from 2 on, because the map's NULL is "absent".
+static void *as_argument(uint32_t index)
+{
+        return (void *)((uintptr_t)index * 2 + 2);
+}
+
+static void *as_leaf(uint32_t leaf)
+{
+        return (void *)((uintptr_t)leaf * 2 + 3);
+}
+
+static Status add_name(RunCall *run, const char *name, void *meaning)
+{
+        if (name == NULL || string_map_get(&run->names, name) != NULL)
+                return STATUS_OK;
+        return string_map_set(&run->names, name, meaning, NULL);
+}
+
+// What `name` means, NULL if nothing. Arguments go before flat names.
+static Status find_name(RunCall *run, const char *name, void **out_meaning)
 {
         uint32_t n = n_arguments(&run->graph->signature, run->n_inputs);
-        for (uint32_t i = 0; i < n; i++) {
-                Argument argument = argument_at(run, i);
-                if (argument.name != NULL && strcmp(argument.name, name) == 0)
-                        return read_argument(reader, i, run);
+        if (run->names.n == 0) {
+                for (uint32_t i = 0; i < n; i++)
+                        TRY(add_name(run, argument_at(run, i).name, as_argument(i)));
+                for (uint32_t leaf = 0; leaf < run->n_inputs; leaf++)
+                        TRY(add_name(run, run->user[leaf]->placeholder->name, as_leaf(leaf)));
         }
-        for (uint32_t leaf = 0; leaf < run->n_inputs; leaf++)
-                if (strcmp(run_user_input(run, leaf)->placeholder->name, name) == 0)
-                        return read_leaf(reader, leaf, run);
-        return unknown_name(run, n, name);
+        *out_meaning = string_map_get(&run->names, name);
+        return STATUS_OK;
+}
+
+Status run_read_named(JsonReader *reader, const char *name, RunCall *run)
+{
+        void *meaning;
+        TRY(find_name(run, name, &meaning));
+        if (meaning == NULL)
+                return unknown_name(run, n_arguments(&run->graph->signature, run->n_inputs), name);
+        uint32_t number = (uint32_t)(((uintptr_t)meaning - 2) / 2);
+        return (uintptr_t)meaning % 2 == 0 ? read_argument(reader, number, run) : read_leaf(reader, number, run);
 }
 
 static Status read_positional(JsonReader *reader, RunCall *run)
@@ -261,7 +289,7 @@ static Status read_object(JsonReader *reader, bool dollar, RunCall *run)
                 else if (dollar && strcmp(key, "$kwargs") == 0)
                         TRY(read_object(reader, false, run));
                 else
-                        TRY(read_named(reader, key, run));
+                        TRY(run_read_named(reader, key, run));
         }
 }
 
@@ -273,4 +301,128 @@ Status run_read_inputs(JsonReader *reader, RunCall *run)
                 return fail(STATUS_INPUT, "\"inputs\" is an object by name, {\"x\": ...}, or a list with one entry per argument");
         run->inputs_as_list = true;
         return read_positional(reader, run);
+}
+
+// ---- tensors by name ----
+// Follows ".0.key" into a structure; false when it leads nowhere. A key may hold dots: the longest that fits is meant.
+static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
+{
+        while (*path == '.' && tree->kind != TREE_LEAF) {
+                const char *step = path + 1;
+                const Tree *next = NULL;
+                size_t taken = 0;
+                for (uint32_t i = 0; tree->keys != NULL && i < tree->n; i++) {
+                        size_t n = strlen(tree->keys[i]);
+                        if (n >= taken && strncmp(step, tree->keys[i], n) == 0 && (step[n] == '.' || step[n] == '\0')) {
+                                next = tree->children[i];
+                                taken = n;
+                        }
+                }
+                size_t digits = strspn(step, "0123456789");
+                if (next == NULL && digits > 0 && digits < 9 && (step[digits] == '.' || step[digits] == '\0') &&
+                    strtoul(step, NULL, 10) < tree->n) {
+                        next = tree->children[strtoul(step, NULL, 10)];
+                        taken = digits;
+                }
+                if (next == NULL)
+                        return false;
+                tree = next;
+                path = step + taken;
+        }
+        *out_leaf = tree->first_leaf;
+        return *path == '\0' && tree->kind == TREE_LEAF;
+}
+
+static bool find_path(const RunCall *run, const char *name, uint32_t *out_leaf)
+{
+        uint32_t n = run->graph->signature.in_tree == NULL ? 0 : n_arguments(&run->graph->signature, run->n_inputs);
+        for (uint32_t i = 0; i < n; i++) {
+                Argument argument = argument_at(run, i);
+                size_t length = argument.name == NULL ? 0 : strlen(argument.name);
+                if (length > 0 && strncmp(name, argument.name, length) == 0 && name[length] == '.' &&
+                    follow_path(name + length, argument.tree, out_leaf))
+                        return true;
+        }
+        return false;
+}
+
+// "arr_2": the third input.
+static bool find_numbered(const RunCall *run, const char *name, uint32_t *out_leaf)
+{
+        size_t digits = strncmp(name, "arr_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+        if (digits == 0 || digits > 6 || name[4 + digits] != '\0')
+                return false;
+        *out_leaf = (uint32_t)strtoul(name + 4, NULL, 10);
+        return *out_leaf < run->n_inputs;
+}
+
+static Status find_leaf(RunCall *run, const char *name, uint32_t *out_leaf)
+{
+        void *meaning;
+        TRY(find_name(run, name, &meaning));
+        uint32_t number = (uint32_t)(((uintptr_t)meaning - 2) / 2);
+        if (meaning == NULL) {
+                if (find_path(run, name, out_leaf) || find_numbered(run, name, out_leaf))
+                        return STATUS_OK;
+                return unknown_name(run, n_arguments(&run->graph->signature, run->n_inputs), name);
+        }
+        *out_leaf = number;
+        if ((uintptr_t)meaning % 2 != 0)
+                return STATUS_OK;
+        Argument argument = argument_at(run, number);
+        *out_leaf = argument.first_leaf;
+        if (argument.tree == NULL || argument.tree->kind == TREE_LEAF)
+                return STATUS_OK;
+        Status status =
+                fail(STATUS_INPUT, "input \"%s\" is a structure of %u values; name each of them, as in \"%s.%s\", or send JSON", name,
+                     argument.tree->n_leaves, name, argument.tree->n == 0 || argument.tree->keys == NULL ? "0" : argument.tree->keys[0]);
+        return failure_at_argument(status, name);
+}
+
+static Status number_of(const Tensor *tensor, Value *out)
+{
+        Dtype dtype = tensor->meta.dtype;
+        int64_t integer;
+        double number;
+        if (meta_numel(&tensor->meta) != 1 || dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
+                return fail(STATUS_INPUT, "a single number is expected here");
+        if (dtype_is_float(dtype)) {
+                TRY(tensor_item_f64(tensor, &number));
+                *out = value_float(number);
+                return STATUS_OK;
+        }
+        TRY(tensor_item_i64(tensor, &integer));
+        *out = dtype == DTYPE_BOOL ? value_bool(integer != 0) : value_int(integer);
+        return STATUS_OK;
+}
+
+static Status check_tensor(const Input *input, const Tensor *tensor)
+{
+        Dtype expected = input->spec.dtype;
+        if (input->placeholder->target[0] == '*')
+                return fail(STATUS_INPUT, "\"%s\" takes any number of values: send JSON", input->placeholder->target);
+        if (expected == DTYPE_NONE || tensor->meta.dtype == expected)
+                return STATUS_OK;
+        return fail(STATUS_DTYPE, "the array is %s, the graph's input is %s; save it with .astype(numpy.%s)",
+                    dtype_info[tensor->meta.dtype].name, dtype_info[expected].name, dtype_info[expected].name);
+}
+
+static Status put_tensor(RunCall *run, uint32_t leaf, Tensor *tensor)
+{
+        const Input *input = run->user[leaf];
+        if (run->inputs[leaf].kind != VALUE_ABSENT)
+                return fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name);
+        if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT)
+                return number_of(tensor, &run->inputs[leaf]);
+        TRY(check_tensor(input, tensor));
+        run->inputs[leaf] = value_tensor_take(tensor_ref(tensor));
+        return STATUS_OK;
+}
+
+Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor)
+{
+        _cleanup_(tensor_unrefp) Tensor *tensor = take_tensor;
+        uint32_t leaf = 0;
+        TRY(find_leaf(run, name, &leaf));
+        return failure_at_argument(put_tensor(run, leaf, tensor), run->user[leaf]->placeholder->name);
 }

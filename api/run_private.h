@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the files of run.h.
 #pragma once
+#include "api/outputs.h"
 #include "api/run.h"
 #include "core/base/json.h"
 
@@ -10,10 +11,24 @@ Status run_read_body(JsonReader *reader, const char *document, bool graph_allowe
 Status run_check_value(JsonReader *reader);
 // Reads the value of "inputs" into run->inputs.
 Status run_read_inputs(JsonReader *reader, RunCall *run);
-// The i-th user input's entry of the signature (user inputs and literals, in order).
-const Input *run_user_input(const RunCall *run, uint32_t index);
-// The number of user inputs and literals.
-uint32_t run_n_user_inputs(const Graph *graph);
+// Reads the next value for what is called `name`: an argument of forward or a flat input.
+Status run_read_named(JsonReader *reader, const char *name, RunCall *run);
+// Gives a tensor to the input called `name`: an argument, a flat input, a path into a structure ("past.0.k"), or "arr_0" for the first as
+// numpy.savez names what has no name. Numbers are taken from tensors of one element where the graph has a number. The tensor is taken, also
+// on failure.
+Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor);
+
+// ---- bodies that are not JSON (run_binary.c) ----
+typedef enum RunBody { RUN_BODY_JSON, RUN_BODY_NPY, RUN_BODY_NPZ, RUN_BODY_SAFETENSORS, RUN_BODY_MULTIPART } RunBody;
+RunBody run_body_kind(const Storage *body);
+Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run);
+// Reads a JSON run body that may leave its inputs out ("request" of a multipart body).
+Status run_read_options(JsonReader *reader, const char *document, RunCall *run);
+
+// ---- replies that are not JSON (run_reply.c) ----
+RunAs run_as_accepted(const char *accept); // of an Accept header; JSON where it names none of ours
+// Tensors and numbers as .npy, .npz or safetensors, sent from where they lie. STATUS_NOT_ACCEPTABLE for what the form cannot hold.
+Status run_write_binary(RunAs as, const OutputList *list, ApiReply *reply);
 Status run_take_encoding(const char *text, RunCall *run);
 Status run_take_reply(const char *text, RunCall *run);
 Status run_take_mode(const char *text, RunCall *run);

@@ -246,14 +246,30 @@ static void release_file(void *owner, void *data)
         storage_unref(owner);
 }
 
-static Status make_storage(ByteSpan span, size_t alignment, Storage *borrow_bytes, Storage **out_storage)
+// Where the tensors' bytes come from.
+typedef struct Source {
+        ByteSpan bytes;        // the whole file
+        size_t data;           // offset of the data
+        Storage *borrow_bytes; // or NULL
+        Pieces *pieces;        // or NULL
+} Source;
+
+static Status make_storage(ByteSpan span, size_t alignment, const Source *source, Storage **out_storage)
 {
-        if (borrow_bytes != NULL && span.n > 0 && (uintptr_t)span.data % alignment == 0) {
+        Storage *borrow_bytes = source->borrow_bytes;
+        size_t offset = (size_t)(span.data - source->bytes.data);
+        if (borrow_bytes != NULL && span.n > 0 && pieces_usable(source->pieces, span.data, offset, span.n, alignment)) {
+                _cleanup_(storage_unrefp) Storage *part = NULL;
                 Storage *owner = storage_ref(borrow_bytes);
-                Status status = storage_adopt((void *)(uintptr_t)span.data, span.n, true, release_file, owner, out_storage);
-                if (status != STATUS_OK)
+                Status status = storage_adopt((void *)(uintptr_t)span.data, span.n, true, release_file, owner, &part);
+                if (status != STATUS_OK) {
                         storage_unref(owner);
-                return status;
+                        return status;
+                }
+                if (pieces_collect(source->pieces))
+                        TRY(pieces_add(source->pieces, offset, span.n, part));
+                *out_storage = take_ptr(part);
+                return STATUS_OK;
         }
         Storage *storage;
         TRY(storage_new(span.n, false, NULL, &storage));
@@ -264,26 +280,33 @@ static Status make_storage(ByteSpan span, size_t alignment, Storage *borrow_byte
         return STATUS_OK;
 }
 
-static Status make_tensor(const Row *row, ByteSpan data, Storage *borrow_bytes, Tensor **out_tensor)
+static Status make_tensor(const Row *row, const Source *source, Tensor **out_tensor)
 {
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        ByteSpan span = { data.data + row->begin, row->end - row->begin };
+        size_t offset = source->data + row->begin;
+        ByteSpan span = { source->bytes.data + offset, row->end - row->begin };
+        Storage *piece = pieces_find(source->pieces, offset, span.n);
+        if (piece != NULL && piece->n_bytes == span.n) {
+                span.data = piece->data;
+                storage = storage_ref(piece);
+        }
         for (size_t i = 0; row->meta.dtype == DTYPE_BOOL && i < span.n; i++) {
                 if (span.data[i] > 1)
                         return fail(STATUS_MALFORMED, "it is bool and holds a byte %u", span.data[i]);
         }
-        TRY(make_storage(span, dtype_info[row->meta.dtype].bytes, borrow_bytes, &storage));
+        if (storage == NULL)
+                TRY(make_storage(span, dtype_info[row->meta.dtype].bytes, source, &storage));
         return tensor_new_view(storage, &row->meta, 0, out_tensor);
 }
 
-static Status read_file(ByteSpan bytes, Storage *borrow_bytes, Safetensors *file)
+static Status read_file(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, Safetensors *file)
 {
         _cleanup_(rows_deinit) Rows rows = { 0 };
         size_t n = 0;
         TRY(find_header(bytes, &n));
         TRY(read_header((ByteSpan){ bytes.data + LENGTH_BYTES, n }, file, &rows));
-        ByteSpan data = { bytes.data + LENGTH_BYTES + n, bytes.n - LENGTH_BYTES - n };
-        TRY(check_tiling(&rows, data.n));
+        Source source = { .bytes = bytes, .data = LENGTH_BYTES + n, .borrow_bytes = borrow_bytes, .pieces = pieces };
+        TRY(check_tiling(&rows, bytes.n - source.data));
         file->entries = new_array(rows.n, sizeof(*file->entries));
         if (file->entries == NULL)
                 return fail_memory();
@@ -292,7 +315,7 @@ static Status read_file(ByteSpan bytes, Storage *borrow_bytes, Safetensors *file
                 const Row *row = &rows.items[i];
                 SafetensorsEntry *entry = &file->entries[row->index];
                 entry->name = row->name;
-                TRY(name_failure(make_tensor(row, data, borrow_bytes, &entry->tensor), row->name));
+                TRY(name_failure(make_tensor(row, &source, &entry->tensor), row->name));
                 TRY(string_map_set(&file->by_name, entry->name, entry->tensor, NULL));
         }
         return STATUS_OK;
@@ -300,9 +323,14 @@ static Status read_file(ByteSpan bytes, Storage *borrow_bytes, Safetensors *file
 
 Status safetensors_read(ByteSpan bytes, Storage *borrow_bytes, Safetensors *out_file)
 {
+        return safetensors_read_pieces(bytes, borrow_bytes, NULL, out_file);
+}
+
+Status safetensors_read_pieces(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, Safetensors *out_file)
+{
         Safetensors file = { 0 };
         arena_init(&file.arena, 0);
-        Status status = read_file(bytes, borrow_bytes, &file);
+        Status status = read_file(bytes, borrow_bytes, pieces, &file);
         if (status != STATUS_OK) {
                 safetensors_deinit(&file);
                 return status;

@@ -5,7 +5,7 @@
 #include "core/base/arena.h"
 #include "core/base/map.h"
 #include "core/base/span.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/pieces.h"
 
 typedef struct SafetensorsEntry {
         const char *name;
@@ -24,6 +24,8 @@ typedef struct Safetensors {
 // reference); otherwise, and when not given, they are copies. *out_file is to be given to safetensors_deinit. STATUS_MALFORMED,
 // STATUS_UNSUPPORTED (dtypes we lack), STATUS_TOO_LARGE; the failure names the tensor.
 Status safetensors_read(ByteSpan bytes, Storage *borrow_bytes, Safetensors *out_file);
+// The same for a file that may have holes, or is being taken in (pieces.h); `pieces` may be NULL.
+Status safetensors_read_pieces(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, Safetensors *out_file);
 void safetensors_deinit(Safetensors *file);
 Tensor *safetensors_find(const Safetensors *file, const char *name);        // borrowed; NULL if absent
 const char *safetensors_metadata(const Safetensors *file, const char *key); // borrowed; NULL if absent

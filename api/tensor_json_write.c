@@ -6,7 +6,7 @@
 #include "api/base64.h"
 #include "api/tensor_json.h"
 
-enum { BATCH = 64, SEPARATOR_MAX = 4 };
+enum { BATCH = 64, FLOAT_BATCH = 1024, SEPARATOR_MAX = 4 };
 
 // Quotes around what is no JSON number.
 static size_t print_float(double value, bool single, char *out)
@@ -66,17 +66,29 @@ static size_t print_item(Dtype dtype, const uint8_t *item, char *out)
 }
 
 // The common dtype without a detour.
-static size_t print_f32(const uint8_t *item, char *out)
+static void write_floats(const float *items, int64_t n, Text *out)
 {
-        float value;
-        memcpy(&value, item, sizeof(value));
-        return isfinite(value) ? number_print_f32(value, out) : print_float((double)value, true, out);
+        for (int64_t done = 0; done < n;) {
+                int64_t batch = MIN(n - done, FLOAT_BATCH);
+                char *start = text_reserve(out, (size_t)batch * (NUMBER_TEXT_MAX + SEPARATOR_MAX));
+                if (start == NULL)
+                        return;
+                out->n += number_print_f32_row(items + done, (size_t)batch, start);
+                done += batch;
+        }
+        out->n -= n > 0 ? 2 : 0; // the last separator
+        if (n > 0)
+                out->data[out->n] = '\0';
 }
 
 // "1.0, 2.5, 3.0": n items that lie one after the other.
 static void write_items(Dtype dtype, const uint8_t *items, int64_t n, Text *out)
 {
         size_t bytes = dtype_info[dtype].bytes;
+        if (dtype == DTYPE_F32) {
+                write_floats((const float *)(const void *)items, n, out);
+                return;
+        }
         for (int64_t done = 0; done < n;) {
                 int64_t batch = MIN(n - done, BATCH);
                 char *start = text_reserve(out, (size_t)batch * 2 * (NUMBER_TEXT_MAX + SEPARATOR_MAX)), *at = start;
@@ -88,7 +100,7 @@ static void write_items(Dtype dtype, const uint8_t *items, int64_t n, Text *out)
                                 *at++ = ' ';
                         }
                         const uint8_t *item = items + (size_t)done * bytes;
-                        at += dtype == DTYPE_F32 ? print_f32(item, at) : print_item(dtype, item, at);
+                        at += print_item(dtype, item, at);
                 }
                 *at = '\0';
                 out->n += (size_t)(at - start);

@@ -15,6 +15,8 @@ void upload_deinit(Upload *upload)
 {
         for (uint32_t i = 0; i < upload->n_parts; i++)
                 storage_unref(upload->parts[i].bytes);
+        for (uint32_t i = 0; i < STORE_MAX_PARTS; i++)
+                pieces_deinit(&upload->pieces[i]);
         upload->n_parts = 0;
 }
 
@@ -24,19 +26,36 @@ static ByteSpan span_of(const Storage *bytes)
 }
 
 // ---- splitting ----
-// A part as a storage of its own: the whole body need not stay in memory for it, and its bytes are aligned.
-static Status add_part(Upload *upload, const char *name, ByteSpan content)
+static void release_body(void *owner, void *data)
+{
+        (void)data;
+        storage_unref(owner);
+}
+
+// A part as a storage of its own. From memory it is copied: the whole body need not stay for it, and its bytes are aligned. From a mapped
+// file it is borrowed: a copy would cost the memory that the file saves.
+static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan content)
 {
         Storage *bytes = NULL;
-        TRY(storage_new(content.n, false, NULL, &bytes));
-        if (content.n > 0)
-                memcpy(bytes->data, content.data, content.n);
-        bytes->readonly = true;
+        if (body->mapped && content.n > 0) {
+                Storage *owner = storage_ref(body);
+                Status status = storage_adopt((void *)(uintptr_t)content.data, content.n, true, release_body, owner, &bytes);
+                if (status != STATUS_OK) {
+                        storage_unref(owner);
+                        return status;
+                }
+                bytes->mapped = true;
+        } else {
+                TRY(storage_new(content.n, false, NULL, &bytes));
+                if (content.n > 0)
+                        memcpy(bytes->data, content.data, content.n);
+                bytes->readonly = true;
+        }
         upload->parts[upload->n_parts++] = (UploadPart){ .name = name, .bytes = bytes };
         return STATUS_OK;
 }
 
-static Status split_parts(const Multipart *multipart, Upload *upload)
+static Status split_parts(const Multipart *multipart, Storage *body, Upload *upload)
 {
         const MultipartPart *graph = multipart_find(multipart, "graph"), *weights = multipart_find(multipart, "weights");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
@@ -53,18 +72,18 @@ static Status split_parts(const Multipart *multipart, Upload *upload)
                 return fail(STATUS_INPUT, "a .pt2 brings its own weights; leave the part \"weights\" out");
         upload->format = kind == FILE_PT2 ? "pt2" : "fx";
         if (weights == NULL)
-                return add_part(upload, "", graph->content);
-        TRY(add_part(upload, "graph", graph->content));
-        return add_part(upload, "weights", weights->content);
+                return add_part(upload, body, "", graph->content);
+        TRY(add_part(upload, body, "graph", graph->content));
+        return add_part(upload, body, "weights", weights->content);
 }
 
-static Status split_multipart(const Storage *body, const char *content_type, Upload *upload)
+static Status split_multipart(Storage *body, const char *content_type, Upload *upload)
 {
         char boundary[MULTIPART_MAX_BOUNDARY + 1];
         Multipart multipart;
         TRY(multipart_boundary(content_type, boundary));
         TRY(multipart_read(span_of(body), boundary, &multipart));
-        Status status = split_parts(&multipart, upload);
+        Status status = split_parts(&multipart, body, upload);
         multipart_deinit(&multipart);
         if (status != STATUS_OK)
                 upload_deinit(upload);
@@ -100,7 +119,7 @@ static Status decode_json(const UploadPart *graph, const UploadPart *weights, Gr
         if (weights == NULL)
                 return fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, NULL, out_graph);
         Safetensors file;
-        TRY(safetensors_read(span_of(weights->bytes), weights->bytes, &file));
+        TRY(safetensors_read_pieces(span_of(weights->bytes), weights->bytes, weights->pieces, &file));
         FxStateSource source = { .each = visit_state, .context = &file };
         Status status = fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, &source, out_graph);
         safetensors_deinit(&file);
@@ -123,7 +142,7 @@ static Status decode(const UploadPart *parts, uint32_t n_parts, const char *mode
         FileKind kind;
         TRY(recognise_graph(span_of(graph->bytes), &kind));
         if (kind == FILE_PT2)
-                return pt2_read(span_of(graph->bytes), graph->bytes, model, out_graph);
+                return pt2_read_pieces(span_of(graph->bytes), graph->bytes, graph->pieces, model, out_graph);
         if (model != NULL)
                 return fail(STATUS_VALUE, "?model= picks one of several models in a .pt2 archive; FX JSON holds one graph");
         return decode_json(graph, part_named(parts, n_parts, "weights"), out_graph);

@@ -5,6 +5,7 @@
 
 typedef struct Upload {
         UploadPart parts[STORE_MAX_PARTS]; // storages counted
+        Pieces pieces[STORE_MAX_PARTS];    // of the parts, for engine_collect
         uint32_t n_parts;
         const char *format; // "pt2", "fx"
 } Upload;

@@ -508,6 +508,18 @@ Status zip_read(const Zip *zip, const ZipEntry *entry, size_t max_bytes, ZipCont
         return STATUS_OK;
 }
 
+Status zip_read_into(const Zip *zip, const ZipEntry *entry, uint8_t *out)
+{
+        ByteSpan packed = { zip->bytes.data + entry->offset, entry->packed_bytes };
+        if (entry->deflated)
+                TRY(inflate_into(packed, entry, out));
+        else if (packed.n > 0)
+                memcpy(out, packed.data, packed.n);
+        if (crc32_z(0, out, entry->n_bytes) != entry->crc)
+                return fail(STATUS_MALFORMED, "member \"%s\" has a wrong CRC: the file was damaged on its way", entry->name);
+        return STATUS_OK;
+}
+
 void zip_content_deinit(ZipContent *content)
 {
         free(content->owned);

@@ -38,4 +38,6 @@ const ZipEntry *zip_entry(const Zip *zip, uint32_t index);
 const ZipEntry *zip_find(const Zip *zip, const char *name); // NULL if absent
 // Checks the CRC. A member larger than `max_bytes` is refused with STATUS_TOO_LARGE before memory is taken.
 Status zip_read(const Zip *zip, const ZipEntry *entry, size_t max_bytes, ZipContent *out_content);
+// The same into `out`, which has room for entry->n_bytes: for members that are large.
+Status zip_read_into(const Zip *zip, const ZipEntry *entry, uint8_t *out);
 void zip_content_deinit(ZipContent *content); // for _cleanup_

@@ -2,6 +2,7 @@
 // Names and versions. Writers go one at a time (`writing`): first the disk, then the index, so that whatever a reader can see is durable.
 // Readers take the index mutex for a look-up only. A GraphVersion never changes once it is in the index; replacing and deleting swap
 // pointers.
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -39,6 +40,7 @@ static Status version_new(const char *name, const StoreVersion *stored, GraphSta
         refcount_init(&version->ref);
         snprintf(version->name, sizeof(version->name), "%s", name);
         version->stored = *stored;
+        store_version_ref(&version->stored);
         version->key = key_of(stored);
         atomic_init(&version->state, (int)state);
         TRY(profile_stats_new(&version->stats));
@@ -57,6 +59,7 @@ GraphVersion *graph_version_unref(GraphVersion *version)
         if (version == NULL || !refcount_put(&version->ref))
                 return NULL;
         profile_stats_free(version->stats);
+        store_version_unref(&version->stored);
         for (size_t i = 0; i < ARRAY_LENGTH(version->bytes); i++)
                 storage_unref(version->bytes[i]);
         free(version);
@@ -108,6 +111,17 @@ static size_t graph_bytes_object(const void *object)
         return graph->weights_bytes + graph->arena.total_bytes;
 }
 
+void engine_say(Engine *engine, const char *format, ...)
+{
+        char line[512];
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(line, sizeof(line), format, arguments);
+        va_end(arguments);
+        if (engine->log != NULL)
+                engine->log(engine->log_context, line);
+}
+
 static Status restore(void *context, const StoreGraph *stored)
 {
         Engine *engine = context;
@@ -125,22 +139,47 @@ static Status restore(void *context, const StoreGraph *stored)
         return STATUS_OK;
 }
 
+// A change may consist of several calls (engine_begin_change), each of which takes the lock as well.
+static void init_recursive(pthread_mutex_t *mutex)
+{
+        pthread_mutexattr_t attributes;
+        pthread_mutexattr_init(&attributes);
+        pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+        pthread_mutex_init(mutex, &attributes);
+        pthread_mutexattr_destroy(&attributes);
+}
+
+void engine_begin_change(Engine *engine)
+{
+        pthread_mutex_lock(&engine->writing);
+}
+
+void engine_end_change(Engine *engine)
+{
+        pthread_mutex_unlock(&engine->writing);
+}
+
 Status engine_open(const EngineOptions *options, Engine **out_engine)
 {
-        static const RegistryType type = { graph_ref_object, graph_unref_object, graph_bytes_object };
+        static const RegistryType type = { .ref = graph_ref_object, .unref = graph_unref_object, .bytes = graph_bytes_object };
         _cleanup_(engine_closep) Engine *engine = calloc(1, sizeof(*engine));
         if (engine == NULL)
                 return fail_memory();
-        pthread_mutex_init(&engine->writing, NULL);
+        init_recursive(&engine->writing);
         pthread_mutex_init(&engine->mutex, NULL);
         engine->loader = options->loader;
+        engine->no_warm_up = options->no_warm_up;
+        engine->log = options->log;
+        engine->log_context = options->log_context;
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
-        TRY(registry_open(&engine_program_type, (size_t)limits.max_program_memory, &engine->programs));
+        TRY(programs_open(engine));
         TRY(profile_ring_open((uint32_t)limits.max_profiles, &engine->profiles));
         if (options->data_folder != NULL) {
                 TRY(store_open(options->data_folder, options->log, options->log_context, &engine->store));
                 TRY(store_each(engine->store, restore, engine));
         }
+        if (options->scrub)
+                engine_start_scrub(engine);
         *out_engine = take_ptr(engine);
         return STATUS_OK;
 }
@@ -149,12 +188,14 @@ Engine *engine_close(Engine *engine)
 {
         if (engine == NULL)
                 return NULL;
+        engine_stop_scrub(engine);
         for (uint32_t i = 0; i < engine->graphs.n; i++)
                 if (engine->graphs.entries[i].key != NULL)
                         graph_free(engine->graphs.entries[i].value);
         string_map_deinit(&engine->graphs);
         profile_ring_close(engine->profiles);
-        registry_close(engine->programs);
+        engine_close_idle(engine);
+        programs_close(engine);
         registry_close(engine->decoded);
         store_close(engine->store);
         pthread_mutex_destroy(&engine->mutex);
@@ -181,7 +222,8 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
         for (uint32_t i = 0; i < n_parts; i++) {
                 snprintf(version.parts[i].name, sizeof(version.parts[i].name), "%s", parts[i].name);
                 version.parts[i].n_bytes = parts[i].bytes->n_bytes;
-                version.parts[i].digest = sha256_of(parts[i].bytes->data, parts[i].bytes->n_bytes);
+                version.parts[i].digest =
+                        parts[i].digest.hex[0] != '\0' ? parts[i].digest : sha256_of(parts[i].bytes->data, parts[i].bytes->n_bytes);
         }
         if (n_parts == 1) {
                 version.id = version.parts[0].digest;
@@ -221,25 +263,9 @@ static Status manifest_of(const EngineGraph *graph, const StoreVersion *more, in
         return STATUS_OK;
 }
 
-static Status put_on_disk(Engine *engine, const EngineGraph *graph, const GraphVersion *version, const UploadPart *parts)
+static Status put_on_disk(Engine *engine, const StoreGraph *manifest)
 {
-        if (engine->store == NULL)
-                return STATUS_OK;
-        StoreGraph manifest;
-        uint32_t n_held = 0;
-        TRY(manifest_of(graph, &version->stored, 0, &manifest));
-        Status status = STATUS_OK;
-        for (; n_held < version->stored.n_parts && status == STATUS_OK; n_held++)
-                status = store_hold_blob(engine->store, (ByteSpan){ parts[n_held].bytes->data, parts[n_held].bytes->n_bytes },
-                                         &version->stored.parts[n_held].digest);
-        if (status == STATUS_OK)
-                status = store_put_graph(engine->store, &manifest);
-        else
-                n_held--;
-        for (uint32_t i = 0; i < n_held; i++)
-                store_release_blob(engine->store, &version->stored.parts[i].digest);
-        free(manifest.versions);
-        return status;
+        return engine->store == NULL ? STATUS_OK : store_put_graph(engine->store, manifest);
 }
 
 static EngineGraph *graph_of(Engine *engine, const char *name)
@@ -275,50 +301,95 @@ static Status reserve_place(Engine *engine, EngineGraph *graph)
         return status;
 }
 
-// The same content over a version whose stored bytes were found damaged: holding the blobs writes them anew.
-static Status mend(Engine *engine, GraphVersion *version, const UploadPart *parts, Graph *decoded)
+static bool same_content(const GraphVersion *version, const StoreVersion *identified)
 {
-        for (uint32_t i = 0; engine->store != NULL && i < version->stored.n_parts; i++) {
-                TRY(store_hold_blob(engine->store, (ByteSpan){ parts[i].bytes->data, parts[i].bytes->n_bytes },
-                                    &version->stored.parts[i].digest));
-                store_release_blob(engine->store, &version->stored.parts[i].digest);
-        }
-        graph_set_content(decoded, &version->key);
-        TRY(registry_put(engine->decoded, &version->key, decoded));
-        atomic_store(&version->state, GRAPH_STATE_READY);
+        return memcmp(version->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 &&
+               strcmp(version->stored.model, identified->model) == 0;
+}
+
+// The latest version (counted) if it has this content and its stored bytes are known to be good: there is nothing to do then.
+static GraphVersion *same_as_latest(Engine *engine, const char *name, const StoreVersion *identified)
+{
+        pthread_mutex_lock(&engine->mutex);
+        const EngineGraph *graph = string_map_get(&engine->graphs, name);
+        GraphVersion *latest = graph == NULL ? NULL : graph->versions[graph->n_versions - 1];
+        bool same = latest != NULL && same_content(latest, identified) && atomic_load(&latest->state) == GRAPH_STATE_READY;
+        if (same)
+                graph_version_ref(latest);
+        pthread_mutex_unlock(&engine->mutex);
+        return same ? latest : NULL;
+}
+
+// Without a store the version keeps what was uploaded.
+static void keep_bytes(const Engine *engine, GraphVersion *version, const UploadPart *parts)
+{
+        for (uint32_t i = 0; engine->store == NULL && i < version->stored.n_parts; i++)
+                version->bytes[i] = storage_ref(parts[i].bytes);
+}
+
+static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *decoded)
+{
+        engine_set_content(engine, decoded, &version->key);
+        return registry_put(engine->decoded, &version->key, decoded);
+}
+
+// The same content over a version whose stored bytes are damaged, or were not read since the start: it was stored anew, and takes the
+// place and the number of the one that was there.
+static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
+                        GraphVersion **out_version)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        GraphVersion *latest = graph->versions[graph->n_versions - 1];
+        StoreVersion stored = *held;
+        stored.version = latest->stored.version;
+        stored.created_ms = latest->stored.created_ms;
+        TRY(version_new(graph->name, &stored, GRAPH_STATE_READY, &version));
+        keep_bytes(engine, version, parts);
+        StoreGraph manifest;
+        TRY(manifest_of(graph, &stored, stored.version, &manifest));
+        manifest.default_version = graph->default_version;
+        Status status = put_on_disk(engine, &manifest);
+        free(manifest.versions);
+        TRY(status);
+        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED)
+                atomic_fetch_add(&engine->n_damaged, 1u);
+        registry_drop(engine->decoded, &version->key);
+        TRY(share_decoded(engine, version, decoded));
+        pthread_mutex_lock(&engine->mutex);
+        graph->versions[graph->n_versions - 1] = graph_version_ref(version);
+        pthread_mutex_unlock(&engine->mutex);
+        graph_version_unref(latest);
+        *out_version = take_ptr(version);
         return STATUS_OK;
 }
 
-static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *identified, Graph *decoded,
+static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
                          GraphVersion **out_version, bool *out_created)
 {
         _cleanup_(graph_freep) EngineGraph *fresh = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        *out_created = false;
+        *out_version = same_as_latest(engine, name, held); // somebody was faster
+        if (*out_version != NULL)
+                return STATUS_OK;
         EngineGraph *graph = graph_of(engine, name);
-        if (graph != NULL) {
-                GraphVersion *latest = graph->versions[graph->n_versions - 1];
-                if (memcmp(latest->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 &&
-                    strcmp(latest->stored.model, identified->model) == 0) {
-                        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED)
-                                TRY(mend(engine, latest, parts, decoded));
-                        *out_version = graph_version_ref(latest);
-                        *out_created = false;
-                        return STATUS_OK;
-                }
-        } else {
+        if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held))
+                return put_again(engine, graph, parts, held, decoded, out_version);
+        if (graph == NULL) {
                 TRY(graph_new_named(name, &fresh));
                 graph = fresh;
         }
-        StoreVersion stored = *identified;
+        StoreVersion stored = *held;
         stored.version = graph->next_version;
         TRY(version_new(name, &stored, GRAPH_STATE_READY, &version));
-        if (engine->store == NULL)
-                for (uint32_t i = 0; i < stored.n_parts; i++)
-                        version->bytes[i] = storage_ref(parts[i].bytes);
+        keep_bytes(engine, version, parts);
         TRY(reserve_place(engine, graph));
-        graph_set_content(decoded, &version->key);
-        TRY(registry_put(engine->decoded, &version->key, decoded));
-        TRY(put_on_disk(engine, graph, version, parts));
+        TRY(share_decoded(engine, version, decoded));
+        StoreGraph manifest;
+        TRY(manifest_of(graph, &stored, 0, &manifest));
+        Status status = put_on_disk(engine, &manifest);
+        free(manifest.versions);
+        TRY(status);
         TRY(publish(engine, graph, fresh != NULL, version));
         fresh = NULL;
         *out_version = take_ptr(version);
@@ -335,9 +406,21 @@ Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uin
                 name = identified->id.hex;
         else if (is_content_id(name) && strcmp(name, identified->id.hex) != 0)
                 return fail(STATUS_CONFLICT, "a name of 64 hex digits must be the upload's own id, which is %s", identified->id.hex);
+        GraphVersion *latest = same_as_latest(engine, name, identified);
+        if (latest != NULL) {
+                *out_version = latest;
+                *out_created = false;
+                return STATUS_OK;
+        }
+        // The long part, the weights, is written before the lock is taken: uploads do not wait for each other's disk.
+        StoreVersion held = *identified;
+        TRY(engine_hold_parts(engine, parts, &held));
         pthread_mutex_lock(&engine->writing);
-        Status status = put_locked(engine, name, parts, identified, graph, out_version, out_created);
+        Status status = put_locked(engine, name, parts, &held, graph, out_version, out_created);
         pthread_mutex_unlock(&engine->writing);
+        engine_release_parts(engine, &held);
+        if (status == STATUS_OK && *out_created)
+                engine_prepare(engine, *out_version);
         return status;
 }
 
@@ -441,8 +524,11 @@ static void drop_unused(Engine *engine, const GraphVersion *version)
                         used = memcmp(graph->versions[v]->key.bytes, version->key.bytes, sizeof(version->key.bytes)) == 0;
         }
         pthread_mutex_unlock(&engine->mutex);
-        if (!used)
+        if (!used) {
                 registry_drop(engine->decoded, &version->key);
+                registry_drop_group(engine->programs, &version->key);
+                engine_forget_tune(engine, &version->key);
+        }
 }
 
 static Status delete_locked(Engine *engine, const char *name, int64_t number)
@@ -477,6 +563,37 @@ Status engine_delete(Engine *engine, const char *name, int64_t version)
 {
         pthread_mutex_lock(&engine->writing);
         Status status = delete_locked(engine, name, version);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
+// ---- the default version ----
+static Status set_default_locked(Engine *engine, const char *name, int64_t number)
+{
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph == NULL)
+                return not_found(name);
+        if (version_of(graph, number) == NULL)
+                return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", name, (long long)number,
+                            (long long)graph->versions[graph->n_versions - 1]->stored.version);
+        if (graph->default_version == number)
+                return STATUS_OK;
+        StoreGraph manifest;
+        TRY(manifest_of(graph, NULL, 0, &manifest));
+        manifest.default_version = number;
+        Status status = engine->store == NULL ? STATUS_OK : store_put_graph(engine->store, &manifest);
+        free(manifest.versions);
+        TRY(status);
+        pthread_mutex_lock(&engine->mutex);
+        graph->default_version = number;
+        pthread_mutex_unlock(&engine->mutex);
+        return STATUS_OK;
+}
+
+Status engine_set_default(Engine *engine, const char *name, int64_t version)
+{
+        pthread_mutex_lock(&engine->writing);
+        Status status = set_default_locked(engine, name, version);
         pthread_mutex_unlock(&engine->writing);
         return status;
 }

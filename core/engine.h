@@ -10,6 +10,7 @@
 #include "core/profile/profile.h"
 #include "core/registry/registry.h"
 #include "core/store/store.h"
+#include "core/tensor/pieces.h"
 
 typedef struct Engine Engine;
 
@@ -18,6 +19,8 @@ typedef struct Engine Engine;
 typedef struct UploadPart {
         const char *name; // "", "graph", "weights"
         Storage *bytes;
+        HashHex digest; // SHA-256 of the bytes; "": not known yet
+        Pieces *pieces; // borrowed: the weights among the bytes, for the loader (core/tensor/pieces.h); NULL: none
 } UploadPart;
 
 // Decodes parts into a finished, resolved graph: api implements it, so that stored graphs can be decoded again after a restart.
@@ -31,6 +34,8 @@ typedef struct EngineOptions {
         GraphLoader loader;
         void (*log)(void *context, const char *message); // one line, no path; may be NULL
         void *log_context;
+        bool no_warm_up; // build nothing that was not asked for, and tune nothing
+        bool scrub;      // read what is stored once, slowly, in the background, and mark what is damaged
 } EngineOptions;
 
 typedef enum GraphState { GRAPH_STATE_LOADING, GRAPH_STATE_READY, GRAPH_STATE_DAMAGED } GraphState;
@@ -57,8 +62,17 @@ DEFINE_CLEANUP(Engine, engine_close)
 // name.
 Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version);
 
+// Before the parts of an upload are decoded to be put: makes the loader note the weights in pieces[i] (caller's, zeroed; pieces_deinit
+// after engine_put), so that they are stored by content. Without a data folder nothing happens.
+void engine_collect(Engine *engine, UploadPart *parts, uint32_t n_parts, Pieces *pieces);
+bool engine_has_folder(const Engine *engine);
+// A file without a name in the data folder, for bytes that are too many for memory. STATUS_NOT_FOUND: there is no data folder.
+Status engine_temporary(Engine *engine, int *out_fd);
+// Its bytes, read only; the descriptor may be closed then.
+Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage);
 // Makes `graph` (finished, resolved; counted by the engine) a version of `name` (NULL or "": the id is the name). *out_created false: equal
-// to the latest version's content, which is returned. Durable when it returns OK. A name of 64 hex digits must be the content's own id.
+// to the latest version's content, which is returned. Durable when it returns OK; the graph's weights are the stored ones then. A name of
+// 64 hex digits must be the content's own id.
 Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
                   GraphVersion **out_version, bool *out_created);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
@@ -66,18 +80,26 @@ Status engine_find(Engine *engine, const char *name, int64_t version, GraphVersi
 GraphVersion *graph_version_ref(GraphVersion *version);
 GraphVersion *graph_version_unref(GraphVersion *version);
 DEFINE_CLEANUP(GraphVersion, graph_version_unref)
+// Between begin and end nobody else puts, deletes or sets defaults, so that what was looked at still holds when it is changed. The calls in
+// between are this thread's; short.
+void engine_begin_change(Engine *engine);
+void engine_end_change(Engine *engine);
 // version 0: the graph with all its versions.
 Status engine_delete(Engine *engine, const char *name, int64_t version);
+// Makes an existing version the default one. Durable when it returns OK.
+Status engine_set_default(Engine *engine, const char *name, int64_t version);
 // Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`, counted. *out_next: more follow.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n, bool *out_more);
 // All versions of a name, ascending, counted; *out_default is the default version's number.
 Status engine_versions(Engine *engine, const char *name, GraphVersion ***out, uint32_t *out_n, int64_t *out_default);
 
 // ---- decoded graphs ----
-// READY: *out_graph counted. PARKED: ticket will be among those a publish returns (its object is a Graph). PARKED_START: also call
-// engine_load on a worker.
+// READY: *out_graph counted. PARKED: ticket will be among those a publish returns (its object is a Graph). START: it is parked, too; also
+// call engine_load on a worker.
 Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph,
                       RegistryEntry **out_build);
+// Takes a parked ticket back. False: it is not parked, or was published already.
+bool engine_cancel_acquire(Engine *engine, Ticket *ticket);
 // Loads and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets.
 Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build);
 // Blocking form for programs without a server (fxserve run).
@@ -87,7 +109,7 @@ Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);
 Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
 
 // ---- runs ----
-// AUTO: eager at first sight of a signature, compiled from the second on. DETERMINISTIC: the same bits every time, whatever else happens.
+// AUTO: eager at first sight of a signature, compiled from the second on, eager while it is built. COMPILED: waits for the program.
 typedef enum RunMode { RUN_MODE_AUTO, RUN_MODE_COMPILED, RUN_MODE_EAGER } RunMode;
 typedef struct RunRequest {
         ValueSpan inputs;         // flat user inputs in signature order (bind.h)
@@ -101,10 +123,79 @@ typedef struct RunResult {
         uint32_t n_fetched;
 } RunResult;
 void run_result_deinit(RunResult *result);
-// Binds and runs on the calling thread. `engine` and `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by
-// run_profile_new for this graph) receives rows, run and compile times, memory figures and the program.
-Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile,
-                  RunResult *out_result);
+
+// A run in the making: engine_bind, engine_plan (with engine_planned when it had to wait), engine_execute. Zeroed before engine_bind.
+typedef struct PlannedRun {
+        const Graph *graph;            // borrowed, as are the request's fetched nodes
+        RunRequest request;            // its inputs may be gone after engine_bind
+        Value *inputs;                 // one per placeholder
+        uint32_t n_inputs;             // 0: not bound
+        int n_threads;                 // that will run it
+        struct SharedTune *tune;       // counted; NULL: none
+        struct CachedProgram *program; // counted; NULL: eager
+} PlannedRun;
+void planned_run_deinit(PlannedRun *plan);
+
+// Inputs against the signature: bind.h says what is checked.
+Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *plan);
+
+typedef enum Planned {
+        PLAN_READY,  // engine_execute may go on
+        PLAN_PARKED, // the ticket will be among those that engine_build returns; then engine_planned
+} Planned;
+typedef struct ProgramBuild ProgramBuild;
+// What to run it with. *out_build, when not NULL, is a build that the caller must give to engine_build, now or later, on whichever worker;
+// PARKED: the plan may be somebody else's by then.
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how, ProgramBuild **out_build);
+// After the ticket came back. STATUS_OK and *out_again: nothing was built and nothing is wrong; plan again. Builds that find that the graph
+// cannot be planned leave it to an eager run; any other failure is the run's.
+Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again);
+// Forgets what engine_plan chose, so that it can be called again.
+void engine_unplan(PlannedRun *plan);
+// How many of `n_threads` threads are worth their while for the bound plan; to be set as plan->n_threads before engine_plan. A matter of
+// sizes alone, so that the same run always asks for the same program.
+int engine_width(const PlannedRun *plan, int n_threads);
+// Only looks: true when a program is ready for the plan, which then has it. Cheap enough for the loop thread.
+bool engine_plan_ready(Engine *engine, PlannedRun *plan);
+// Time that the plan's program took of late; -1: not known.
+int64_t engine_predict_ns(const PlannedRun *plan);
+// Takes a parked ticket back. False: it is not parked, or came back already.
+bool engine_cancel_plan(Engine *engine, Ticket *ticket);
+// For a ticket that came back and is not looked at: lets go of what it holds.
+void engine_drop_ticket(Ticket *ticket);
+// A failed ticket's failure becomes this thread's; frees it.
+Status ticket_failure(Ticket *ticket);
+
+// Small enough to be built at once, by whoever asked.
+bool engine_build_is_small(const ProgramBuild *build);
+// Compiles and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets. Stops when nobody wants it.
+Ticket *engine_build(ProgramBuild *take_build);
+// What to set to 1 to make it stop; valid until it is built.
+_Atomic int *engine_build_stop(ProgramBuild *build);
+// The same without building: waiters get STATUS_CANCELLED.
+Ticket *engine_build_drop(ProgramBuild *take_build);
+
+// Work for when nobody waits: programs of graphs that came in with a closed signature, tuning of stored graphs.
+bool engine_has_idle_work(Engine *engine);
+// A build for engine_build, for runs that may use `n_threads`, one at a time; NULL: there was nothing to do. Its stop flag may be set at
+// any time; tuning then comes back later.
+ProgramBuild *engine_idle_build(Engine *engine, int n_threads);
+
+// On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by run_profile_new for this graph)
+// receives rows, run time, memory figures and the program.
+Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result);
+// engine_plan for programs without a server: builds on the calling thread what is to be built, and goes on eagerly while others build.
+Status engine_plan_here(Engine *engine, PlannedRun *plan);
+
+// ---- programs ----
+enum { ENGINE_MAX_PROGRAMS = 64 }; // of one graph
+typedef struct ProgramInfo {
+        Program *program; // counted
+        uint64_t n_runs;
+        int64_t run_ns; // of late; -1: not known
+} ProgramInfo;
+// Live programs of a version's graph, the most recently used first; at most ENGINE_MAX_PROGRAMS.
+uint32_t engine_programs(Engine *engine, const GraphVersion *version, ProgramInfo out[ENGINE_MAX_PROGRAMS]);
 // A program by its id, counted; NULL when it is not (or no longer) there.
 Program *engine_program(Engine *engine, const char *id);
 // The id of the program that ran last for this version; "" if none has.
@@ -113,6 +204,10 @@ void engine_note_program(Engine *engine, GraphVersion *version, const Program *p
 // Records a finished run: the ring and (when version is not NULL) its statistics.
 void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile);
 ProfileRing *engine_profiles(Engine *engine);
+
+// Whether stored bytes that `graph` uses could not be read since it was loaded: STATUS_DAMAGED, and its versions are marked. To be asked
+// after a run and after its results were read, before they leave. Cheap as long as nothing ever failed.
+Status engine_check_pages(Engine *engine, const Graph *graph);
 
 typedef struct EngineStats {
         uint32_t n_graphs, n_versions;

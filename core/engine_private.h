@@ -6,11 +6,17 @@
 #include <string.h>
 #include "core/base/map.h"
 #include "core/engine.h"
+#include "core/kernels/pack_cache.h"
 
 enum { ENGINE_SEEN = 4096 };
 typedef struct SeenTable {
         _Atomic uint64_t words[ENGINE_SEEN];
 } SeenTable;
+
+enum { ENGINE_BY_VALUE = 512 };
+typedef struct ByValueTable {
+        uint64_t words[ENGINE_BY_VALUE], masks[ENGINE_BY_VALUE];
+} ByValueTable;
 
 typedef struct EngineGraph {
         char name[STORE_NAME_MAX + 1];
@@ -19,6 +25,8 @@ typedef struct EngineGraph {
         GraphVersion **versions; // counted, ascending
 } EngineGraph;
 
+typedef struct IdlePiece IdlePiece;
+
 struct Engine {
         pthread_mutex_t writing; // serialises put and delete: held while the disk is written
         pthread_mutex_t mutex;   // guards `graphs`: held for moments only
@@ -26,11 +34,23 @@ struct Engine {
         Store *store;            // NULL: memory only
         GraphLoader loader;
         Registry *decoded;           // graphs by content
-        Registry *programs;          // by program key
+        Registry *programs;          // CachedProgram by program key, in groups by graph content
+        PackCache *packs;            // of constants that programs hold packed
         SeenTable seen, unplannable; // of program keys
+        ByValueTable by_value;       // guarded by `mutex`
+        StringMap tunes;             // TuneEntry by content, for graphs of the store; guarded by `mutex`
+        IdlePiece *idle;             // first in, first out; guarded by `mutex`
+        uint32_t n_idle;
+        bool no_warm_up;
         ProfileRing *profiles;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
+        _Atomic uint64_t n_damaged; // how often stored bytes turned out bad while they were in use, or were mended
+        void (*log)(void *context, const char *message);
+        void *log_context;
+        pthread_t scrubber;
+        bool scrubbing;
+        _Atomic bool stopping;
 };
 
 // Before `graph` is shared: two uploads of one architecture with other weights need programs of their own.
@@ -40,7 +60,73 @@ static inline void graph_set_content(Graph *graph, const RegistryKey *key)
         memcpy(graph->content, key->bytes, sizeof(key->bytes));
 }
 
-extern const RegistryType engine_program_type;
-// The program for a bound run (counted), or NULL: run eagerly. Compiles on this thread when it is time to. Never fails.
-void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx,
-                   Program **out_program);
+// ---- engine_store.c ----
+void engine_say(Engine *engine, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Stores the parts of an upload (nothing without a store) and holds them; the storages among `pieces` have the stored bytes then. Fills in
+// documents and holes. Release after the manifest was written, always.
+Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version);
+void engine_release_parts(Engine *engine, const StoreVersion *version);
+// Decodes a version from where it is kept.
+Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph);
+// The outcome of reading a version: ready, or damaged with this thread's failure as the reason.
+void engine_mark(Engine *engine, GraphVersion *version, Status status);
+// graph_set_content for graphs of the store.
+void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key);
+void engine_start_scrub(Engine *engine);
+void engine_stop_scrub(Engine *engine);
+
+// ---- programs ----
+// What the registry holds: a program and how it was used. The program itself is immutable.
+typedef struct CachedProgram {
+        RefCount ref;
+        Program *program; // counted
+        _Atomic uint64_t n_runs;
+        _Atomic int64_t run_ns; // smoothed; -1: never ran
+} CachedProgram;
+Status programs_open(Engine *engine);
+void programs_close(Engine *engine);
+Status cached_program_new(Program *take_program, CachedProgram **out_cached);
+CachedProgram *cached_program_unref(CachedProgram *cached);
+void cached_program_used(CachedProgram *cached, int64_t run_ns);
+
+// ---- signatures seen before ----
+// Small tables of hashes that forget on collision: forgetting costs one more eager run, or a build that finds the program there.
+bool seen_before(SeenTable *table, const RegistryKey *key);
+bool seen_is_marked(SeenTable *table, const RegistryKey *key);
+void seen_forget(SeenTable *table, const RegistryKey *key);
+// Which number inputs a program depends on (Program.by_value), by the key without any; BY_VALUE_ALL when not known.
+uint64_t by_value_of(Engine *engine, const RegistryKey *base);
+void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
+
+// ---- builds (engine_build.c) ----
+// Copies what it needs of the plan. Begun when the registry says START; freed otherwise.
+Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key, ProgramBuild **out_build);
+// One that decides the graph's tune record. It has no entry in the registry: nobody waits for it.
+Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build);
+void program_build_begin(ProgramBuild *build, RegistryEntry *entry);
+ProgramBuild *program_build_free(ProgramBuild *build);
+CompileOptions engine_compile_options(const PlannedRun *plan);
+Status engine_program_key(const PlannedRun *plan, uint64_t by_value, RegistryKey *out_key);
+// A build nobody waits for, begun, when the plan's program is neither there nor being built; else NULL.
+Status engine_plan_background(Engine *engine, PlannedRun *plan, ProgramBuild **out_build);
+
+// ---- idle work (engine_idle.c) ----
+// Immutable once shared.
+struct SharedTune {
+        RefCount ref;
+        TuneRecord *record;
+};
+typedef struct SharedTune SharedTune;
+SharedTune *shared_tune_unref(SharedTune *tune); // NULL-safe
+// The record that programs of this graph are made with, counted; NULL: none.
+SharedTune *engine_tune_of(Engine *engine, const Graph *graph);
+void engine_forget_tune(Engine *engine, const RegistryKey *content);
+// The graph of this version has just come in: its tune record is read, and it is warmed up when there is time.
+void engine_prepare(Engine *engine, GraphVersion *version);
+// After a program was built without a record: decides one, when there is time and the graph still lacks it.
+void engine_learn_later(Engine *engine, const PlannedRun *plan);
+void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_tries);
+// Keeps what was learnt, in the store first. Failing, the graph goes on without.
+Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune);
+void engine_not_learnt(Engine *engine, const Graph *graph);
+void engine_close_idle(Engine *engine);

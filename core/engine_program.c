@@ -1,103 +1,321 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way a run goes. The first sight of an input signature runs eagerly; the second compiles (one thread builds, others of the same
-// signature go on eagerly meanwhile: nobody waits); from then on the program runs. Signatures that cannot be planned are remembered and
-// stay eager. Programs live in a registry of their own, the least recently used leave first; they are immutable and hold the graph they
-// were made from.
+// Which way a run goes. mode=auto: the first sight of an input signature runs eagerly; the second starts a build, and everybody goes on
+// eagerly until the program is there. mode=compiled: callers are parked until it is there. Signatures that cannot be planned are remembered
+// and stay eager. Programs live in a registry of their own, in groups by graph, the least recently used leave first; they are immutable and
+// hold the graph they were made from.
+//
+// Numbers among the inputs: a program says which of them it depends on by value. Until that is known, all are taken to matter.
 #include <string.h>
+#include "core/base/limits.h"
 #include "core/engine_private.h"
-#include "core/eval/eager.h"
 
-// ---- signatures seen before ----
-// A small table of hashes that forgets on collision: forgetting costs one more eager run.
-static uint64_t word_of(const ProgramKey *key)
+// ---- small tables ----
+static uint64_t word_of(const RegistryKey *key)
 {
         uint64_t word;
         memcpy(&word, key->bytes, sizeof(word));
         return word | 1;
 }
 
-static bool seen_before(SeenTable *table, const ProgramKey *key)
+bool seen_before(SeenTable *table, const RegistryKey *key)
 {
         uint64_t word = word_of(key);
         return atomic_exchange_explicit(&table->words[word % ENGINE_SEEN], word, memory_order_relaxed) == word;
 }
 
-static bool is_marked(SeenTable *table, const ProgramKey *key)
+bool seen_is_marked(SeenTable *table, const RegistryKey *key)
 {
         uint64_t word = word_of(key);
         return atomic_load_explicit(&table->words[word % ENGINE_SEEN], memory_order_relaxed) == word;
 }
 
-// ---- programs ----
-static void program_ref_object(void *object)
+void seen_forget(SeenTable *table, const RegistryKey *key)
 {
-        program_ref(object);
-}
-static void program_unref_object(void *object)
-{
-        program_unref(object);
-}
-static size_t program_bytes_object(const void *object)
-{
-        return program_bytes(object);
-}
-const RegistryType engine_program_type = { program_ref_object, program_unref_object, program_bytes_object };
-
-static RegistryKey registry_key(const ProgramKey *key)
-{
-        RegistryKey out;
-        memcpy(out.bytes, key->bytes, sizeof(out.bytes));
-        return out;
+        uint64_t word = word_of(key);
+        atomic_compare_exchange_strong(&table->words[word % ENGINE_SEEN], &word, 0);
 }
 
-// Compiles on this thread and publishes. Failing leaves *out_program NULL: the eager run will say what is wrong, in PyTorch's words.
-static void build(Engine *engine, const Graph *graph, ValueSpan inputs, const CompileOptions *options, const ProgramKey *key,
-                  const RunContext *ctx, Program **out_program)
+uint64_t by_value_of(Engine *engine, const RegistryKey *base)
 {
-        RegistryKey place = registry_key(key);
-        Ticket ticket;
-        Acquired how;
-        void *object = NULL;
-        RegistryEntry *entry = NULL;
-        if (registry_acquire(engine->programs, &place, &ticket, &how, &object, &entry) != STATUS_OK)
-                return;
-        if (how != ACQUIRE_PARKED_START) {
-                if (how == ACQUIRE_READY)
-                        *out_program = object;
-                else if (!registry_cancel(engine->programs, &ticket)) { // published between: the ticket has it
-                        *out_program = ticket.object;
-                        free(ticket.failure);
-                }
-                return;
+        uint64_t word = word_of(base), mask = BY_VALUE_ALL;
+        pthread_mutex_lock(&engine->mutex);
+        if (engine->by_value.words[word % ENGINE_BY_VALUE] == word)
+                mask = engine->by_value.masks[word % ENGINE_BY_VALUE];
+        pthread_mutex_unlock(&engine->mutex);
+        return mask;
+}
+
+void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask)
+{
+        uint64_t word = word_of(base);
+        pthread_mutex_lock(&engine->mutex);
+        engine->by_value.words[word % ENGINE_BY_VALUE] = word;
+        engine->by_value.masks[word % ENGINE_BY_VALUE] = mask;
+        pthread_mutex_unlock(&engine->mutex);
+}
+
+// ---- programs in the registry ----
+Status cached_program_new(Program *take_program, CachedProgram **out_cached)
+{
+        CachedProgram *cached = calloc(1, sizeof(*cached));
+        if (cached == NULL) {
+                program_unref(take_program);
+                return fail_memory();
         }
-        Program *program = NULL;
-        Status status = compile_graph(graph, inputs, options, ctx, &program);
-        if (status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED)
-                seen_before(&engine->unplannable, key);
-        if (status == STATUS_OK)
-                atomic_fetch_add(&engine->n_compiles, 1u);
-        registry_cancel(engine->programs, &ticket);
-        if (program != NULL)
-                *out_program = program_ref(program);
-        registry_publish(engine->programs, entry, program);
+        refcount_init(&cached->ref);
+        cached->program = take_program;
+        atomic_init(&cached->run_ns, -1);
+        *out_cached = cached;
+        return STATUS_OK;
 }
 
-void engine_choose(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, const RunContext *ctx,
-                   Program **out_program)
+CachedProgram *cached_program_unref(CachedProgram *cached)
 {
-        CompileOptions options = { .n_threads = MAX(ctx->n_threads, 1), .fetch = request->fetch, .n_fetch = request->n_fetch };
-        ProgramKey key;
-        *out_program = NULL;
-        if (request->mode == RUN_MODE_EAGER || program_key(graph, inputs, &options, &key) != STATUS_OK ||
-            is_marked(&engine->unplannable, &key))
-                return;
-        RegistryKey place = registry_key(&key);
-        *out_program = registry_peek(engine->programs, &place);
-        if (*out_program == NULL && (request->mode == RUN_MODE_COMPILED || seen_before(&engine->seen, &key)))
-                build(engine, graph, inputs, &options, &key, ctx, out_program);
+        if (cached == NULL || !refcount_put(&cached->ref))
+                return NULL;
+        program_unref(cached->program);
+        free(cached);
+        return NULL;
 }
 
-Program *engine_program(Engine *engine, const char *id)
+void cached_program_used(CachedProgram *cached, int64_t run_ns)
+{
+        int64_t old = atomic_load_explicit(&cached->run_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&cached->n_runs, 1, memory_order_relaxed);
+        atomic_store_explicit(&cached->run_ns, old < 0 ? run_ns : old + (run_ns - old) / 4, memory_order_relaxed);
+}
+
+static void ref_object(void *object)
+{
+        refcount_get(&((CachedProgram *)object)->ref);
+}
+static void unref_object(void *object)
+{
+        cached_program_unref(object);
+}
+static size_t bytes_of_object(const void *object)
+{
+        const CachedProgram *cached = object;
+        return sizeof(*cached) + program_bytes(cached->program);
+}
+// Packed constants are shared by programs: counted once, where they lie.
+static size_t packed_bytes(void *context)
+{
+        return pack_cache_stats(context).bytes;
+}
+
+Status programs_open(Engine *engine)
+{
+        TRY(pack_cache_open(&engine->packs));
+        RegistryType type = { .ref = ref_object,
+                              .unref = unref_object,
+                              .bytes = bytes_of_object,
+                              .max_per_group = ENGINE_MAX_PROGRAMS,
+                              .shared_bytes = packed_bytes,
+                              .context = engine->packs };
+        return registry_open(&type, (size_t)limits.max_program_memory, &engine->programs);
+}
+
+void programs_close(Engine *engine)
+{
+        registry_close(engine->programs);
+        pack_cache_close(engine->packs);
+}
+
+// ---- plans ----
+void planned_run_deinit(PlannedRun *plan)
+{
+        for (uint32_t i = 0; i < plan->n_inputs; i++)
+                value_clear(&plan->inputs[i]);
+        free(plan->inputs);
+        cached_program_unref(plan->program);
+        shared_tune_unref(plan->tune);
+        *plan = (PlannedRun){ .graph = NULL };
+}
+
+Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *plan)
+{
+        uint32_t n = graph->signature.n_inputs;
+        plan->graph = graph;
+        plan->request = *request;
+        plan->request.inputs = (ValueSpan){ .n = 0 };
+        plan->inputs = new_array(n, sizeof(*plan->inputs));
+        if (plan->inputs == NULL)
+                return fail_memory();
+        for (plan->n_inputs = 0; plan->n_inputs < n; plan->n_inputs++)
+                plan->inputs[plan->n_inputs].kind = VALUE_ABSENT;
+        return bind_inputs(graph, request->inputs, plan->inputs);
+}
+
+CompileOptions engine_compile_options(const PlannedRun *plan)
+{
+        return (CompileOptions){ .n_threads = MAX(plan->n_threads, 1),
+                                 .fetch = plan->request.fetch,
+                                 .n_fetch = plan->request.n_fetch,
+                                 .tune = plan->tune == NULL ? NULL : plan->tune->record };
+}
+
+Status engine_program_key(const PlannedRun *plan, uint64_t by_value, RegistryKey *out_key)
+{
+        CompileOptions options = engine_compile_options(plan);
+        ProgramKey key;
+        TRY(program_key(plan->graph, (ValueSpan){ plan->inputs, plan->n_inputs }, &options, by_value, &key));
+        memcpy(out_key->bytes, key.bytes, sizeof(out_key->bytes));
+        return STATUS_OK;
+}
+
+static bool has_numbers(const PlannedRun *plan)
+{
+        for (uint32_t i = 0; i < plan->n_inputs; i++)
+                if (plan->inputs[i].kind == VALUE_FLOAT || plan->inputs[i].kind == VALUE_INT)
+                        return true;
+        return false;
+}
+
+// The key to look under, and the one that counts sights: while it is not known which numbers matter, all numbers are one signature.
+static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, RegistryKey *out_sight)
+{
+        shared_tune_unref(plan->tune);
+        plan->tune = engine_tune_of(engine, plan->graph);
+        if (!has_numbers(plan)) {
+                TRY(engine_program_key(plan, BY_VALUE_ALL, out_key));
+                *out_sight = *out_key;
+                return STATUS_OK;
+        }
+        RegistryKey base;
+        TRY(engine_program_key(plan, 0, &base));
+        uint64_t mask = by_value_of(engine, &base);
+        TRY(engine_program_key(plan, mask, out_key));
+        *out_sight = mask == BY_VALUE_ALL ? base : *out_key;
+        return STATUS_OK;
+}
+
+// In mode=auto nobody waits: whoever comes second starts the build, the others run eagerly beside it. The build is made before the ticket
+// is parked: from then on the plan belongs to whoever wakes it.
+static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *key, Ticket *ticket_or_null, Planned *out_how,
+                          ProgramBuild **out_build)
+{
+        RegistryKey group;
+        Acquisition got;
+        ProgramBuild *build;
+        memcpy(group.bytes, plan->graph->content, sizeof(group.bytes));
+        TRY(program_build_new(engine, plan, key, &build));
+        Status status = registry_acquire(engine->programs, key, &group, ticket_or_null, &got);
+        if (status == STATUS_OK && got.how == ACQUIRE_START) {
+                program_build_begin(build, got.build);
+                *out_build = build;
+        } else {
+                program_build_free(build);
+        }
+        TRY(status);
+        if (got.how == ACQUIRE_READY)
+                plan->program = got.object;
+        else if (ticket_or_null != NULL)
+                *out_how = PLAN_PARKED;
+        return STATUS_OK;
+}
+
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how, ProgramBuild **out_build)
+{
+        RegistryKey key, sight;
+        *out_how = PLAN_READY;
+        *out_build = NULL;
+        RunMode mode = plan->request.mode;
+        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK || seen_is_marked(&engine->unplannable, &key))
+                return STATUS_OK;
+        plan->program = registry_peek(engine->programs, &key);
+        if (plan->program != NULL)
+                return STATUS_OK;
+        if (mode == RUN_MODE_COMPILED)
+                return start_build(engine, plan, &key, ticket, out_how, out_build);
+        if (seen_before(&engine->seen, &sight) && !registry_has(engine->programs, &key))
+                (void)start_build(engine, plan, &key, NULL, out_how, out_build); // no memory for it: this run is eager
+        return STATUS_OK;
+}
+
+Status engine_plan_background(Engine *engine, PlannedRun *plan, ProgramBuild **out_build)
+{
+        RegistryKey key, sight;
+        Planned how;
+        TRY(find_key(engine, plan, &key, &sight));
+        if (registry_has(engine->programs, &key) || seen_is_marked(&engine->unplannable, &key))
+                return STATUS_OK;
+        return start_build(engine, plan, &key, NULL, &how, out_build);
+}
+
+void engine_unplan(PlannedRun *plan)
+{
+        plan->program = cached_program_unref(plan->program);
+}
+
+// Below this, waking threads costs more than they do.
+enum { WIDE_BYTES = 1 << 20 };
+
+static Status add_bytes(void *context, const Value *leaf)
+{
+        if (leaf->kind == VALUE_TENSOR)
+                *(int64_t *)context += meta_numel(&leaf->tensor->meta) * dtype_info[leaf->tensor->meta.dtype].bytes;
+        return STATUS_OK;
+}
+
+int engine_width(const PlannedRun *plan, int n_threads)
+{
+        int64_t n_bytes = (int64_t)plan->graph->weights_bytes;
+        for (uint32_t i = 0; i < plan->n_inputs; i++)
+                (void)value_walk(plan->inputs[i], add_bytes, &n_bytes);
+        return n_bytes < WIDE_BYTES ? 1 : MAX(n_threads, 1);
+}
+
+bool engine_plan_ready(Engine *engine, PlannedRun *plan)
+{
+        RegistryKey key, sight;
+        if (plan->request.mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK)
+                return false;
+        plan->program = registry_peek(engine->programs, &key);
+        return plan->program != NULL;
+}
+
+int64_t engine_predict_ns(const PlannedRun *plan)
+{
+        return plan->program == NULL ? -1 : atomic_load_explicit(&plan->program->run_ns, memory_order_relaxed);
+}
+
+bool engine_cancel_plan(Engine *engine, Ticket *ticket)
+{
+        return registry_cancel(engine->programs, ticket);
+}
+
+void engine_drop_ticket(Ticket *ticket)
+{
+        cached_program_unref(ticket->object);
+        free(ticket->failure);
+        *ticket = (Ticket){ .next = NULL };
+}
+
+Status ticket_failure(Ticket *ticket)
+{
+        if (ticket->failure == NULL)
+                return fail_memory();
+        Status status = ticket->status;
+        *failure_current() = *ticket->failure;
+        free(ticket->failure);
+        ticket->failure = NULL;
+        return status;
+}
+
+Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again)
+{
+        *out_again = false;
+        plan->program = take_ptr(ticket->object);
+        if (plan->program != NULL)
+                return STATUS_OK;
+        Status status = ticket_failure(ticket);
+        *out_again = status == STATUS_CANCELLED;
+        return status == STATUS_CANCELLED || status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED ? STATUS_OK : status;
+}
+
+// ---- looking ----
+static CachedProgram *find_by_id(Engine *engine, const char *id)
 {
         RegistryKey key;
         if (strlen(id) != 2 * sizeof(key.bytes) || strspn(id, "0123456789abcdef") != 2 * sizeof(key.bytes))
@@ -108,6 +326,28 @@ Program *engine_program(Engine *engine, const char *id)
                 key.bytes[i] = (uint8_t)(high << 4 | low);
         }
         return registry_peek(engine->programs, &key);
+}
+
+Program *engine_program(Engine *engine, const char *id)
+{
+        CachedProgram *cached = find_by_id(engine, id);
+        Program *program = cached == NULL ? NULL : program_ref(cached->program);
+        cached_program_unref(cached);
+        return program;
+}
+
+uint32_t engine_programs(Engine *engine, const GraphVersion *version, ProgramInfo out[ENGINE_MAX_PROGRAMS])
+{
+        void *objects[ENGINE_MAX_PROGRAMS];
+        uint32_t n = registry_group(engine->programs, &version->key, ENGINE_MAX_PROGRAMS, objects);
+        for (uint32_t i = 0; i < n; i++) {
+                CachedProgram *cached = objects[i];
+                out[i] = (ProgramInfo){ .program = program_ref(cached->program),
+                                        .n_runs = atomic_load_explicit(&cached->n_runs, memory_order_relaxed),
+                                        .run_ns = atomic_load_explicit(&cached->run_ns, memory_order_relaxed) };
+                cached_program_unref(cached);
+        }
+        return n;
 }
 
 void engine_note_program(Engine *engine, GraphVersion *version, const Program *program)

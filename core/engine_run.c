@@ -7,49 +7,6 @@
 #include "core/eval/eager.h"
 
 // ---- decoded graphs ----
-static Status read_part(Engine *engine, const GraphVersion *version, uint32_t index, Storage **out_bytes)
-{
-        if (version->bytes[index] != NULL) {
-                *out_bytes = storage_ref(version->bytes[index]);
-                return STATUS_OK;
-        }
-        _cleanup_(storage_unrefp) Storage *bytes = NULL;
-        TRY(storage_new((size_t)version->stored.parts[index].n_bytes, false, NULL, &bytes));
-        TRY(store_read_blob(engine->store, &version->stored.parts[index], bytes->data));
-        *out_bytes = take_ptr(bytes);
-        return STATUS_OK;
-}
-
-static Status load(Engine *engine, const GraphVersion *version, Graph **out_graph)
-{
-        UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
-        Status status = STATUS_OK;
-        uint32_t n = 0;
-        for (; n < version->stored.n_parts && status == STATUS_OK; n++) {
-                parts[n].name = version->stored.parts[n].name;
-                status = read_part(engine, version, n, &parts[n].bytes);
-        }
-        if (status == STATUS_OK)
-                status = engine->loader.load(engine->loader.context, parts, n,
-                                             version->stored.model[0] == '\0' ? NULL : version->stored.model, out_graph);
-        if (status == STATUS_OK)
-                graph_set_content(*out_graph, &version->key);
-        for (uint32_t i = 0; i < n; i++)
-                storage_unref(parts[i].bytes);
-        return status;
-}
-
-// The reason is written by whoever builds, and builds of one version do not overlap.
-static void mark(GraphVersion *version, Status status)
-{
-        if (status == STATUS_OK) {
-                atomic_store(&version->state, GRAPH_STATE_READY);
-        } else if (status_class(status) == STATUS_CLASS_CALLER && status != STATUS_CANCELLED && status != STATUS_DEADLINE) {
-                snprintf(version->reason, sizeof(version->reason), "%.255s", failure_current()->message);
-                atomic_store(&version->state, GRAPH_STATE_DAMAGED);
-        }
-}
-
 static Status damaged(const GraphVersion *version)
 {
         return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
@@ -61,30 +18,41 @@ Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acq
 {
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 return damaged(version);
-        void *object = NULL;
-        TRY(registry_acquire(engine->decoded, &version->key, ticket, out_how, &object, out_build));
-        *out_graph = object;
-        if (*out_how == ACQUIRE_READY)
-                atomic_store(&version->state, GRAPH_STATE_READY);
+        Acquisition got;
+        TRY(registry_acquire(engine->decoded, &version->key, NULL, ticket, &got));
+        *out_how = got.how;
+        *out_graph = got.object;
+        if (got.how == ACQUIRE_START)
+                *out_build = got.build;
+        if (got.how == ACQUIRE_READY)
+                engine_mark(engine, version, STATUS_OK);
         return STATUS_OK;
+}
+
+bool engine_cancel_acquire(Engine *engine, Ticket *ticket)
+{
+        return registry_cancel(engine->decoded, ticket);
 }
 
 Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build)
 {
         Graph *graph = NULL;
-        Status status = load(engine, version, &graph);
-        mark(version, status);
+        Status status = engine_read_graph(engine, version, &graph);
+        engine_mark(engine, version, status);
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 damaged(version);
-        return registry_publish(engine->decoded, build, status == STATUS_OK ? graph : NULL);
+        Ticket *tickets = registry_publish(engine->decoded, build, status == STATUS_OK ? graph : NULL);
+        if (status == STATUS_OK)
+                engine_prepare(engine, version);
+        return tickets;
 }
 
 Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
         Graph *graph = registry_peek(engine->decoded, &version->key);
         if (graph == NULL) {
-                Status status = load(engine, version, &graph);
-                mark(version, status);
+                Status status = engine_read_graph(engine, version, &graph);
+                engine_mark(engine, version, status);
                 TRY(status);
                 TRY(registry_put(engine->decoded, &version->key, graph));
         }
@@ -113,13 +81,6 @@ void run_result_deinit(RunResult *result)
         *result = (RunResult){ .fetched = NULL };
 }
 
-static void values_free(Value *values, uint32_t n)
-{
-        for (uint32_t i = 0; i < n; i++)
-                value_clear(&values[i]);
-        free(values);
-}
-
 // What both ways of running share: the trace goes straight into the profile's rows.
 static void end_run(RunContext *ctx, const WalkTrace *trace, int64_t start_ns, RunProfile *profile)
 {
@@ -142,55 +103,53 @@ static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSp
         return status;
 }
 
-static Status run_program(Program *program, ValueSpan inputs, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *result)
+static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *result)
 {
+        Program *program = cached->program;
         TRY(run_profile_reserve(profile, program->n_rows));
         WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
         ProgramRun run = { .inputs = inputs, .trace = &trace };
         int64_t start_ns = clock_ns();
         Status status = program_run(program, frame, &run, ctx, &result->value, result->fetched);
         end_run(ctx, &trace, start_ns, profile);
+        if (status == STATUS_OK)
+                cached_program_used(cached, profile->run_ns);
         profile->program = program_ref(program);
         profile->arena_bytes = program->figures.arena_bytes;
         return status;
 }
 
-static Status run_bound(Engine *engine, const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, Frame *frame,
-                        RunProfile *profile, RunResult *result)
+Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result)
 {
-        _cleanup_(program_unrefp) Program *program = NULL;
-        result->n_fetched = request->n_fetch;
-        result->fetched = new_array(request->n_fetch, sizeof(*result->fetched));
-        if (result->fetched == NULL)
+        const RunRequest *request = &plan->request;
+        ValueSpan inputs = { plan->inputs, plan->n_inputs };
+        RunResult result = { .value = value_none(), .n_fetched = request->n_fetch };
+        result.fetched = new_array(request->n_fetch, sizeof(*result.fetched));
+        if (result.fetched == NULL)
                 return fail_memory();
-        int64_t start_ns = clock_ns();
-        if (engine != NULL && frame != NULL)
-                engine_choose(engine, graph, request, inputs, ctx, &program);
-        profile->compile_ns += clock_ns() - start_ns;
-        if (program != NULL)
-                return run_program(program, inputs, ctx, frame, profile, result);
-        return run_eagerly(graph, request, inputs, ctx, profile, result);
-}
-
-Status engine_run(Engine *engine, const Graph *graph, const RunRequest *request, RunContext *ctx, Frame *frame, RunProfile *profile,
-                  RunResult *out_result)
-{
-        uint32_t n = graph->signature.n_inputs;
-        RunResult result = { .value = value_none() };
-        Value *inputs = new_array(n, sizeof(*inputs));
-        if (inputs == NULL)
-                return fail_memory();
-        for (uint32_t i = 0; i < n; i++)
-                inputs[i].kind = VALUE_ABSENT;
-        Status status = bind_inputs(graph, request->inputs, inputs);
-        if (status == STATUS_OK)
-                status = run_bound(engine, graph, request, (ValueSpan){ inputs, n }, ctx, frame, profile, &result);
-        values_free(inputs, n);
+        Status status = plan->program != NULL && frame != NULL ? run_program(plan->program, inputs, ctx, frame, profile, &result)
+                                                               : run_eagerly(plan->graph, request, inputs, ctx, profile, &result);
         if (status != STATUS_OK)
                 run_result_deinit(&result);
         else
                 *out_result = result;
         return status;
+}
+
+Status engine_plan_here(Engine *engine, PlannedRun *plan)
+{
+        Ticket ticket = { .next = NULL };
+        ProgramBuild *build;
+        Planned how;
+        bool again;
+        TRY(engine_plan(engine, plan, &ticket, &how, &build));
+        if (build != NULL)
+                engine_build(build); // whoever else waits for it is a caller of this function, too: it has left
+        if (how == PLAN_PARKED)
+                return engine_cancel_plan(engine, &ticket) ? STATUS_OK : engine_planned(plan, &ticket, &again);
+        if (build != NULL)
+                engine_plan_ready(engine, plan);
+        return STATUS_OK;
 }
 
 void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile)

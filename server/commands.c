@@ -55,7 +55,7 @@ static Status add_npy(const char *path, Text *body)
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         TRY(file_read(path, &bytes));
-        TRY(npy_read((ByteSpan){ bytes->data, bytes->n_bytes }, NULL, &tensor));
+        TRY(npy_read((ByteSpan){ bytes->data, bytes->n_bytes }, bytes, NULL, &tensor));
         text_addf(body, "{\"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
         for (int i = 0; i < tensor->meta.rank; i++)
                 text_addf(body, "%s%lld", i == 0 ? "" : ", ", (long long)tensor->meta.size[i]);
@@ -106,13 +106,24 @@ static Status read_arguments(int argc, char **argv, RunArguments *out)
         return text_status(&out->body);
 }
 
-static Status write_file(const char *path, const Text *body)
+static Status write_part(void *file, const uint8_t *data, size_t n)
 {
+        return fwrite(data, 1, n, file) == n ? STATUS_OK : fail(STATUS_USAGE, "the output could not be written: %s", strerror(errno));
+}
+
+static Status write_reply(const char *path, const ApiReply *reply)
+{
+        if (path == NULL) {
+                TRY(api_reply_each(reply, write_part, stdout));
+                return fflush(stdout) == 0 ? STATUS_OK : fail(STATUS_USAGE, "the output could not be written: %s", strerror(errno));
+        }
         FILE *file = fopen(path, "wbe");
-        bool ok = file != NULL && fwrite(body->data, 1, body->n, file) == body->n;
-        if (file != NULL && fclose(file) != 0)
-                ok = false;
-        return ok ? STATUS_OK : fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
+        if (file == NULL)
+                return fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
+        Status status = api_reply_each(reply, write_part, file);
+        if (fclose(file) != 0 && status == STATUS_OK)
+                status = fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
+        return status;
 }
 
 static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
@@ -137,10 +148,7 @@ static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
         TRY(run_execute(run));
         snprintf(run->profile->id, sizeof(run->profile->id), "local");
         TRY(run_encode(run, now, reply));
-        if (arguments->output != NULL)
-                return write_file(arguments->output, &reply->body);
-        write_text(&reply->body);
-        return STATUS_OK;
+        return write_reply(arguments->output, reply);
 }
 
 int command_run(int argc, char **argv)

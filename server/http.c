@@ -3,6 +3,7 @@
 //   request line → begin();  headers → first handler call: guards, route, limits;  body → further calls;  complete → submit to the workers,
 //   suspend job finished (worker) → list + one uv_async → resume → handler called again → reply queued;  completed → freed.
 // MHD never sees a resumed connection whose job is not finished, and a connection is suspended only while its job is away.
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,7 @@
 // ---- finished jobs ----
 static void job_finished(Job *job)
 {
-        Exchange *exchange = job->exchange;
-        Http *http = exchange->http;
+        Http *http = job->owner;
         pthread_mutex_lock(&http->finished_mutex);
         bool was_empty = http->finished == NULL;
         job->next = http->finished;
@@ -26,87 +26,8 @@ static void job_finished(Job *job)
                 uv_async_send(&http->async);
 }
 
-static void job_requeue(Job *job)
-{
-        Exchange *exchange = job->exchange;
-        workers_resubmit(exchange->http->options.workers, job);
-}
-
-// ---- replies ----
-static const char *const method_names[] = { "GET", "HEAD", "POST", "PUT", "DELETE" };
-
-static void count_request(Http *http, RouteId route, int status, double seconds)
-{
-        uint32_t i = 0;
-        while (i < http->n_counts && (http->counts[i].route != route || http->counts[i].status != status))
-                i++;
-        if (i == HTTP_MAX_COUNTS)
-                return;
-        if (i == http->n_counts)
-                http->counts[http->n_counts++] = (struct RequestCount){ .route = route, .status = status };
-        http->counts[i].n++;
-        http->counts[i].seconds += seconds;
-}
-
-static bool is_probe(RouteId route)
-{
-        return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_HEALTHZ || route == ROUTE_METRICS;
-}
-
-static enum MHD_Result send_reply(Exchange *exchange)
-{
-        Http *http = exchange->http;
-        Job *job = exchange->job;
-        ApiReply *reply = &job->reply;
-        size_t n = reply->body.n;
-        bool with_body = reply->content_type != NULL;
-        char *bytes = with_body && n > 0 ? text_take(&reply->body) : NULL;
-        struct MHD_Response *response = bytes == NULL ? MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT)
-                                                      : MHD_create_response_from_buffer_with_free_callback(n, bytes, free);
-        if (response == NULL) {
-                free(bytes);
-                return MHD_NO;
-        }
-        if (with_body)
-                MHD_add_response_header(response, "Content-Type", reply->content_type);
-        MHD_add_response_header(response, "X-Request-Id", job->call.request_id);
-        if (exchange->allow[0] != '\0')
-                MHD_add_response_header(response, "Allow", exchange->allow);
-        if (exchange->refused || http->draining)
-                MHD_add_response_header(response, "Connection", "close");
-        for (uint32_t i = 0; i < reply->n_headers; i++)
-                MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
-        enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)reply->status, response);
-        MHD_destroy_response(response);
-        int64_t took_ns = clock_ns() - job->received_ns;
-        count_request(http, job->call.route, reply->status, (double)took_ns / 1e9);
-        if (!http->options.quiet && !is_probe(job->call.route))
-                log_line("%s %s %d %.3f ms %zu bytes %s", exchange->method, route_template(job->call.route), reply->status,
-                         (double)took_ns / 1e6, n, job->call.request_id);
-        return result;
-}
-
-static void log_internal(const Job *job)
-{
-        const Failure *failure = failure_current();
-        if (status_class(failure->status) == STATUS_CLASS_INTERNAL)
-                log_line("internal error in request %s: %s (%s:%d)", job->call.request_id, failure->message,
-                         failure->file == NULL ? "?" : failure->file, failure->line);
-}
-
-static void prepare_refusal(Exchange *exchange)
-{
-        log_internal(exchange->job);
-        reply_failure(failure_current(), exchange->job->call.request_id, &exchange->job->reply);
-        exchange->done = true;
-}
-
-// Answers from the loop thread with this thread's failure.
-static enum MHD_Result refuse(Exchange *exchange)
-{
-        prepare_refusal(exchange);
-        return send_reply(exchange);
-}
+// ---- requests ----
+static const char *const method_names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
 
 static const char *header_of(const Exchange *exchange, const char *name)
 {
@@ -118,84 +39,66 @@ static const char *header_of(const Exchange *exchange, const char *name)
 // once, and so is a request whose end is in doubt.
 static enum MHD_Result refuse_head(Exchange *exchange)
 {
-        const char *length = header_of(exchange, "Content-Length");
-        bool bearable = length == NULL || strtoull(length, NULL, 10) <= (uint64_t)limits.max_body_budget;
+        Status status = failure_current()->status;
+        bool bearable = declared_length(exchange) <= (uint64_t)limits.max_body_budget;
         prepare_refusal(exchange);
+        if (status == STATUS_TOKEN)
+                api_reply_header(&exchange->job->reply, "WWW-Authenticate", "Bearer realm=\"fxserve\"");
         exchange->dropping = exchange->framed && bearable && header_of(exchange, "Expect") == NULL;
         exchange->refused = !exchange->dropping;
         return exchange->dropping ? MHD_YES : send_reply(exchange);
 }
 
-// Part of a body that nobody wants. Without end it is cut off: there is no way to answer in its middle.
-static enum MHD_Result drop(Exchange *exchange, size_t n)
-{
-        exchange->n_dropped += n;
-        return exchange->n_dropped <= (uint64_t)limits.max_body_budget ? MHD_YES : MHD_NO;
-}
-
-// ---- requests ----
 static void copy_header(Exchange *exchange, const char *name, char out[CALL_HEADER_MAX])
 {
         const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
         snprintf(out, CALL_HEADER_MAX, "%s", value == NULL ? "" : value);
 }
 
+static AuthAddress address_of(const Exchange *exchange)
+{
+        AuthAddress address = { .bytes = { 0 } };
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        const struct sockaddr *from = info == NULL ? NULL : info->client_addr;
+        if (from != NULL && from->sa_family == AF_INET6) {
+                memcpy(address.bytes, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
+        } else if (from != NULL && from->sa_family == AF_INET) {
+                address.bytes[10] = address.bytes[11] = 0xff;
+                memcpy(address.bytes + 12, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
+        }
+        return address;
+}
+
+// Before anything is said about the route: `known` is what routing found, this thread's failure with it.
+static Status check_token(Exchange *exchange, Status known)
+{
+        Auth *auth = exchange->http->options.auth;
+        if (auth == NULL)
+                return known;
+        Failure found = *failure_current();
+        AuthAddress address = address_of(exchange);
+        TRY(auth_check(auth, header_of(exchange, "Authorization"), &address, known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE));
+        *failure_current() = found;
+        return known;
+}
+
 static Status open_request(Exchange *exchange, const char *method)
 {
         Job *job = exchange->job;
         take_request_id(exchange);
+        take_trace(exchange);
         for (size_t i = 0; i < ARRAY_LENGTH(method_names); i++)
                 if (strcmp(method, method_names[i]) == 0)
                         snprintf(exchange->method, sizeof(exchange->method), "%s", method);
-        TRY(guard_request(exchange));
-        TRY(route_parse(exchange->method, exchange->target, &job->call, exchange->allow));
+        TRY(guard_request(exchange, method));
+        Status known = route_parse(exchange->method, exchange->target, &job->call, exchange->allow);
+        TRY(check_token(exchange, known));
         copy_header(exchange, "Content-Type", job->call.content_type);
         copy_header(exchange, "Accept", job->call.accept);
+        copy_header(exchange, "If-Match", job->call.if_match);
+        copy_header(exchange, "If-None-Match", job->call.if_none_match);
         job->is_run = job->call.route == ROUTE_RUN || job->call.route == ROUTE_VERSION_RUN || job->call.route == ROUTE_RUN_INLINE;
-        return guard_length(exchange);
-}
-
-// Room for `n` more bytes, aligned so that weights in an archive can be used where they are; doubles.
-static Status grow_body(Exchange *exchange, size_t n)
-{
-        size_t needed = exchange->n_body + n;
-        if (!budget_take(&exchange->http->bodies, n))
-                return fail(STATUS_BUSY, "the server holds as many request bodies as it may; try again");
-        exchange->n_body = needed;
-        TRY(guard_length(exchange));
-        exchange->n_body = needed - n;
-        if (needed <= exchange->capacity)
-                return STATUS_OK;
-        const char *declared = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Length");
-        size_t wish = declared == NULL ? MAX(exchange->capacity * 2, (size_t)65536) : (size_t)strtoull(declared, NULL, 10);
-        size_t capacity = (MAX(wish, needed) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
-        uint8_t *body = aligned_alloc(STORAGE_ALIGN, capacity);
-        if (body == NULL) {
-                budget_give(&exchange->http->bodies, n);
-                return fail_memory();
-        }
-        if (exchange->n_body > 0)
-                memcpy(body, exchange->body, exchange->n_body);
-        free(exchange->body);
-        exchange->body = body;
-        exchange->capacity = capacity;
-        return STATUS_OK;
-}
-
-static ServerFacts facts_now(Http *http, Job *job)
-{
-        ServerFacts facts = http->options.facts;
-        const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-        facts.uptime_ns = clock_ns() - http->started_ns;
-        facts.n_connections = info == NULL ? 0 : info->num_connections;
-        facts.ready = !http->draining;
-        workers_counts(http->options.workers, &facts.n_queued, &facts.n_running);
-        if (job->call.route == ROUTE_METRICS && (job->counts = new_array(http->n_counts, sizeof(*job->counts))) != NULL) {
-                memcpy(job->counts, http->counts, http->n_counts * sizeof(*job->counts));
-                facts.counts = job->counts;
-                facts.n_counts = http->n_counts;
-        }
-        return facts;
+        return body_limit(exchange);
 }
 
 static enum MHD_Result submit(Exchange *exchange)
@@ -203,14 +106,15 @@ static enum MHD_Result submit(Exchange *exchange)
         Http *http = exchange->http;
         Job *job = exchange->job;
         exchange->submitted = true;
-        if (exchange->n_body > 0) {
-                if (storage_adopt(exchange->body, exchange->n_body, true, NULL, NULL, &job->call.body) != STATUS_OK)
-                        return refuse(exchange);
-                exchange->body = NULL;
+        if (guard_body(exchange) != STATUS_OK) {
+                exchange->refused = true;
+                return refuse(exchange);
         }
-        job->facts = is_probe(job->call.route) || job->call.route == ROUTE_ROOT_INFO ? facts_now(http, job) : http->options.facts;
+        if (body_finish(exchange) != STATUS_OK)
+                return refuse(exchange);
+        job->facts = facts_now(http, job->call.route);
         job->context = (ApiContext){ http->options.engine, &job->facts };
-        if (job->call.route == ROUTE_LIVEZ || job->call.route == ROUTE_READYZ || job->call.route == ROUTE_HEALTHZ) {
+        if (is_probe(job->call.route)) {
                 api_answer(&job->context, &job->call, NULL, NULL, &job->reply);
                 exchange->done = true;
                 return send_reply(exchange);
@@ -219,10 +123,19 @@ static enum MHD_Result submit(Exchange *exchange)
                 fail(STATUS_BUSY, "the server is stopping");
                 return refuse(exchange);
         }
-        if (!workers_submit(http->options.workers, job)) {
+        if (job->is_run)
+                atomic_store(&job->deadline_ns, job->received_ns + limits.run_deadline_ms * 1000000);
+        size_t n = job->call.body == NULL ? 0 : job->call.body->n_bytes;
+        if (http->options.inline_runs && job->call.encoding == CALL_PLAIN && n <= (size_t)limits.max_inline_body &&
+            job_try_here(job, &http->frame)) {
+                exchange->done = true;
+                return send_reply(exchange);
+        }
+        if (!job_submit(job)) {
                 fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again", (long long)limits.max_queue);
                 return refuse(exchange);
         }
+        away_add(exchange);
         MHD_suspend_connection(exchange->connection); // before the loop can see the job finished: that is this thread's business, too
         return MHD_YES;
 }
@@ -243,20 +156,13 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         }
         if (*n_data > 0) {
                 size_t n = *n_data;
+                if (exchange->paused) // libmicrohttpd calls on for the chunks it has read; what is not taken it brings again
+                        return MHD_YES;
                 *n_data = 0;
-                if (exchange->dropping)
-                        return drop(exchange, n);
-                if (grow_body(exchange, n) != STATUS_OK) {
-                        prepare_refusal(exchange);
-                        exchange->dropping = true;
-                        return drop(exchange, n);
-                }
-                memcpy(exchange->body + exchange->n_body, data, n);
-                exchange->n_body += n;
-                return MHD_YES;
+                return body_take(exchange, data, n);
         }
         if (!exchange->submitted && !exchange->dropping)
-                return submit(exchange);
+                return body_wait(exchange) ? MHD_YES : submit(exchange);
         return exchange->done ? send_reply(exchange) : MHD_YES;
 }
 
@@ -269,16 +175,21 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
                 return NULL;
         exchange->http = http;
         exchange->connection = connection;
-        exchange->target = copy_text(target, strlen(target));
+        exchange->conn = conn_of_connection(connection);
+        exchange->target = exchange->target_memory = copy_text(target, strlen(target));
         snprintf(exchange->method, sizeof(exchange->method), "-");
-        if (exchange->target == NULL || job_new(&exchange->job) != STATUS_OK) {
-                free(exchange->target);
+        if (exchange->target == NULL || job_new(http->options.workers, &exchange->job) != STATUS_OK) {
+                free(exchange->target_memory);
                 free(exchange);
                 return NULL;
         }
+        if (exchange->conn != NULL) {
+                exchange->conn->exchange = exchange;
+                exchange->number = ++exchange->conn->n_begun;
+        }
         exchange->job->exchange = exchange;
         exchange->job->received_ns = clock_ns();
-        exchange->job->requeue = job_requeue;
+        exchange->job->owner = http;
         exchange->job->finished = job_finished;
         exchange->job->call.route = ROUTE_NONE;
         exchange->next = http->exchanges;
@@ -298,28 +209,28 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         *state = NULL;
         if (exchange == NULL)
                 return;
-        budget_give(&http->bodies, exchange->n_body);
+        count_unanswered(exchange);
+        if (exchange->conn != NULL)
+                exchange->conn->exchange = NULL;
+        body_deinit(exchange);
         *(exchange->previous != NULL ? &exchange->previous->next : &http->exchanges) = exchange->next;
         if (exchange->next != NULL)
                 exchange->next->previous = exchange->previous;
         http->n_exchanges--;
         job_free(exchange->job);
-        free(exchange->body);
-        free(exchange->target);
+        free(exchange->target_memory);
         free(exchange);
         if (http->draining && http->n_exchanges == 0 && !http->stopped)
                 http->options.idle(http->options.idle_context);
 }
 
 // ---- the loop ----
-static void turn(Http *http);
-
 static void on_timer(uv_timer_t *timer)
 {
-        turn(timer->data);
+        http_turn(timer->data);
 }
 
-static void turn(Http *http)
+void http_turn(Http *http)
 {
         MHD_UNSIGNED_LONG_LONG wait_ms;
         if (http->stopped)
@@ -337,7 +248,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
         (void)status;
         (void)events;
-        turn(poll->data);
+        http_turn(poll->data);
 }
 
 static void on_finished(uv_async_t *async)
@@ -350,11 +261,14 @@ static void on_finished(uv_async_t *async)
         while (job != NULL) {
                 Job *next = job->next;
                 Exchange *exchange = job->exchange;
-                exchange->done = true;
-                MHD_resume_connection(exchange->connection);
+                if (!job_reap(job)) {
+                        exchange->done = true;
+                        away_remove(exchange);
+                        MHD_resume_connection(exchange->connection);
+                }
                 job = next;
         }
-        turn(http);
+        http_turn(http);
 }
 
 static size_t keep_escaped(void *context, struct MHD_Connection *connection, char *text)
@@ -362,6 +276,52 @@ static size_t keep_escaped(void *context, struct MHD_Connection *connection, cha
         (void)context;
         (void)connection;
         return strlen(text); // the raw target is routed; nothing here reads MHD's decoded forms
+}
+
+// ---- start and stop ----
+static struct MHD_Daemon *start_daemon(Http *http)
+{
+        enum { KEPT_FILES = 128 }; // descriptors for everything that is no connection
+        const HttpOptions *options = &http->options;
+        size_t most = tap_capacity() > 2 * KEPT_FILES ? tap_capacity() - KEPT_FILES : KEPT_FILES;
+        struct MHD_OptionItem plain[] = {
+                { MHD_OPTION_LISTEN_SOCKET, options->listen_fd, NULL },
+                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)MIN((size_t)limits.max_connections, most), NULL },
+                { MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)limits.max_connections_per_address, NULL },
+                { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)limits.idle_timeout_s, NULL },
+                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(limits.max_headers + 16384), NULL },
+                { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        struct MHD_OptionItem tls[] = {
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->tls_cert },
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->tls_key },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE" },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        bool with_tls = options->tls_cert != NULL;
+        unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (with_tls ? (unsigned)MHD_USE_TLS : 0);
+        return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_URI_LOG_CALLBACK, begin, http, MHD_OPTION_NOTIFY_COMPLETED,
+                                completed, http, MHD_OPTION_NOTIFY_CONNECTION, conn_notify, http, MHD_OPTION_UNESCAPE_CALLBACK,
+                                keep_escaped, NULL, MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY, with_tls ? tls : &tls[3], MHD_OPTION_END);
+}
+
+// Whatever can fail comes before the first handle of the loop.
+static Status start_http(Http *http)
+{
+        TRY(tap_start());
+        http->daemon = start_daemon(http);
+        const union MHD_DaemonInfo *info = http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        if (info == NULL)
+                return fail(STATUS_INTERNAL, "the HTTP server could not be started%s",
+                            http->options.tls_cert == NULL ? "" : "; do --tls-cert and --tls-key belong together?");
+        TRY(conn_start(http));
+        uv_poll_init(http->options.loop, &http->poll, info->epoll_fd);
+        uv_timer_init(http->options.loop, &http->timer);
+        uv_async_init(http->options.loop, &http->async, on_finished);
+        http->poll.data = http->timer.data = http->async.data = http;
+        uv_poll_start(&http->poll, UV_READABLE, on_readable);
+        return STATUS_OK;
 }
 
 Status http_start(const HttpOptions *options, Http **out_http)
@@ -373,32 +333,29 @@ Status http_start(const HttpOptions *options, Http **out_http)
         http->started_ns = clock_ns();
         pthread_mutex_init(&http->finished_mutex, NULL);
         budget_init(&http->bodies, (size_t)limits.max_body_budget);
+        frame_init(&http->frame);
         if (getrandom(&http->id_seed, sizeof(http->id_seed), 0) != sizeof(http->id_seed))
                 http->id_seed = (uint64_t)http->started_ns;
-        http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET,
-                                        options->listen_fd, MHD_OPTION_URI_LOG_CALLBACK, begin, http, MHD_OPTION_NOTIFY_COMPLETED,
-                                        completed, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                                        (unsigned)limits.max_connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)limits.idle_timeout_s,
-                                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(limits.max_headers + 16384),
-                                        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
-        const union MHD_DaemonInfo *info = http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-        if (info == NULL) {
-                free(http);
-                return fail(STATUS_INTERNAL, "the HTTP server could not be started");
+        Status status = start_http(http);
+        if (status != STATUS_OK) {
+                if (http->daemon != NULL)
+                        MHD_stop_daemon(http->daemon);
+                http_free(http);
+                return status;
         }
-        uv_poll_init(options->loop, &http->poll, info->epoll_fd);
-        uv_timer_init(options->loop, &http->timer);
-        uv_async_init(options->loop, &http->async, on_finished);
-        http->poll.data = http->timer.data = http->async.data = http;
-        uv_poll_start(&http->poll, UV_READABLE, on_readable);
         *out_http = http;
-        turn(http);
+        http_turn(http);
         return STATUS_OK;
 }
 
 // Requests that are not complete yet have this long to go on; a client that vanished in the middle would otherwise be waited for until it
 // times out.
 enum { DRAIN_SILENCE_S = 2 };
+
+void http_leave(Http *http)
+{
+        http->leaving = true;
+}
 
 void http_drain(Http *http)
 {
@@ -414,19 +371,22 @@ void http_drain(Http *http)
         if (http->n_exchanges == 0)
                 http->options.idle(http->options.idle_context);
         else
-                turn(http);
+                http_turn(http);
 }
 
 void http_cancel_all(Http *http)
 {
         for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next)
-                job_cancel(exchange->job);
+                if (exchange->submitted && !exchange->done)
+                        job_cancel(exchange->job);
 }
 
 void http_stop(Http *http)
 {
         http->stopped = true;
+        spools_stop(http->spools); // nothing may be suspended any more
         MHD_stop_daemon(http->daemon);
+        conn_stop(http);
         uv_close((uv_handle_t *)&http->poll, NULL);
         uv_close((uv_handle_t *)&http->timer, NULL);
         uv_close((uv_handle_t *)&http->async, NULL);
@@ -436,6 +396,8 @@ Http *http_free(Http *http)
 {
         if (http == NULL)
                 return NULL;
+        spools_free(http->spools);
+        frame_deinit(&http->frame);
         pthread_mutex_destroy(&http->finished_mutex);
         free(http);
         return NULL;

@@ -3,6 +3,7 @@
 // except the hand-over of finished jobs.
 #pragma once
 #include <uv.h>
+#include "server/auth.h"
 #include "server/job.h"
 #include "server/workers.h"
 
@@ -13,7 +14,10 @@ typedef struct HttpOptions {
         int listen_fd;                        // taken
         bool is_loopback;                     // check Host and Origin
         const char *host_name, *allow_origin; // "" = none
+        const char *tls_cert, *tls_key;       // PEM; NULL: plain HTTP. Borrowed until http_start has returned
+        Auth *auth;                           // NULL: whoever reaches the address may call
         bool quiet;
+        bool inline_runs; // short runs with small bodies need no worker
         Engine *engine;
         Workers *workers;
         ServerFacts facts;           // the fixed part
@@ -22,6 +26,8 @@ typedef struct HttpOptions {
 } HttpOptions;
 
 Status http_start(const HttpOptions *options, Http **out_http);
+// From here on /readyz says no, and replies ask their clients to come back on another connection; all else goes on.
+void http_leave(Http *http);
 // Stops accepting; calls options->idle once nothing is under way (at once if so).
 void http_drain(Http *http);
 // Cancels what runs.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards at the door, before routing. libmicrohttpd accepts requests that two servers would split differently (Content-Length beside
-// Transfer-Encoding, two lengths, two Hosts): they are refused here and the connection is closed, so that nothing after them is read as a
-// request. Bound to loopback, Host and Origin must be ours, so that no web page can drive a local server.
+// Guards at the door, before routing: the framing of the request is beyond doubt (http_raw.c), and bound to loopback, Host and Origin are
+// ours, so that no web page can drive a local server.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include "api/inflate.h"
 #include "core/base/limits.h"
 #include "server/http_private.h"
 
 typedef struct HeaderCount {
-        int n_host, n_length, n_encoding;
-        bool bad_encoding;
-        const char *host, *origin, *length, *content_encoding;
+        int n_host, n_content_encoding;
+        const char *host, *origin, *content_encoding;
 } HeaderCount;
 
 static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -22,15 +21,10 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
         if (strcasecmp(key, "Host") == 0) {
                 count->n_host++;
                 count->host = value;
-        } else if (strcasecmp(key, "Content-Length") == 0) {
-                count->n_length++;
-                count->length = value;
-        } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
-                count->n_encoding++;
-                count->bad_encoding |= strcasecmp(value, "chunked") != 0;
         } else if (strcasecmp(key, "Origin") == 0) {
                 count->origin = value;
         } else if (strcasecmp(key, "Content-Encoding") == 0) {
+                count->n_content_encoding++;
                 count->content_encoding = value;
         }
         return MHD_YES;
@@ -70,70 +64,53 @@ static Status check_host(const Http *http, const HeaderCount *count)
         return STATUS_OK;
 }
 
-Status guard_request(Exchange *exchange)
+// libmicrohttpd and http_raw.c must have found the same requests; see http_tap.c.
+static Status check_framing(const Exchange *exchange)
 {
+        const Conn *conn = exchange->conn;
+        if (conn == NULL)
+                return fail_memory();
+        if (conn->raw.state == RAW_BAD && exchange->number > conn->raw.n_requests)
+                return fail(conn->raw.verdict, "%s", conn->raw.words);
+        return exchange->number > conn->raw.n_heads ? fail(STATUS_MALFORMED, "this is no request of RFC 9112") : STATUS_OK;
+}
+
+Status guard_body(const Exchange *exchange)
+{
+        return check_framing(exchange);
+}
+
+// http://host:port/path is /path, asked of that host; the Host header counts for nothing then (RFC 9112, 3.2.2).
+static void take_absolute_form(Exchange *exchange, HeaderCount *count, char host[CALL_HEADER_MAX])
+{
+        const char *target = exchange->target;
+        size_t scheme = strncasecmp(target, "http://", 7) == 0 ? 7 : strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
+        size_t n = strcspn(target + scheme, "/?");
+        if (scheme == 0 || n == 0 || n >= CALL_HEADER_MAX)
+                return;
+        memcpy(host, target + scheme, n);
+        host[n] = '\0';
+        count->host = host;
+        exchange->target = exchange->target_memory + scheme + n;
+        if (exchange->target[0] != '/')
+                exchange->target = "/";
+}
+
+Status guard_request(Exchange *exchange, const char *method)
+{
+        char host[CALL_HEADER_MAX];
+        TRY(check_framing(exchange));
+        if (strcmp(method, "CONNECT") == 0)
+                return fail(STATUS_METHOD, "this is no proxy");
+        exchange->framed = true;
         HeaderCount count = count_headers(exchange);
-        if (count.n_length + count.n_encoding > 1 || count.bad_encoding)
-                return fail(STATUS_MALFORMED, "a request has one Content-Length, or Transfer-Encoding: chunked, not both");
         if (count.n_host != 1)
                 return fail(STATUS_MALFORMED, "a request has exactly one Host header");
-        for (const char *at = exchange->target; *at != '\0'; at++)
-                if ((unsigned char)*at <= 0x20 || (unsigned char)*at >= 0x7f)
-                        return fail(STATUS_MALFORMED, "the request target holds a character that must be percent-encoded");
-        exchange->framed = true;
-        if (count.content_encoding != NULL && strcasecmp(count.content_encoding, "identity") != 0)
-                return fail(STATUS_WRONG_FILE, "Content-Encoding is not taken yet; send the body as it is");
+        take_absolute_form(exchange, &count, host);
+        if (count.n_content_encoding > 1)
+                return fail(STATUS_ENCODING, "a body has one Content-Encoding at most");
+        TRY(encoding_named(count.content_encoding, &exchange->job->call.encoding));
         return check_host(exchange->http, &count);
-}
-
-size_t guard_body_limit(const Exchange *exchange)
-{
-        switch (exchange->job->call.route) {
-        case ROUTE_GRAPH_PUT:
-        case ROUTE_GRAPH_POST:
-                return (size_t)limits.max_upload;
-        case ROUTE_RUN:
-        case ROUTE_VERSION_RUN:
-        case ROUTE_RUN_INLINE:
-                return (size_t)limits.max_run_body;
-        default:
-                return (size_t)limits.max_envelope;
-        }
-}
-
-static const char *limit_flag(size_t limit, const char **out_variable)
-{
-        bool upload = limit == (size_t)limits.max_upload;
-        *out_variable = upload ? "FXSERVE_MAX_UPLOAD" : "FXSERVE_MAX_RUN_BODY";
-        return upload ? "--max-upload" : "--max-run-body";
-}
-
-// 71,303,168
-static const char *with_commas(uint64_t value, char out[32])
-{
-        char digits[24];
-        int n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value), at = 0;
-        for (int i = 0; i < n; i++) {
-                if (i > 0 && (n - i) % 3 == 0)
-                        out[at++] = ',';
-                out[at++] = digits[i];
-        }
-        out[at] = '\0';
-        return out;
-}
-
-Status guard_length(Exchange *exchange)
-{
-        HeaderCount count = count_headers(exchange);
-        size_t limit = guard_body_limit(exchange);
-        char left[32], right[32];
-        const char *variable, *flag = limit_flag(limit, &variable);
-        uint64_t declared = count.length == NULL ? 0 : strtoull(count.length, NULL, 10);
-        uint64_t n = MAX(declared, (uint64_t)exchange->n_body);
-        if (n <= limit)
-                return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s (%s, %s)", declared == 0 ? "over " : "",
-                    with_commas(n, left), with_commas(limit, right), flag, variable);
 }
 
 // The client's X-Request-Id if it is well-formed, else a fresh one.

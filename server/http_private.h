@@ -3,27 +3,56 @@
 #pragma once
 #include <microhttpd.h>
 #include <pthread.h>
+#include "api/metrics.h"
 #include "server/http.h"
+#include "server/http_raw.h"
+#include "server/spool.h"
 
-enum { HTTP_MAX_COUNTS = 256 };
+typedef struct Conn Conn;
 
 // One HTTP exchange: made when the request line is read, freed when MHD says that the request is completed.
 typedef struct Exchange {
         struct Exchange *next, *previous; // all under way
         Http *http;
         struct MHD_Connection *connection;
+        Conn *conn;      // NULL: memory was short when it was made
+        uint64_t number; // of its connection's requests, from 1
         Job *job;
-        char *target; // raw request target
+        char *target_memory; // owned
+        const char *target;  // raw request target, from its path on
         char method[16];
-        uint8_t *body;
-        size_t n_body, capacity;
+        uint8_t *body; // while it is small, or there is no data folder
+        Spool *spool;  // else
+        bool paused;   // suspended until the spool wakes
+        size_t n_body, capacity, n_charged;
         bool checked, submitted, done;
         bool framed;   // where the body ends is beyond doubt
         bool refused;  // the connection closes after the reply; what is left of the body is not read
         bool dropping; // an error reply is ready; the rest of the body is read and dropped
         size_t n_dropped;
+        bool counted;
         char allow[64];
+        // While its job is away.
+        struct Exchange *away_next, *away_previous;
+        int64_t away_ns;
+        bool watched;
 } Exchange;
+
+// One connection: from accept to close.
+struct Conn {
+        Conn *next, *previous; // those in the middle of a head or a body
+        Http *http;
+        Exchange *exchange; // under way, or NULL
+        int fd;
+        bool tls;
+        bool slow; // refused with 408
+        RawReader raw;
+        uint64_t n_begun; // requests that libmicrohttpd has announced
+        int64_t since_ns; // when the head, or the body, began; 0: in neither
+        bool in_body;     // which of them
+        uint64_t n_heads; // sound heads when it began
+        uint64_t n_read;  // bytes of it
+};
 
 struct Http {
         HttpOptions options;
@@ -34,17 +63,83 @@ struct Http {
         pthread_mutex_t finished_mutex;
         Job *finished; // jobs to send, newest first
         Budget bodies;
+        Frame frame;    // of runs so short that the loop thread does them
+        Spools *spools; // NULL until the first large upload
         Exchange *exchanges;
         uint32_t n_exchanges;
-        bool draining, stopped;
+        Conn *reading;              // connections in the middle of a head or a body
+        Exchange *away, *away_last; // requests whose jobs are away, oldest first
+        uv_timer_t slow_timer, away_timer;
+        uint32_t n_slow_sweeps;
+        int watch_fd; // epoll: sockets of requests that are away
+        uv_poll_t watch;
+        bool leaving, draining, stopped;
         int64_t started_ns;
-        struct RequestCount counts[HTTP_MAX_COUNTS];
-        uint32_t n_counts;
+        Metrics metrics;
+        ProcessFacts process; // as of the last GET /metrics
         uint64_t next_id, id_seed;
 };
 
+// http.c
+// Lets libmicrohttpd do what is due, and sets its next time.
+void http_turn(Http *http);
+
+// http_tap.c: every byte that comes is seen by the connection's RawReader first.
+// Raises the limit of open files, and makes the table of connections; once per process.
+Status tap_start(void);
+size_t tap_capacity(void); // descriptors it has room for
+bool tap_add(Conn *conn);
+void tap_remove(const Conn *conn);
+
+// http_conn.c
+void conn_notify(void *context, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode code);
+Conn *conn_of_connection(struct MHD_Connection *connection); // NULL: none was made
+// `n` bytes have come and been read by conn->raw.
+void conn_has_read(Conn *conn, size_t n);
+// Not in the middle of anything any more.
+void conn_settle(Conn *conn);
+void conn_sweep_slow(uv_timer_t *timer);
+// The exchange's job goes away, or is back (or has been replaced).
+void away_add(Exchange *exchange);
+void away_remove(Exchange *exchange);
+void away_sweep(uv_timer_t *timer);
+Status conn_start(Http *http);
+void conn_stop(Http *http);
+
 // http_guard.c: what must hold before anything else is looked at.
-Status guard_request(Exchange *exchange);
-size_t guard_body_limit(const Exchange *exchange);
-Status guard_length(Exchange *exchange);
+Status guard_request(Exchange *exchange, const char *method);
+// Once more when the body is complete: it may have been framed badly.
+Status guard_body(const Exchange *exchange);
 void take_request_id(Exchange *exchange);
+
+// http_body.c
+// What Content-Length says; 0 without one.
+uint64_t declared_length(const Exchange *exchange);
+// STATUS_TOO_LARGE if the declared length, or what has come, is over the route's limit.
+Status body_limit(Exchange *exchange);
+// Part of the body has come. A body that cannot be taken is read to its end and dropped, with the refusal ready. The connection is
+// suspended when the disk cannot follow.
+enum MHD_Result body_take(Exchange *exchange, const char *data, size_t n);
+// Before body_finish: true when the connection was suspended until the body is on disk; ask again then.
+bool body_wait(Exchange *exchange);
+// Drops `n` bytes that nobody wants.
+enum MHD_Result body_drop(Exchange *exchange, size_t n);
+// The body is complete: it becomes the job's.
+Status body_finish(Exchange *exchange);
+void body_deinit(Exchange *exchange);
+
+// http_reply.c
+bool is_probe(RouteId route); // answered on the loop thread, even when the server is full or stopping; not logged
+// What the server knows, as far as the route shows it.
+ServerFacts facts_now(Http *http, RouteId route);
+// traceparent, if it is there once and well-formed.
+void take_trace(Exchange *exchange);
+// Counts and logs a request whose client went before it was answered, as 499.
+void count_unanswered(Exchange *exchange);
+// Counts a connection refused with 408 before libmicrohttpd had a request line.
+void count_slow_head(Http *http);
+// Queues the job's reply; counts and logs it.
+enum MHD_Result send_reply(Exchange *exchange);
+// This thread's failure becomes the reply.
+void prepare_refusal(Exchange *exchange);
+enum MHD_Result refuse(Exchange *exchange);

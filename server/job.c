@@ -4,19 +4,67 @@
 #include "server/job.h"
 #include <stdio.h>
 #include <string.h>
+#include "api/inflate.h"
 
-const char *const step_names[STEP_COUNT] = { "graph", "decode", "run", "encode", "answer", "send" };
+const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind", "program", "run", "encode", "answer", "send" };
 
-typedef enum Next { NEXT_STEP, NEXT_PARKED } Next;
+// PARKED: the job belongs to whoever publishes what it waits for, or to who cancels it; nothing of it may be touched. AWAY: it cannot go on
+// on the loop thread.
+typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_AWAY } Next;
 
-Status job_new(Job **out_job)
+typedef struct Drive {
+        Job *job;
+        Frame *frame;
+        int n_threads;
+        bool on_loop; // no disk, no compiling, nothing long
+} Drive;
+
+static void run_task(Task *task, Worker *worker);
+
+static Job *job_of_task(Task *task)
+{
+        return (Job *)(void *)((char *)task - offsetof(Job, task));
+}
+
+// The pool ends only when no exchange is left: whoever still waits is detached.
+static void drop_task(Task *task)
+{
+        job_free(job_of_task(task));
+}
+
+Status job_new(Workers *workers, Job **out_job)
 {
         Job *job = calloc(1, sizeof(*job));
         if (job == NULL)
                 return fail_memory();
         run_call_init(&job->run);
+        job->workers = workers;
+        job->task = (Task){ .run = run_task, .drop = drop_task, .is_request = true };
         *out_job = job;
         return STATUS_OK;
+}
+
+Status job_stand_in(const Job *job, Job **out_job)
+{
+        Job *other = NULL;
+        TRY(job_new(job->workers, &other));
+        other->call.route = job->call.route;
+        memcpy(other->call.request_id, job->call.request_id, sizeof(other->call.request_id));
+        other->is_run = job->is_run;
+        other->received_ns = job->received_ns;
+        other->step = STEP_SEND;
+        other->owner = job->owner;
+        other->exchange = job->exchange;
+        other->finished = job->finished;
+        other->tightened = job->tightened;
+        *out_job = other;
+        return STATUS_OK;
+}
+
+bool job_submit(Job *job)
+{
+        job->task.n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
+        return workers_submit(job->workers, &job->task);
 }
 
 Job *job_free(Job *job)
@@ -28,132 +76,316 @@ Job *job_free(Job *job)
         api_reply_deinit(&job->reply);
         graph_version_unref(job->version);
         graph_unref(job->graph);
-        free(job->ticket.failure);
-        free(job->counts);
+        graph_unref(job->graph_ticket.object); // woken, but cancelled before it looked
+        free(job->graph_ticket.failure);
+        engine_drop_ticket(&job->program_ticket);
         free(job);
         return NULL;
 }
 
-void job_cancel(Job *job)
+// ---- cancelling ----
+// True: the job was only waiting and is this thread's now. False: a worker has it, or is about to get it, and will see the flag.
+static bool stop(Job *job)
 {
         atomic_store(&job->run.ctx.cancelled, 1);
+        return workers_withdraw(job->workers, &job->task) || engine_cancel_acquire(job->context.engine, &job->graph_ticket) ||
+               engine_cancel_plan(job->context.engine, &job->program_ticket);
 }
 
-static Job *job_of(Ticket *ticket)
+void job_cancel(Job *job)
 {
-        return (Job *)(void *)((char *)ticket - offsetof(Job, ticket));
+        if (!stop(job))
+                return;
+        fail(STATUS_CANCELLED, "the request was cancelled while it waited");
+        reply_failure(failure_current(), job->call.request_id, &job->reply);
+        job->step = STEP_SEND;
+        job->finished(job);
 }
 
-// The failure of somebody else's build becomes this thread's.
-static Status ticket_take(Job *job)
+void job_detach(Job *job)
 {
-        if (job->ticket.object != NULL) {
-                job->graph = job->ticket.object;
-                job->ticket.object = NULL;
-                return STATUS_OK;
-        }
-        if (job->ticket.failure == NULL)
-                return fail(STATUS_INTERNAL, "a graph could not be loaded");
-        *failure_current() = *job->ticket.failure;
-        free(job->ticket.failure);
-        job->ticket.failure = NULL;
-        return job->ticket.status;
+        job->detached = true;
+        job->exchange = NULL;
+        if (stop(job))
+                job_free(job);
 }
 
-// Loads the graph for everybody who waits for it, this job included.
-static Status load(Job *job, RegistryEntry *build)
+bool job_reap(Job *job)
 {
-        Ticket *tickets = engine_load(job->context.engine, job->version, build);
+        if (!job->detached)
+                return false;
+        job_free(job);
+        return true;
+}
+
+// ---- builds ----
+// Tickets of one kind lie at one offset in their jobs.
+static void wake(Ticket *tickets, size_t offset)
+{
         while (tickets != NULL) {
-                Job *waiter = job_of(tickets);
+                Job *waiter = (Job *)(void *)((char *)tickets - offset);
                 tickets = tickets->next;
-                if (waiter != job)
-                        waiter->requeue(waiter);
+                workers_resubmit(waiter->workers, &waiter->task);
         }
-        return ticket_take(job);
 }
 
-static Status step_graph(Job *job, Next *next)
+typedef struct BuildTask {
+        Task task;
+        Engine *engine;
+        ProgramBuild *build;
+} BuildTask;
+
+static void build_stoppably(Worker *worker, ProgramBuild *build)
 {
-        Acquired how;
+        worker_stoppable(worker, engine_build_stop(build));
+        Ticket *tickets = engine_build(build);
+        worker_stoppable(worker, NULL);
+        wake(tickets, offsetof(Job, program_ticket));
+}
+
+// ---- when nobody waits ----
+typedef struct IdleTask {
+        Task task;
+        Engine *engine;
+} IdleTask;
+
+static void run_idle(Task *task, Worker *worker)
+{
+        Engine *engine = ((IdleTask *)task)->engine;
+        free(task);
+        ProgramBuild *build = engine_idle_build(engine, workers_width(worker->pool));
+        if (build != NULL)
+                build_stoppably(worker, build);
+        jobs_use_idle_time(worker->pool, engine);
+}
+
+static void drop_idle(Task *task)
+{
+        free(task);
+}
+
+void jobs_use_idle_time(Workers *workers, Engine *engine)
+{
+        IdleTask *task = engine_has_idle_work(engine) ? calloc(1, sizeof(*task)) : NULL;
+        if (task == NULL)
+                return;
+        *task = (IdleTask){ .task = { .run = run_idle, .drop = drop_idle, .is_idle = true }, .engine = engine };
+        if (!workers_submit(workers, &task->task)) // one is queued already
+                free(task);
+}
+
+static void run_build(Task *task, Worker *worker)
+{
+        Engine *engine = ((BuildTask *)task)->engine;
+        ProgramBuild *build = ((BuildTask *)task)->build;
+        free(task);
+        build_stoppably(worker, build);
+        jobs_use_idle_time(worker->pool, engine);
+}
+
+static void drop_build(Task *task)
+{
+        wake(engine_build_drop(((BuildTask *)task)->build), offsetof(Job, program_ticket));
+        free(task);
+}
+
+// To the end of the queue. Without memory for that it is built here.
+static void submit_build(Workers *workers, Engine *engine, ProgramBuild *build)
+{
+        BuildTask *task = calloc(1, sizeof(*task));
+        if (task == NULL) {
+                wake(engine_build(build), offsetof(Job, program_ticket));
+                return;
+        }
+        *task = (BuildTask){ .task = { .run = run_build, .drop = drop_build }, .engine = engine, .build = build };
+        workers_resubmit(workers, &task->task);
+}
+
+// ---- steps ----
+// Whoever comes first loads the graph, for everybody who waits for it; its own job waits as the others do, and may be cancelled meanwhile.
+static void load_graph(Workers *workers, Engine *engine, GraphVersion *version, RegistryEntry *build)
+{
+        wake(engine_load(engine, version, build), offsetof(Job, graph_ticket));
+        graph_version_unref(version);
+        jobs_use_idle_time(workers, engine);
+}
+
+static Status take_graph(Job *job)
+{
+        job->graph = take_ptr(job->graph_ticket.object);
+        return job->graph != NULL ? STATUS_OK : ticket_failure(&job->graph_ticket);
+}
+
+static Status step_graph(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        Engine *engine = job->context.engine;
+        Workers *workers = job->workers;
+        Graph *graph = NULL;
         RegistryEntry *build;
-        if (job->call.route == ROUTE_RUN_INLINE)
+        Acquired how;
+        if (job->version != NULL)
+                return take_graph(job); // woken
+        if (job->call.route == ROUTE_RUN_INLINE) {
+                TRY(call_inflate(&job->call)); // others hold no more than what was sent while they wait for their graph
                 return run_inline_graph(&job->context, &job->call, &job->run);
+        }
         if (!api_needs_version(job->call.route))
                 return STATUS_OK;
-        if (job->version == NULL) {
-                TRY(engine_find(job->context.engine, job->call.name, job->call.version, &job->version));
-                if (!api_needs_graph(job->call.route))
-                        return STATUS_OK;
-                TRY(engine_acquire(job->context.engine, job->version, &job->ticket, &how, &job->graph, &build));
-                if (how == ACQUIRE_PARKED)
-                        *next = NEXT_PARKED;
-                else if (how == ACQUIRE_PARKED_START)
-                        TRY(load(job, build));
-        } else {
-                TRY(ticket_take(job)); // woken
+        TRY(engine_find(engine, job->call.name, job->call.version, &job->version));
+        if (!api_needs_graph(job->call.route))
+                return STATUS_OK;
+        if (drive->on_loop) {
+                job->graph = engine_cached_graph(engine, &job->version->key);
+                if (job->graph == NULL) {
+                        job->version = graph_version_unref(job->version);
+                        *next = NEXT_AWAY;
+                }
+                return STATUS_OK;
         }
-        return STATUS_OK;
+        GraphVersion *version = graph_version_ref(job->version);
+        Status status = engine_acquire(engine, version, &job->graph_ticket, &how, &graph, &build);
+        if (status == STATUS_OK && how != ACQUIRE_READY)
+                *next = NEXT_PARKED;
+        else
+                job->graph = graph;
+        if (*next == NEXT_PARKED && how == ACQUIRE_START)
+                load_graph(workers, engine, version, build);
+        else
+                graph_version_unref(version);
+        return status;
 }
 
-static Status step_decode(Job *job)
+static Status step_decode(const Drive *drive)
 {
+        Job *job = drive->job;
         RunCall *run = &job->run;
         if (run->graph == NULL)
                 run->graph = graph_ref(job->graph);
         run->version = job->version == NULL ? NULL : graph_version_ref(job->version);
+        TRY(call_inflate(&job->call));
         TRY(run_options(&job->call, run));
         TRY(run_decode(&job->call, run));
         job->call.body = storage_unref(job->call.body);
         run->ctx.deadline_ns = job->received_ns + run->deadline_ms * 1000000;
+        int64_t known = atomic_load(&job->deadline_ns);
+        if (known == 0 || run->ctx.deadline_ns < known) {
+                atomic_store(&job->deadline_ns, run->ctx.deadline_ns);
+                if (job->tightened != NULL && !drive->on_loop)
+                        job->tightened(job);
+        }
         return STATUS_OK;
+}
+
+// Runs that are predicted to take longer go to the workers.
+enum { INLINE_RUN_NS = 50000 };
+
+static Status step_program(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        RunCall *run = &job->run;
+        Engine *engine = job->context.engine;
+        Workers *workers = job->workers;
+        ProgramBuild *build = NULL;
+        Planned how;
+        bool again = true;
+        if (drive->on_loop) {
+                int64_t predicted_ns = engine_plan_ready(engine, &run->plan) ? engine_predict_ns(&run->plan) : -1;
+                if (predicted_ns >= 0 && predicted_ns <= INLINE_RUN_NS)
+                        return STATUS_OK;
+                engine_unplan(&run->plan);
+                *next = NEXT_AWAY;
+                return STATUS_OK;
+        }
+        if (job->planning)
+                TRY(engine_planned(&run->plan, &job->program_ticket, &again)); // woken
+        if (!again && run->plan.n_threads <= drive->n_threads)
+                return STATUS_OK;
+        engine_unplan(&run->plan); // it may have been made for a wider worker
+        job->planning = run->mode == RUN_MODE_COMPILED;
+        run->plan.n_threads = engine_width(&run->plan, drive->n_threads);
+        TRY(engine_plan(engine, &run->plan, &job->program_ticket, &how, &build));
+        if (how == PLAN_PARKED)
+                *next = NEXT_PARKED;
+        else
+                job->planning = false;
+        if (build == NULL)
+                return STATUS_OK;
+        if (how == PLAN_PARKED || !engine_build_is_small(build)) {
+                submit_build(workers, engine, build);
+                return STATUS_OK;
+        }
+        wake(engine_build(build), offsetof(Job, program_ticket));
+        jobs_use_idle_time(workers, engine);
+        engine_plan_ready(engine, &run->plan);
+        return STATUS_OK;
+}
+
+static int64_t decode_ns(const Job *job)
+{
+        return job->step_ns[STEP_GRAPH] + job->step_ns[STEP_DECODE] + job->step_ns[STEP_BIND];
+}
+
+// Whatever came of weights that could not be read goes no further.
+static Status sound(Job *job, const Graph *graph, Status status)
+{
+        Status pages = engine_check_pages(job->context.engine, graph);
+        if (pages == STATUS_OK)
+                return status;
+        api_reply_deinit(&job->reply);
+        return pages;
 }
 
 static Status step_encode(Job *job)
 {
         RunProfile *profile = job->run.profile;
         snprintf(profile->id, sizeof(profile->id), "%s", job->call.request_id);
+        profile->trace = job->call.trace;
         if (job->version != NULL) {
                 memcpy(profile->graph_name, job->version->name, sizeof(job->version->name));
                 profile->version = job->version->stored.version;
         }
-        profile->decode_ns = job->step_ns[STEP_DECODE];
-        profile->compile_ns += job->step_ns[STEP_GRAPH];
+        profile->decode_ns = decode_ns(job);
+        profile->compile_ns = job->step_ns[STEP_PROGRAM];
         profile->queue_ns = job->queue_ns;
-        TRY(run_encode(&job->run, job->received_ns, &job->reply));
+        TRY(sound(job, job->run.graph, run_encode(&job->run, job->received_ns, &job->reply))); // results may be weights themselves
         engine_record(job->context.engine, job->version, profile);
         return STATUS_OK;
 }
 
-static Status do_step(Job *job, Next *next)
+static Status do_step(const Drive *drive, Next *next)
 {
+        Job *job = drive->job;
         switch (job->step) {
         case STEP_GRAPH:
-                return step_graph(job, next);
+                return step_graph(drive, next);
         case STEP_DECODE:
-                return step_decode(job);
+                return step_decode(drive);
+        case STEP_BIND:
+                return run_bind(&job->run);
+        case STEP_PROGRAM:
+                return step_program(drive, next);
         case STEP_RUN:
-                return run_execute(&job->run);
+                job->run.frame = drive->frame;
+                job->run.ctx.n_threads = job->run.plan.n_threads;
+                return sound(job, job->run.graph, run_execute(&job->run));
         case STEP_ENCODE:
                 return step_encode(job);
         default:
+                TRY(call_inflate(&job->call));
                 api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
-                return STATUS_OK;
+                jobs_use_idle_time(job->workers, job->context.engine); // an upload may have brought some
+                return job->graph == NULL ? STATUS_OK : sound(job, job->graph, STATUS_OK);
         }
 }
 
 static JobStep step_after(const Job *job)
 {
-        switch (job->step) {
-        case STEP_GRAPH:
+        if (job->step == STEP_GRAPH)
                 return job->is_run ? STEP_DECODE : STEP_ANSWER;
-        case STEP_DECODE:
-                return STEP_RUN;
-        case STEP_RUN:
-                return STEP_ENCODE;
-        default:
+        if (job->step == STEP_ENCODE || job->step == STEP_ANSWER)
                 return STEP_SEND;
-        }
+        return (JobStep)(job->step + 1);
 }
 
 static void add_timing(Job *job)
@@ -162,24 +394,32 @@ static void add_timing(Job *job)
         if (job->is_run)
                 api_reply_header(&job->reply, "Server-Timing",
                                  "decode;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, run;dur=%.3f, encode;dur=%.3f",
-                                 (double)ns[STEP_DECODE] / 1e6, (double)job->queue_ns / 1e6, (double)ns[STEP_GRAPH] / 1e6,
+                                 (double)decode_ns(job) / 1e6, (double)job->queue_ns / 1e6, (double)ns[STEP_PROGRAM] / 1e6,
                                  (double)ns[STEP_RUN] / 1e6, (double)ns[STEP_ENCODE] / 1e6);
 }
 
-void job_advance(Job *job, Frame *frame)
+// ---- the driver ----
+// Goes on until the reply is there (true), or the job is parked or must go away. Between steps somebody may have lost interest: what has
+// not begun is not begun.
+static bool advance(const Drive *drive)
 {
-        job->run.frame = frame;
-        job->run.engine = job->context.engine;
+        Job *job = drive->job;
         int64_t now = clock_ns();
-        job->queue_ns += now - job->queued_ns;
         while (job->step != STEP_SEND) {
                 Next next = NEXT_STEP;
-                Status status = do_step(job, &next);
+                job->began_ns = now;
+                Status status = run_poll(&job->run.ctx);
+                if (status == STATUS_OK)
+                        status = do_step(drive, &next);
                 if (next == NEXT_PARKED)
-                        return; // whoever publishes has the job from here on
+                        return false;
                 int64_t end = clock_ns();
                 job->step_ns[job->step] += end - now;
                 now = end;
+                if (next == NEXT_AWAY) {
+                        job->began_ns = 0;
+                        return false;
+                }
                 if (status == STATUS_OK) {
                         job->step = step_after(job);
                         continue;
@@ -188,5 +428,27 @@ void job_advance(Job *job, Frame *frame)
                 job->step = STEP_SEND;
         }
         add_timing(job);
-        job->finished(job);
+        return true;
+}
+
+static void run_task(Task *task, Worker *worker)
+{
+        Job *job = job_of_task(task);
+        Drive drive = { .job = job, .frame = &worker->frame, .n_threads = worker->n_threads };
+        int64_t now = clock_ns();
+        job->queue_ns += now - task->queued_ns;
+        if (job->is_run) {
+                atomic_store_explicit(&worker->beat_ns, now, memory_order_relaxed);
+                job->run.ctx.beat = &worker->beat_ns;
+        }
+        if (job->began_ns != 0) // parked in that step until it was queued again
+                job->step_ns[job->step] += task->queued_ns - job->began_ns;
+        if (advance(&drive))
+                job->finished(job);
+}
+
+bool job_try_here(Job *job, Frame *frame)
+{
+        Drive drive = { .job = job, .frame = frame, .n_threads = 1, .on_loop = true };
+        return job->is_run && job->call.route != ROUTE_RUN_INLINE && advance(&drive);
 }

@@ -1,38 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request is a machine of named steps, driven by one loop on whichever worker has it:
-//   ROUTE (loop thread) → GRAPH → DECODE → RUN → ENCODE → SEND (loop thread) → DONE;   other routes: GRAPH → ANSWER → SEND.
-// A job that waits for a graph being loaded holds no thread: it is parked in the registry and queued again by whoever publishes.
+//   ROUTE (loop thread) → GRAPH → DECODE → BIND → PROGRAM → RUN → ENCODE → SEND (loop thread) → DONE;   other routes: GRAPH → ANSWER →
+//   SEND.
+// A job that waits for a graph being loaded or a program being built holds no thread: it is parked in the registry and queued again by
+// whoever publishes. Builds are tasks of their own.
+//
+// Who has it. HOME: the loop thread's, before job_submit and after it came back. AWAY: in the queue, parked, or on a worker; it comes
+// back through `finished`, exactly once, whatever happens. What the loop thread may do with a job that is away:
+//   job_cancel   it stops as soon as it can and comes back with a failure as its reply.
+//   job_detach   nobody waits for it any more (the client is gone, or got its 504): it stops as soon as it can and frees itself. It counts
+//                as running until it has really stopped.
+// A job that waits, in the queue or parked, stops at once and runs nothing; one on a worker stops at its next poll.
 #pragma once
 #include "api/run.h"
+#include "server/workers.h"
 
-typedef enum JobStep { STEP_GRAPH, STEP_DECODE, STEP_RUN, STEP_ENCODE, STEP_ANSWER, STEP_SEND, STEP_COUNT } JobStep;
+typedef enum JobStep {
+        STEP_GRAPH,
+        STEP_DECODE,
+        STEP_BIND,
+        STEP_PROGRAM,
+        STEP_RUN,
+        STEP_ENCODE,
+        STEP_ANSWER,
+        STEP_SEND,
+        STEP_COUNT
+} JobStep;
 extern const char *const step_names[STEP_COUNT];
 
 typedef struct Job Job;
 struct Job {
-        Job *next; // in the queue, or in the list of finished jobs
+        Task task; // in the workers' queue
+        Job *next; // in the owner's list of finished jobs
         ApiCall call;
         ApiReply reply;
         ApiContext context;
-        ServerFacts facts;           // snapshot of the loop thread's counters
-        struct RequestCount *counts; // owned; only for the routes that show them
+        ServerFacts facts; // snapshot of the loop thread's counters
         RunCall run;
         bool is_run;
         JobStep step;
         GraphVersion *version;
         Graph *graph;
-        Ticket ticket;
-        int64_t received_ns, queued_ns, started_ns;
+        Ticket graph_ticket, program_ticket;
+        bool planning; // its program ticket was parked
+        int64_t received_ns;
+        int64_t began_ns; // the step it is in
         int64_t step_ns[STEP_COUNT];
         int64_t queue_ns;
-        void *exchange;             // the server's side; not touched by workers
-        void (*requeue)(Job *job);  // puts a parked job back into the workers' queue
-        void (*finished)(Job *job); // hands the job back to the loop thread
+        // When a run must have been answered (clock_ns()); 0: never. Set by the loop thread before it submits; brought forward while the
+        // job is away, when the body asks for less: then `tightened` (may be NULL) is called on the worker.
+        _Atomic int64_t deadline_ns;
+        bool detached; // loop thread only
+        Workers *workers;
+        void *owner;                // what `finished` and `tightened` work on: outlives all jobs
+        void *exchange;             // the loop thread's side: never touched while the job is away
+        void (*finished)(Job *job); // hands the job back; any thread. Its receiver asks job_reap before it looks at anything else
+        void (*tightened)(Job *job);
 };
 
-Status job_new(Job **out_job);
-Job *job_free(Job *job);
-// Drives the job until it is parked or finished. On a worker; `frame` is the worker's memory for programs.
-void job_advance(Job *job, Frame *frame);
-// Asks a running job to stop; any thread.
+// `workers` must outlive the job.
+Status job_new(Workers *workers, Job **out_job);
+Job *job_free(Job *job); // at home only
+// Another job with the same request, times and exchange, at STEP_SEND and with no reply yet: it answers in place of a job that is away and
+// about to be detached.
+Status job_stand_in(const Job *job, Job **out_job);
+// Sends the job away. False: as many requests wait as may (STATUS_BUSY is the answer), the job is still at home.
+bool job_submit(Job *job);
+// Runs the job here as far as that is a matter of microseconds: graph and program ready, the run predicted short. For small bodies, instead
+// of job_submit. Loop thread. True: it is at STEP_SEND with its reply (`finished` is not called). False: nothing is lost, submit it.
+bool job_try_here(Job *job, Frame *frame);
+// See above. Loop thread, job away.
 void job_cancel(Job *job);
+void job_detach(Job *job);
+// Loop thread, job just come back: true when it had been detached; then it is freed.
+bool job_reap(Job *job);
+// Has a worker do what the engine keeps for when nobody waits, if there is any. Any thread.
+void jobs_use_idle_time(Workers *workers, Engine *engine);

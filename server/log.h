@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines through a bounded ring and a writer thread: nobody waits for a slow terminal or pipe. Lines that do not fit are counted, and
-// the count is written once there is room. Any thread.
+// Log lines through bounded memory and a writer thread: nobody waits for a slow terminal, pipe or disk. Lines that do not fit are counted,
+// and the count is written once there is room. Any thread, unless said otherwise.
 #pragma once
 
-#include <stdbool.h>
+#include "core/base/status.h"
 
-// Starts the writer thread (to standard error).
-bool log_start(void);
-// Writes what is left and ends the thread.
+typedef struct LogOptions {
+        const char *format; // "auto" (text on a terminal, else JSON), "text", "json"
+        const char *file;   // "": standard error
+} LogOptions;
+
+// Starts the writer thread. STATUS_USAGE: an unknown format, or a file that cannot be opened. Strings are borrowed until log_stop.
+Status log_start(const LogOptions *options);
+// Writes what is left, for a second at most, and ends the thread.
 void log_stop(void);
+// Closes and opens the file again (it was renamed by whoever rotates logs); nothing to do for standard error.
+void log_reopen(void);
+// Lines lost since the start, because the reader was slower than the bounded memory lasts or because writing failed.
+uint64_t log_dropped(void);
+
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// One answered request. Never holds inputs, outputs, targets as sent, or credentials: what a client chose freely is its graph's name and
+// its ids only, both of which were checked. "" or NULL: not known, left out.
+typedef struct LogRequest {
+        const char *method, *route, *id, *graph, *code, *client;
+        const char *trace_id, *parent_id, *span_id;
+        int64_t version;
+        int status;
+        double total_ms, queue_ms, run_ms; // the last two: runs only
+        bool is_run;
+        uint64_t request_bytes, response_bytes;
+} LogRequest;
+void log_request(const LogRequest *request);

@@ -5,6 +5,7 @@
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "server/commands.h"
+#include "server/health.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -15,6 +16,7 @@ static const char head[] = "fxserve executes PyTorch graphs (torch.export .pt2 f
                            "  fxserve check FILE                   say what would not run; exit 1\n"
                            "  fxserve print FILE [--form graph|code|tabular|json]\n"
                            "  fxserve ops                          what runs\n"
+                           "  fxserve health [URL]                 ask a server's /readyz; exit 0 if it answers 200, else 1\n"
                            "  fxserve --help | --help=markdown | --version\n"
                            "\n"
                            "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY:\n";
@@ -74,6 +76,8 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+        if (argc > 1 && strcmp(argv[1], "health") == 0) // asked every few seconds: no tables needed
+                return command_health(argc - 2, argv + 2);
         if (ops_init() != STATUS_OK || targets_init() != STATUS_OK) {
                 fprintf(stderr, "fxserve: %s\n", failure_current()->message);
                 return 1;

@@ -74,6 +74,7 @@ Status preload_file(Engine *engine, const char *path, GraphVersion **out_version
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(file_read(path, &bytes));
         TRY(upload_split(bytes, "", &upload));
+        engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
         Status status = put(engine, path, &upload, out_version);
         upload_deinit(&upload);
         return status;

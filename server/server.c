@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start: engine, files, workers, socket, loop. Stop: the first SIGTERM or SIGINT drains (no new connections, running requests finish, at
-// most --drain-s), a second one ends at once. The loop thread does sockets, timers and signals only.
+// Start: engine, files, workers, socket, loop. The loop thread does sockets, timers and signals only.
+//
+// Stop: SERVING → LEAVING → DRAINING → end.
+//   LEAVING    first SIGTERM or SIGINT: /readyz says 503, all else goes on for --drain-delay seconds, so that whoever sends requests here
+//              learns of it first
+//   DRAINING   no new connections, new requests get 503, those under way finish; after --drain-s they are cancelled
+// A second signal cancels what runs at once, in any state. What does not stop when cancelled is left behind after GRACE_MS: uploads are
+// durable when they are answered, so nothing is lost that was promised.
 #include "server/server.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,20 +21,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/limits.h"
+#include "server/cores.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/notify.h"
 #include "server/preload.h"
+#include "server/tls.h"
 #include "server/version.h"
+
+enum { GRACE_MS = 2000 };
+
+typedef enum Phase { SERVING, LEAVING, DRAINING } Phase;
 
 typedef struct Server {
         uv_loop_t loop;
-        uv_signal_t signals[2];
-        uv_timer_t drain_timer; // ends a drain that takes too long
+        uv_signal_t signals[3];
+        uv_timer_t phase_timer; // ends the phase
         uv_timer_t stop_timer;  // leaves the callback we are in before MHD is stopped
         Http *http;
         Workers *workers;
         Engine *engine;
-        bool stopping, forced;
+        Auth *auth; // NULL: no tokens
+        TlsFiles tls;
+        Phase phase;
+        bool forced; // some request was cancelled
 } Server;
 
 static void log_message(void *context, const char *message)
@@ -40,6 +56,8 @@ static void log_message(void *context, const char *message)
 // ---- where to listen ----
 typedef struct Address {
         char host[256], port[16];
+        struct sockaddr_storage socket;
+        socklen_t n_socket;
         bool is_loopback;
 } Address;
 
@@ -66,21 +84,29 @@ static bool is_loopback(const struct sockaddr *address)
         return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-static Status listen_on(Address *address, int *out_fd)
+static Status resolve(Address *address)
 {
         struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *found = NULL;
         int error = getaddrinfo(address->host, address->port, &hints, &found);
         if (error != 0)
                 return fail(STATUS_USAGE, "--listen %s: %s", address->host, gai_strerror(error));
-        int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), yes = 1;
+        memcpy(&address->socket, found->ai_addr, found->ai_addrlen);
+        address->n_socket = found->ai_addrlen;
+        address->is_loopback = is_loopback(found->ai_addr);
+        freeaddrinfo(found);
+        return STATUS_OK;
+}
+
+static Status listen_on(const Address *address, int *out_fd)
+{
+        int fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), yes = 1;
         if (fd >= 0) {
                 setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         }
-        bool ok = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
-        error = errno;
-        address->is_loopback = is_loopback(found->ai_addr);
-        freeaddrinfo(found);
+        bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)&address->socket, address->n_socket) == 0 &&
+                  listen(fd, SOMAXCONN) == 0;
+        int error = errno;
         if (!ok) {
                 if (fd >= 0)
                         close(fd);
@@ -137,12 +163,22 @@ static Status data_folder(const Options *options, char *buffer, size_t capacity,
         return STATUS_OK;
 }
 
+static int64_t default_max_upload(void)
+{
+        const LimitRow *row = limit_rows;
+        while (row->offset != offsetof(Limits, max_upload))
+                row++;
+        return row->value;
+}
+
 static Status open_engine(const Options *options, Engine **out_engine)
 {
         char buffer[4096];
         const char *folder;
         TRY(data_folder(options, buffer, sizeof(buffer), &folder));
-        EngineOptions engine = { .data_folder = folder, .loader = upload_loader, .log = log_message };
+        if (folder == NULL && limits.max_upload == default_max_upload()) // nowhere to spool to: uploads stay in memory
+                limits.max_upload = limits.max_upload_in_memory;
+        EngineOptions engine = { .data_folder = folder, .loader = upload_loader, .log = log_message, .scrub = true, .no_warm_up = options->no_warm_up[0] != '\0' };
         return engine_open(&engine, out_engine);
 }
 
@@ -166,7 +202,7 @@ static void close_loop(Server *server)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(server->signals); i++)
                 uv_close((uv_handle_t *)&server->signals[i], NULL);
-        uv_close((uv_handle_t *)&server->drain_timer, NULL);
+        uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
 }
 
@@ -186,52 +222,113 @@ static void on_idle(void *context)
                 uv_timer_start(&server->stop_timer, stop_now, 0, 0);
 }
 
-static void on_drain_timeout(uv_timer_t *timer)
+static void abandon(uv_timer_t *timer)
 {
-        Server *server = timer->data;
-        log_line("drain time is over: cancelling what still runs");
+        (void)timer;
+        log_error("what runs does not stop: it is left behind");
+        log_stop();
+        _exit(1);
+}
+
+static void cancel_all(Server *server)
+{
         server->forced = true;
+        uv_timer_start(&server->phase_timer, abandon, GRACE_MS, 0);
         http_cancel_all(server->http);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void on_drain_timeout(uv_timer_t *timer)
 {
-        Server *server = handle->data;
-        (void)number;
-        if (server->stopping) {
-                server->forced = true;
-                http_cancel_all(server->http);
-                return;
-        }
-        server->stopping = true;
-        log_line("stopping: running requests finish first");
-        uv_timer_start(&server->drain_timer, on_drain_timeout, (uint64_t)limits.drain_s * 1000, 0);
+        log_line("drain time is over: cancelling what still runs");
+        cancel_all(timer->data);
+}
+
+static void drain(Server *server)
+{
+        server->phase = DRAINING;
+        uv_timer_start(&server->phase_timer, on_drain_timeout, (uint64_t)limits.drain_s * 1000, 0);
         http_drain(server->http);
 }
 
+static void on_left(uv_timer_t *timer)
+{
+        drain(timer->data);
+}
+
+static void on_stop_signal(uv_signal_t *handle, int number)
+{
+        Server *server = handle->data;
+        (void)number;
+        if (server->forced)
+                abandon(&server->phase_timer);
+        if (server->phase != SERVING) {
+                log_line("told to stop again: cancelling what still runs");
+                if (server->phase == LEAVING)
+                        drain(server);
+                cancel_all(server);
+                return;
+        }
+        log_line("stopping: running requests finish first");
+        notify_manager("STOPPING=1");
+        server->phase = LEAVING;
+        http_leave(server->http);
+        if (limits.drain_delay_s > 0)
+                uv_timer_start(&server->phase_timer, on_left, (uint64_t)limits.drain_delay_s * 1000, 0);
+        else
+                drain(server);
+}
+
+static void on_reload_signal(uv_signal_t *handle, int number)
+{
+        Server *server = handle->data;
+        (void)number;
+        log_reopen();
+        if (server->auth != NULL && auth_reload(server->auth) != STATUS_OK)
+                log_line("reloaded: log file; the tokens stay as they were: %s", failure_current()->message);
+        else
+                log_line("reloaded: log file%s", server->auth != NULL ? ", tokens" : "");
+}
+
 // ---- starting ----
+// Who may call, and how their bytes are protected.
+static Status open_door(Server *server, const Options *options, const Address *address)
+{
+        bool open_to_all = options->no_auth[0] != '\0';
+        if (options->token_file[0] != '\0' && open_to_all)
+                return fail(STATUS_USAGE, "--token-file and --no-auth contradict each other");
+        if (!address->is_loopback && options->token_file[0] == '\0' && !open_to_all)
+                return fail(
+                        STATUS_USAGE,
+                        "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, give a --token-file, or "
+                        "say --no-auth",
+                        address->host);
+        TRY(tls_read(options->tls_cert, options->tls_key, &server->tls));
+        return options->token_file[0] == '\0' ? STATUS_OK : auth_open(options->token_file, &server->auth);
+}
+
 static Status start(Server *server, const Options *options)
 {
         Address address;
-        int fd = -1, n_workers = atoi(options->workers);
+        int fd = -1;
         TRY(parse_address(options->listen, &address));
+        TRY(resolve(&address));
+        TRY(open_door(server, options, &address));
         TRY(open_engine(options, &server->engine));
         TRY(preload(server, options));
         TRY(listen_on(&address, &fd));
-        if (!address.is_loopback && options->no_auth[0] == '\0') {
-                close(fd);
-                return fail(STATUS_USAGE,
-                            "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, or say --no-auth",
-                            address.host);
-        }
         int cores = granted_cores();
-        n_workers = n_workers > 0 ? n_workers : cores;
-        TRY(workers_start(n_workers, limits.max_queue, &server->workers));
+        WorkerPlan plan = plan_workers(cores, atoi(options->workers), atoi(options->threads));
+        TRY(workers_start(plan.n_workers, plan.n_wide, limits.max_queue, &server->workers));
+        jobs_use_idle_time(server->workers, server->engine); // for what was preloaded
         HttpOptions http = { .loop = &server->loop,
                              .listen_fd = fd,
                              .is_loopback = address.is_loopback,
                              .host_name = options->host_name,
                              .allow_origin = options->allow_origin,
+                             .auth = server->auth,
+                             .tls_cert = server->tls.cert,
+                             .tls_key = server->tls.key,
+                             .inline_runs = options->no_inline[0] == '\0',
                              .quiet = options->quiet[0] != '\0',
                              .engine = server->engine,
                              .workers = server->workers,
@@ -239,35 +336,41 @@ static Status start(Server *server, const Options *options)
                              .idle = on_idle,
                              .idle_context = server };
         http.facts.n_cores = cores;
-        http.facts.n_workers = n_workers;
+        http.facts.n_workers = plan.n_workers;
         TRY(http_start(&http, &server->http));
         bool v6 = strchr(address.host, ':') != NULL;
-        printf("listening on http://%s%s%s:%d\n", v6 ? "[" : "", address.host, v6 ? "]" : "", port_of(fd));
+        printf("listening on %s://%s%s%s:%d\n", server->tls.cert != NULL ? "https" : "http", v6 ? "[" : "", address.host, v6 ? "]" : "",
+               port_of(fd));
         fflush(stdout);
+        notify_manager("READY=1");
         return STATUS_OK;
 }
 
 static void init_loop(Server *server)
 {
-        static const int numbers[] = { SIGTERM, SIGINT };
+        static const struct {
+                int number;
+                uv_signal_cb handler;
+        } rows[] = { { SIGTERM, on_stop_signal }, { SIGINT, on_stop_signal }, { SIGHUP, on_reload_signal } };
         uv_loop_init(&server->loop);
-        for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 uv_signal_init(&server->loop, &server->signals[i]);
                 server->signals[i].data = server;
-                uv_signal_start(&server->signals[i], on_signal, numbers[i]);
+                uv_signal_start(&server->signals[i], rows[i].handler, rows[i].number);
         }
-        uv_timer_init(&server->loop, &server->drain_timer);
+        uv_timer_init(&server->loop, &server->phase_timer);
         uv_timer_init(&server->loop, &server->stop_timer);
-        server->drain_timer.data = server->stop_timer.data = server;
+        server->phase_timer.data = server->stop_timer.data = server;
 }
 
 int server_main(const Options *options)
 {
         Server server = { .http = NULL };
         signal(SIGPIPE, SIG_IGN);
-        log_start();
         init_loop(&server);
-        Status status = start(&server, options);
+        Status status = log_start(&(LogOptions){ .format = options->log_format, .file = options->log_file });
+        if (status == STATUS_OK)
+                status = start(&server, options);
         if (status != STATUS_OK) {
                 log_stop();
                 fprintf(stderr, "fxserve: %s\n", failure_current()->message);
@@ -276,12 +379,16 @@ int server_main(const Options *options)
                 uv_loop_close(&server.loop);
                 workers_stop(server.workers);
                 engine_close(server.engine);
+                auth_close(server.auth);
+                tls_deinit(&server.tls);
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
         workers_stop(server.workers);
         http_free(server.http);
         engine_close(server.engine);
+        auth_close(server.auth);
+        tls_deinit(&server.tls);
         uv_loop_close(&server.loop);
         log_line("stopped");
         log_stop();

@@ -1,66 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
-// First in, first out, under one mutex. A job is driven to its end or to where it parks; then the thread takes the next.
+// First in, first out, under one mutex. A task is run to its end or to where it parks; then the thread takes the next. Idle tasks have a
+// queue of their own, looked at when the other is empty.
 #include "server/workers.h"
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
+#include "core/base/limits.h"
 
 enum { STACK_BYTES = 2 << 20, FRAME_KEPT_BYTES = 256 << 20 };
+
+typedef struct Queue {
+        Task *head, *tail;
+} Queue;
 
 struct Workers {
         pthread_mutex_t mutex;
         pthread_cond_t filled;
-        Job *head, **tail;
-        int64_t n_queued, n_running, max_queued;
-        bool stopping;
+        Queue queue, idle_queue;
+        int64_t n_queued, n_running, max_queued; // requests
+        size_t queued_bytes;
+        int n_waiting; // threads that have nothing to do
+        bool stopping, idle_running;
         int n_threads;
-        pthread_t threads[];
+        pthread_t *threads;
+        Worker workers[];
 };
+
+// ---- the queues, under the mutex ----
+static Queue *queue_of(Workers *workers, const Task *task)
+{
+        return task->is_idle ? &workers->idle_queue : &workers->queue;
+}
+
+static void unlink_task(Workers *workers, Task *task)
+{
+        Queue *queue = queue_of(workers, task);
+        *(task->previous != NULL ? &task->previous->next : &queue->head) = task->next;
+        *(task->next != NULL ? &task->next->previous : &queue->tail) = task->previous;
+        task->next = task->previous = NULL;
+        task->is_queued = false;
+        workers->queued_bytes -= task->n_bytes;
+        workers->n_queued -= task->is_request;
+}
+
+static void stop_idle_task(Workers *workers)
+{
+        for (int i = 0; i < workers->n_threads; i++)
+                if (workers->workers[i].is_idle_task && workers->workers[i].stop != NULL)
+                        atomic_store(workers->workers[i].stop, 1);
+}
+
+static void append_task(Workers *workers, Task *task)
+{
+        Queue *queue = queue_of(workers, task);
+        task->next = NULL;
+        task->previous = queue->tail;
+        *(queue->tail != NULL ? &queue->tail->next : &queue->head) = task;
+        queue->tail = task;
+        task->is_queued = true;
+        task->queued_ns = clock_ns();
+        workers->queued_bytes += task->n_bytes;
+        workers->n_queued += task->is_request;
+        if (!task->is_idle && workers->n_waiting == 0 && workers->idle_running)
+                stop_idle_task(workers);
+        pthread_cond_signal(&workers->filled);
+}
+
+static Task *next_task(Workers *workers)
+{
+        if (workers->queue.head != NULL)
+                return workers->queue.head;
+        return workers->idle_running ? NULL : workers->idle_queue.head;
+}
+
+// One request may wait however large it is: what it holds was granted when it was read.
+static bool has_room(const Workers *workers, const Task *task)
+{
+        if (task->is_idle)
+                return workers->idle_queue.head == NULL;
+        if (workers->n_queued == 0)
+                return workers->max_queued > 0;
+        return workers->n_queued < workers->max_queued && workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
+}
+
+// ---- threads ----
+static void run_next(Workers *workers, Worker *worker, Task *task)
+{
+        bool is_request = task->is_request, is_idle = task->is_idle;
+        unlink_task(workers, task);
+        workers->n_running += is_request;
+        workers->idle_running |= is_idle;
+        worker->is_idle_task = is_idle;
+        pthread_mutex_unlock(&workers->mutex);
+        task->run(task, worker); // may be gone now
+        atomic_store_explicit(&worker->beat_ns, 0, memory_order_relaxed);
+        frame_trim(&worker->frame, FRAME_KEPT_BYTES);
+        pthread_mutex_lock(&workers->mutex);
+        workers->n_running -= is_request;
+        if (is_idle)
+                workers->idle_running = false;
+        worker->is_idle_task = false;
+}
 
 static void *work(void *argument)
 {
-        Workers *workers = argument;
-        Frame frame;
-        frame_init(&frame);
+        Worker *worker = argument;
+        Workers *workers = worker->pool;
+        frame_init(&worker->frame);
         pthread_mutex_lock(&workers->mutex);
-        for (;;) {
-                while (workers->head == NULL && !workers->stopping)
-                        pthread_cond_wait(&workers->filled, &workers->mutex);
-                Job *job = workers->head;
-                if (job == NULL)
-                        break;
-                workers->head = job->next;
-                if (workers->head == NULL)
-                        workers->tail = &workers->head;
-                job->next = NULL;
-                workers->n_queued--;
-                workers->n_running++;
-                pthread_mutex_unlock(&workers->mutex);
-                job_advance(job, &frame);
-                frame_trim(&frame, FRAME_KEPT_BYTES);
-                pthread_mutex_lock(&workers->mutex);
-                workers->n_running--;
+        while (!workers->stopping) {
+                Task *task = next_task(workers);
+                if (task != NULL) {
+                        run_next(workers, worker, task);
+                        continue;
+                }
+                workers->n_waiting++;
+                pthread_cond_wait(&workers->filled, &workers->mutex);
+                workers->n_waiting--;
         }
         pthread_mutex_unlock(&workers->mutex);
-        frame_deinit(&frame);
+        frame_deinit(&worker->frame);
         return NULL;
 }
 
-Status workers_start(int n_threads, int64_t max_queued, Workers **out_workers)
+void worker_stoppable(Worker *worker, _Atomic int *stop)
 {
-        Workers *workers = calloc(1, sizeof(*workers) + (size_t)n_threads * sizeof(pthread_t));
-        if (workers == NULL)
-                return fail_memory();
+        Workers *workers = worker->pool;
+        pthread_mutex_lock(&workers->mutex);
+        worker->stop = stop;
+        if (stop != NULL && (workers->stopping || (worker->is_idle_task && workers->queue.head != NULL && workers->n_waiting == 0)))
+                atomic_store(stop, 1);
+        pthread_mutex_unlock(&workers->mutex);
+}
+
+static int start_threads(Workers *workers, int n_threads)
+{
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        int n = 0;
+        while (n < n_threads && pthread_create(&workers->threads[n], &attributes, work, &workers->workers[n]) == 0)
+                n++;
+        pthread_attr_destroy(&attributes);
+        return n;
+}
+
+Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **out_workers)
+{
+        Workers *workers = calloc(1, sizeof(*workers) + (size_t)n_threads * sizeof(Worker));
+        if (workers == NULL)
+                return fail_memory();
         pthread_mutex_init(&workers->mutex, NULL);
         pthread_cond_init(&workers->filled, NULL);
-        workers->tail = &workers->head;
         workers->max_queued = max_queued;
-        while (workers->n_threads < n_threads && pthread_create(&workers->threads[workers->n_threads], &attributes, work, workers) == 0)
-                workers->n_threads++;
-        pthread_attr_destroy(&attributes);
+        workers->threads = new_array((size_t)n_threads, sizeof(pthread_t));
+        for (int i = 0; i < n_threads; i++)
+                workers->workers[i] = (Worker){ .pool = workers, .n_threads = i == 0 ? n_wide : 1 };
+        workers->n_threads = workers->threads == NULL ? 0 : start_threads(workers, n_threads);
         if (workers->n_threads < n_threads) {
                 workers_stop(workers);
                 return fail(STATUS_INTERNAL, "worker threads could not be started");
@@ -69,46 +163,61 @@ Status workers_start(int n_threads, int64_t max_queued, Workers **out_workers)
         return STATUS_OK;
 }
 
+int workers_width(const Workers *workers)
+{
+        return workers->workers[workers->n_threads > 1 ? 1 : 0].n_threads;
+}
+
 Workers *workers_stop(Workers *workers)
 {
         if (workers == NULL)
                 return NULL;
         pthread_mutex_lock(&workers->mutex);
         workers->stopping = true;
+        for (int i = 0; i < workers->n_threads; i++)
+                if (workers->workers[i].stop != NULL)
+                        atomic_store(workers->workers[i].stop, 1);
         pthread_cond_broadcast(&workers->filled);
         pthread_mutex_unlock(&workers->mutex);
         for (int i = 0; i < workers->n_threads; i++)
                 pthread_join(workers->threads[i], NULL);
+        while (workers->queue.head != NULL || workers->idle_queue.head != NULL) {
+                Task *task = workers->queue.head != NULL ? workers->queue.head : workers->idle_queue.head;
+                unlink_task(workers, task);
+                task->drop(task); // may queue others
+        }
         pthread_mutex_destroy(&workers->mutex);
         pthread_cond_destroy(&workers->filled);
+        free(workers->threads);
         free(workers);
         return NULL;
 }
 
-static bool push(Workers *workers, Job *job, bool bounded)
+bool workers_submit(Workers *workers, Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
-        bool room = !bounded || workers->n_queued < workers->max_queued;
-        if (room) {
-                job->next = NULL;
-                job->queued_ns = clock_ns();
-                *workers->tail = job;
-                workers->tail = &job->next;
-                workers->n_queued++;
-                pthread_cond_signal(&workers->filled);
-        }
+        bool room = has_room(workers, task);
+        if (room)
+                append_task(workers, task);
         pthread_mutex_unlock(&workers->mutex);
         return room;
 }
 
-bool workers_submit(Workers *workers, Job *job)
+void workers_resubmit(Workers *workers, Task *task)
 {
-        return push(workers, job, true);
+        pthread_mutex_lock(&workers->mutex);
+        append_task(workers, task);
+        pthread_mutex_unlock(&workers->mutex);
 }
 
-void workers_resubmit(Workers *workers, Job *job)
+bool workers_withdraw(Workers *workers, Task *task)
 {
-        push(workers, job, false);
+        pthread_mutex_lock(&workers->mutex);
+        bool found = task->is_queued;
+        if (found)
+                unlink_task(workers, task);
+        pthread_mutex_unlock(&workers->mutex);
+        return found;
 }
 
 void workers_counts(Workers *workers, int64_t *out_queued, int64_t *out_running)
@@ -119,18 +228,13 @@ void workers_counts(Workers *workers, int64_t *out_queued, int64_t *out_running)
         pthread_mutex_unlock(&workers->mutex);
 }
 
-int granted_cores(void)
+int workers_stalled(Workers *workers, int64_t silence_ns)
 {
-        cpu_set_t mask;
-        int n = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
-        FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-        long quota, period;
-        if (file != NULL) {
-                if (fscanf(file, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0) {
-                        long cores = quota / period; // 500m is half a core: one worker
-                        n = (int)MIN((long)n, MAX(cores, 1l));
-                }
-                fclose(file);
+        int64_t now = clock_ns();
+        int n = 0;
+        for (int i = 0; i < workers->n_threads; i++) {
+                int64_t beat = atomic_load_explicit(&workers->workers[i].beat_ns, memory_order_relaxed);
+                n += beat != 0 && now - beat > silence_ns;
         }
-        return MAX(n, 1);
+        return n;
 }

@@ -1,17 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker pool: threads that drive jobs, fed by one bounded queue.
+// The worker pool: threads that run tasks, fed by one bounded queue. A task is a request's job, a program to build, or something that is
+// done only when nobody waits.
 #pragma once
-#include "server/job.h"
+#include "core/interp/interp.h"
 
 typedef struct Workers Workers;
 
-Status workers_start(int n_threads, int64_t max_queued, Workers **out_workers);
-// Ends the threads after the jobs they have; the queue must be empty.
+// What a task finds on its thread.
+typedef struct Worker {
+        Workers *pool;
+        Frame frame;             // the thread's memory for programs
+        int n_threads;           // it may use for one run, itself included
+        _Atomic int *stop;       // worker_stoppable; guarded by the pool
+        bool is_idle_task;       // what it runs
+        _Atomic int64_t beat_ns; // the last sign of life of the run it has; 0: it has none
+} Worker;
+
+// Embedded in whatever is queued; zeroed by its owner. In the queue from submit until a worker takes it; from then on it is run's.
+typedef struct Task Task;
+struct Task {
+        Task *next, *previous;
+        void (*run)(Task *task, Worker *worker);
+        void (*drop)(Task *task); // the pool ends: it will never run
+        size_t n_bytes;           // what it holds while it waits
+        int64_t queued_ns;        // when it was queued last
+        bool is_request;
+        bool is_idle; // runs only while nothing else waits, one at a time; told to stop when a request finds no free worker
+        bool is_queued;
+};
+
+// `n_wide`: threads that runs on the first worker may use; runs on the others have one.
+Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **out_workers);
+// Threads that a run may use on most workers.
+int workers_width(const Workers *workers);
+// Ends the threads after the tasks they have; what is queued is dropped.
 Workers *workers_stop(Workers *workers);
-// False when the queue is full: the caller still owns the job. Any thread.
-bool workers_submit(Workers *workers, Job *job);
-// For jobs that were accepted before: never refused. Any thread.
-void workers_resubmit(Workers *workers, Job *job);
+// False when as many requests wait as may (--max-queue, --max-queue-bytes), or another idle task does: the caller still
+// owns the task. Any thread.
+bool workers_submit(Workers *workers, Task *task);
+// For what was accepted before and for builds: never refused. Any thread.
+void workers_resubmit(Workers *workers, Task *task);
+// For a task that is being run: where to put a 1 when it should stop (the pool ends, or it is an idle task and others wait). NULL: nowhere.
+void worker_stoppable(Worker *worker, _Atomic int *stop);
+// Takes a task out of the queue. False: it is not there. Any thread.
+bool workers_withdraw(Workers *workers, Task *task);
+// Requests that wait, and that a worker has; detached ones count until they have really stopped.
 void workers_counts(Workers *workers, int64_t *out_queued, int64_t *out_running);
-// Cores this process may use: affinity mask and cgroup cpu.max, at least 1.
-int granted_cores(void);
+// Workers whose run has given no sign of life for `silence_ns`: they are in one long kernel, or stuck. Any thread.
+int workers_stalled(Workers *workers, int64_t silence_ns);

@@ -2,14 +2,20 @@
 """Builds and runs every test; called by ./check. One line per step with its counts and seconds; a failing step's output is shown. The last line is
 `N passed, N failed`.
 
-Builds: build-asan (ASan and UBSan: unit tests and service), build (release, -Werror: models, crash tests), build-tsan (ThreadSanitizer: stress
-programs and the server, one thread per run).
+  check.py               every step
+  check.py --long        the long forms of faults, crashes, disconnects, load, fuzzing and stress (hours), and tests/REPORT.md with their figures
+  check.py [--long] NAME...   only these steps; --list names them
+
+Builds: build-asan (ASan and UBSan: unit tests and service), build (release, -Werror: models, faults, load), build-tsan (ThreadSanitizer: stress programs and the server, one
+thread per run).
 """
 import glob
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -18,18 +24,37 @@ ENVIRONMENT = dict(
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1", RESNET18_WEIGHTS=os.path.join(ROOT, "build-asan/tests/compile/resnet18.safetensors"))
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]  # gcc warns wrongly under sanitizers: -Werror is the release build's
 THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false", "-Dtests=disabled"]
-STEP_SECONDS = 1500
+STEP_SECONDS, LONG_SECONDS = 1500, 4 * 3600
+STRESS_SECONDS, STRESS_LONG_SECONDS = 20, 300
+RESULTS = os.path.join(ROOT, "build", "results.jsonl")  # figures of the long run; tests/report.py reads them
+LONG = False
 
 
-def run(command, seconds=STEP_SECONDS):
-    """(exit code, output) of a command; a hang counts as a failure."""
-    try:
-        done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds,
-                              check=False, text=True, errors="replace")
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired as late:
-        out = late.stdout or b""
-        return 124, (out.decode(errors="replace") if isinstance(out, bytes) else out) + f"\nstill running after {seconds} s"
+def run(command, seconds=None):
+    """(exit code, output) of a command; a hang counts as a failure. On a terminal the seconds are shown while it runs."""
+    seconds = seconds or (LONG_SECONDS if LONG else STEP_SECONDS)
+    with tempfile.TemporaryFile() as out:
+        began, process = time.time(), subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            while process.poll() is None and time.time() - began < seconds:
+                try:
+                    process.wait(1)
+                except subprocess.TimeoutExpired:
+                    show_seconds(time.time() - began)
+        finally:
+            late = process.poll() is None
+            if late:
+                process.kill()
+                process.wait()
+        out.seek(0)
+        text = out.read().decode(errors="replace")
+    return (124, text + f"\nstill running after {seconds} s") if late else (process.returncode, text)
+
+
+def show_seconds(seconds):
+    if sys.stdout.isatty():
+        word = f"{seconds:.0f} s"
+        print(word + "\b" * len(word), end="", flush=True)
 
 
 def build(folder, options, targets=()):
@@ -43,7 +68,7 @@ def build(folder, options, targets=()):
     return (1, 0, out) if code == 0 else (0, 1, "\n".join(line for line in out.split("\n") if "error" in line or "FAILED" in line or "warning" in line))
 
 
-def counted(command, seconds=STEP_SECONDS):
+def counted(command, seconds=None):
     """Runs a program whose last matching line is `N passed, N failed`."""
     code, out = run(command, seconds)
     lines = re.findall(r"^(\d+) passed, (\d+) failed", out, re.M)
@@ -76,10 +101,13 @@ def criterion():
 
 
 def stress():
+    """Programs take seconds; stress_program takes runs."""
     passed = failed = 0
     shown = []
+    seconds = STRESS_LONG_SECONDS if LONG else STRESS_SECONDS
     for program in sorted(path for path in glob.glob(os.path.join(ROOT, "build-tsan/tests/stress/stress_*")) if os.path.isfile(path) and os.access(path, os.X_OK)):
-        code, out = run([program], 300)
+        amount = str(1000 * (10 if LONG else 1)) if program.endswith("stress_program") else str(seconds)
+        code, out = run([program, amount], 10 * seconds + 300)
         passed, failed = passed + (code == 0), failed + (code != 0)
         if code != 0:
             shown.append(f"{os.path.basename(program)}: exit {code}\n{out[-4000:]}")
@@ -90,44 +118,90 @@ def python(script, *arguments):
     return lambda: counted([sys.executable, script] + list(arguments))
 
 
+SERVER, SANITIZED_SERVER, FAULT = "build/fxserve", "build-asan/fxserve", "build/tests/fault/libfault.so"
+BUILDS = ("build-asan", "build", "build-tsan")
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
     ("build-asan", "build with ASan and UBSan", lambda: build("build-asan", SANITIZED, ["all", "tests/compile/resnet18.safetensors"])),
     ("build", "build for release", lambda: build("build", ["-Dtests=disabled", "-Dwerror=true"])),
     ("build-tsan", "build with ThreadSanitizer", lambda: build("build-tsan", THREADS)),
     ("unit", "unit tests and goldens (ASan, UBSan)", criterion),
-    ("service", "service scenarios (ASan, UBSan)", python("tests/service/run.py", "build-asan/fxserve")),
-    ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", "build-asan/fxserve")),
-    ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", "build/fxserve")),
-    ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", "build/fxserve")),
-    ("readme", "README examples", python("tests/service/readme.py", "build/fxserve")),
+    ("replay", "fuzz corpus and mutants of it (ASan, UBSan)", python("tests/fuzz/replay.py", "build-asan")),
+    ("service", "service scenarios (ASan, UBSan)", python("tests/service/run.py", SANITIZED_SERVER)),
+    ("operations", "metrics, logs, signals (ASan, UBSan)", python("tests/service/operations.py", SANITIZED_SERVER)),
+    ("probes", "raw HTTP probes, alone and behind nginx", python("tests/service/probes.py", SANITIZED_SERVER)),
+    ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
+    ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
+    ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
+    ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),
+    ("files", "files that fail at the n-th call", python("tests/fault/files.py", SERVER, FAULT)),
+    ("memory", "memory that runs out, sampled", python("tests/fault/memory.py", SERVER, FAULT)),
+    ("disconnects", "2,000 clients that vanish", python("tests/load/disconnects.py", SERVER)),
+    ("stopping", "SIGTERM under load, a stalled log", python("tests/load/stopping.py", SERVER)),
+    ("load", "load, shortened", python("tests/load/load.py", SERVER)),
+    ("readme", "README examples", python("tests/service/readme.py", SERVER)),
+    ("deploy", "deployment files fit the program", python("tests/deploy/manifests.py", SERVER)),
     ("stress", "stress programs (TSan)", stress),
     ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),
 ]
+# What takes longer than ./check should. Steps of STEPS that are not here have no long form.
+LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
+    ("replay", "fuzz corpus, 1,000 mutants of each input", python("tests/fuzz/replay.py", "build-asan", "1000")),
+    ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
+    ("crash", "kill -9 during upload, 1,000 times", python("tests/service/crash.py", SERVER, "1000")),
+    ("files", "files that fail at the n-th call, all n", python("tests/fault/files.py", SERVER, FAULT, "--long")),
+    ("memory", "memory that runs out, all n", python("tests/fault/memory.py", SERVER, FAULT, "--long")),
+    ("disconnects", "100,000 clients that vanish", python("tests/load/disconnects.py", SERVER, "100000")),
+    ("stopping", "SIGTERM under load, 50 times", python("tests/load/stopping.py", SERVER, "50")),
+    ("load", "overload, idle, slow, neighbours, soak", python("tests/load/load.py", SERVER, "--long")),
+    ("stress", "stress programs (TSan), 5 minutes each", stress),
+    ("fuzz", "fuzz targets, 10 minutes each", python("tools/fuzz.py", "--seconds", "600", "--results", RESULTS)),
+    ("image", "the image's content, built and run", python("tests/deploy/image.py")),
+]
+
+
+def note(name, words, passed, failed, seconds):
+    """The step itself as a line of the results."""
+    command = f"./check --long {name}"
+    row = {"name": words, "figure": f"{passed:,} passed, {failed:,} failed, {seconds:.0f} s", "aim": "0 failed", "met": failed == 0, "command": command}
+    os.makedirs(os.path.dirname(RESULTS), exist_ok=True)
+    with open(RESULTS, "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def main():
-    wanted = sys.argv[1:]
+    global LONG
+    wanted = [word for word in sys.argv[1:] if word != "--long"]
+    LONG = "--long" in sys.argv
+    steps = LONG_STEPS if LONG else STEPS
     if wanted == ["--list"]:
-        for name, words, _ in STEPS:
-            print(f"{name:14s} {words}")
+        for name, words, _ in steps:
+            print(f"{name:18s} {words}")
         return 0
-    unknown = [name for name in wanted if name not in [step[0] for step in STEPS]]
+    unknown = [name for name in wanted if name not in [step[0] for step in steps]]
     if unknown:
         print(f"no step {unknown[0]}; ./check --list names them")
         return 2
+    if LONG:
+        ENVIRONMENT["FXSERVE_RESULTS"] = RESULTS
+        if not wanted and os.path.exists(RESULTS):
+            os.remove(RESULTS)
     total_passed = total_failed = 0
     start = time.time()
-    for name, words, step in STEPS:
+    for name, words, step in steps:
         if wanted and name not in wanted:
             continue
-        print(f"{words:42s} ", end="", flush=True)
+        print(f"{words:46s} ", end="", flush=True)
         began = time.time()
         passed, failed, out = step()
         total_passed, total_failed = total_passed + passed, total_failed + failed
         print(f"{'FAILED' if failed else 'ok':7s}{passed:6d} passed {failed:4d} failed {time.time() - began:7.1f} s", flush=True)
         if failed:
             print(out[-12000:])
+        if LONG and name not in BUILDS:
+            note(name, words, passed, failed, time.time() - began)
+    if LONG:
+        subprocess.run([sys.executable, "tests/report.py", RESULTS], cwd=ROOT, check=False)
     print(f"{time.time() - start:.0f} s")
     print(f"{total_passed} passed, {total_failed} failed")
     return 1 if total_failed or total_passed == 0 else 0

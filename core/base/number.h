@@ -21,6 +21,8 @@ const char *number_scan(const char *text, const char *end, NumberKind *out_kind,
 // write anything within NUMBER_TEXT_MAX bytes, no NUL; returns how many of them are the text.
 size_t number_print_f32(float value, char *out);
 size_t number_print_f64(double value, char *out);
+// Many as items of a JSON list, each with ", " behind it, what is not finite in quotes. May write n * (NUMBER_TEXT_MAX + 4) bytes.
+size_t number_print_f32_row(const float *values, size_t n, char *out);
 size_t number_print_i64(int64_t value, char *out);
 size_t number_print_u64(uint64_t value, char *out);
 // Python's repr(float): 1e-05, 1e+16, 0.1, inf, nan.

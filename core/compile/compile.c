@@ -16,6 +16,17 @@ static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOp
         return STATUS_OK;
 }
 
+// A program that computes nothing before its rest is an eager run with more to do.
+static Status check_worth(const Recording *recording)
+{
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                if (recording->calls[i]->computes)
+                        return STATUS_OK;
+        }
+        return recording->rest == NULL ? STATUS_OK
+                                       : fail(STATUS_DYNAMIC, "all that the graph computes depends on numbers that only a run knows");
+}
+
 // Programs keep the input values they were made for, tensors without their bytes, so that their stages can be shown later.
 static Status keep_signature(Program *program, ValueSpan inputs, const CompileOptions *options)
 {
@@ -38,11 +49,17 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         PassContext passed;
         ProgramKey key;
         _cleanup_(program_unrefp) Program *program = NULL;
-        EmitOptions emit = { .n_threads = options->n_threads, .cache = options->cache, .poll = poll };
-        TRY(program_key(graph, inputs, options, &key));
+        EmitOptions emit = { .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = poll };
         TRY(record_stage(graph, inputs, options, STAGE_OPTIMISED, poll, &passed, &recording));
+        Status status = check_worth(recording);
+        if (status != STATUS_OK) {
+                recording_free(recording);
+                return status;
+        }
         TRY(emit_program(recording, &emit, &program));
         program->figures.constant_bytes = passed.folded_bytes;
+        program->by_value = program->recording->by_value;
+        TRY(program_key(graph, inputs, options, program->by_value, &key)); // now: what a learning record learnt counts
         program->id = program_key_id(&key);
         TRY(keep_signature(program, inputs, options));
         *out_program = take_ptr(program);
@@ -62,4 +79,39 @@ Status program_stage(const Program *program, ProgramStage stage, Graph **out_gra
         CompileOptions options = { .n_threads = program->n_threads, .fetch = program->fetch, .n_fetch = program->n_fetch };
         return compile_stage(program->recording->graph, (ValueSpan){ program->signature, program->n_signature }, &options, stage,
                              out_graph);
+}
+
+static Status print_bodies(const Graph *graph, GraphForm form, Text *out)
+{
+        for (uint32_t i = 0; i < graph->n_modules; i++) {
+                if (graph->modules[i]->graph == NULL)
+                        continue;
+                text_addf(out, "\n\n%s:\n", graph->modules[i]->path);
+                TRY(graph_print(graph->modules[i]->graph, form, out));
+        }
+        return STATUS_OK;
+}
+
+static void print_rest(const DynamicRest *rest, Text *out)
+{
+        text_add(out, "\n\ndynamic rest, on real tensors; what the graph above returns is what it takes:");
+        for (uint32_t i = 0; i < rest->n_known; i++)
+                text_addf(out, "%s %s", i == 0 ? "" : ",", rest->known[i]->name);
+        for (uint32_t i = 0; i < rest->n_nodes; i++) {
+                text_add(out, "\n    ");
+                node_print(rest->nodes[i], out);
+        }
+}
+
+Status program_print_stage(const Program *program, ProgramStage stage, GraphForm form, Text *out)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        TRY(program_stage(program, stage, &graph));
+        TRY(graph_print(graph, form, out));
+        if (form != GRAPH_FORM_GRAPH && form != GRAPH_FORM_CODE && form != GRAPH_FORM_TABULAR)
+                return STATUS_OK;
+        TRY(print_bodies(graph, form, out));
+        if (program->recording->rest != NULL)
+                print_rest(program->recording->rest, out);
+        return text_status(out);
 }

@@ -19,7 +19,7 @@ typedef struct Making {
 static Status pack_call(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
 {
         Program *program = making->program;
-        PackContext context = { .n_threads = making->options->n_threads, .cache = making->options->cache };
+        PackContext context = { .n_threads = making->options->n_threads, .cache = making->options->cache, .tune = making->options->tune };
         Packed packed = { 0 };
         TRY(call->call.op->pack(&call->call, &context, &packed));
         if (packed.run == NULL) {
@@ -228,7 +228,7 @@ static Status add_idle_row(Making *making, const Node *node, bool viewed)
         nodes[0] = node;
         add_row(making->program, (ProgramRow){ .nodes = nodes,
                                                .n_nodes = 1,
-                                               .instruction = -1,
+                                               .instruction = ROW_IDLE,
                                                .kernel = viewed ? "view" : NULL,
                                                .why = viewed ? "view" : "folded" });
         return STATUS_OK;
@@ -243,6 +243,18 @@ static void mark_nodes(const Recording *recording, uint8_t *what)
                 for (uint32_t k = 0; k < call->n_nodes; k++)
                         if (call->computes || what[call->nodes[k]->index] == NODE_IDLE)
                                 what[call->nodes[k]->index] = call->computes ? NODE_COMPUTED : NODE_VIEWED;
+        }
+        for (uint32_t i = 0; recording->rest != NULL && i < recording->rest->n_nodes; i++)
+                what[recording->rest->nodes[i]->index] = NODE_COMPUTED;
+}
+
+// The rest's rows come from its walk; here is their room.
+static void add_rest_rows(Program *program)
+{
+        const DynamicRest *rest = program->recording->rest;
+        for (uint32_t i = 0; rest != NULL && i < rest->n_nodes; i++) {
+                if (node_is_call(rest->nodes[i]))
+                        add_row(program, (ProgramRow){ .nodes = &rest->nodes[i], .n_nodes = 1, .instruction = ROW_OF_REST });
         }
 }
 
@@ -262,7 +274,7 @@ static Status make_rows(Making *making)
         Program *program = making->program;
         const Graph *graph = program->recording->graph;
         uint8_t *what = arena_alloc(making->arena, graph->n_nodes);
-        program->rows = arena_array(making->arena, (size_t)graph->n_nodes + program->n_code, sizeof(ProgramRow));
+        program->rows = arena_array(making->arena, 2 * (size_t)graph->n_nodes + program->n_code, sizeof(ProgramRow));
         if (what == NULL || program->rows == NULL)
                 return fail_memory();
         mark_nodes(program->recording, what);
@@ -284,7 +296,9 @@ static Status make_rows(Making *making)
                                          .flops = cost.flops,
                                  });
         }
-        return add_idle_rows(making, what, graph->n_nodes, &next);
+        TRY(add_idle_rows(making, what, graph->n_nodes, &next));
+        add_rest_rows(program);
+        return STATUS_OK;
 }
 
 // ---- the program ----

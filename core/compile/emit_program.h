@@ -6,6 +6,7 @@
 typedef struct EmitOptions {
         int n_threads;
         PackCache *cache;       // may be NULL
+        TuneRecord *tune;       // may be NULL
         const RunContext *poll; // may be NULL
 } EmitOptions;
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { KEY_FORMAT = 1 };
+enum { KEY_FORMAT = 2 };
 
 static void add_int(Sha256 *sha, int64_t number)
 {
@@ -81,12 +81,35 @@ static Status add_value(Sha256 *sha, Value value)
         }
 }
 
+static Status add_tune(Sha256 *sha, const TuneRecord *record)
+{
+        Text text = { 0 };
+        add_int(sha, tune_count(record));
+        if (tune_count(record) == 0)
+                return STATUS_OK;
+        tune_print(record, &text);
+        Status status = text_status(&text);
+        if (status == STATUS_OK)
+                add_text(sha, text.data, text.n);
+        text_deinit(&text);
+        return status;
+}
+
 static int hex_digit(char c)
 {
         return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramKey *out_key)
+// Numbers that only feed Tensor slots are read by the run: their kind is enough.
+static Status add_input(Sha256 *sha, Value value, bool by_value)
+{
+        if (by_value || (value.kind != VALUE_FLOAT && value.kind != VALUE_INT))
+                return add_value(sha, value);
+        add_int(sha, -1 - (int64_t)value.kind);
+        return STATUS_OK;
+}
+
+Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, uint64_t by_value, ProgramKey *out_key)
 {
         Sha256 sha;
         sha256_start(&sha);
@@ -98,9 +121,10 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         add_int(&sha, options->n_fetch);
         for (uint32_t i = 0; i < options->n_fetch; i++)
                 add_int(&sha, options->fetch[i]->index);
+        TRY(add_tune(&sha, options->tune));
         add_int(&sha, inputs.n);
         for (uint32_t i = 0; i < inputs.n; i++)
-                TRY(add_value(&sha, inputs.items[i]));
+                TRY(add_input(&sha, inputs.items[i], i >= 64 || (by_value >> i & 1) != 0));
         HashHex hex = sha256_finish(&sha);
         for (size_t i = 0; i < sizeof(out_key->bytes); i++)
                 out_key->bytes[i] = (uint8_t)(hex_digit(hex.hex[2 * i]) << 4 | hex_digit(hex.hex[2 * i + 1]));

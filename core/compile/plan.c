@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan.c: greedy by size (Pisarchyk and Lee, arXiv 2001.03288). The life of a buffer is the union of the lives of all its views, in steps:
-// 0 before the first call, i + 1 at call i, then the end. An elementwise call whose input dies with it writes its result over it. Largest
-// first, each block goes to the lowest gap among the blocks that live at the same time.
+// 0 before the first call, i + 1 at call i, then the end. An elementwise call whose input dies with it writes its result over it. What is
+// only made to be put side by side with others (cat) is made there, if that costs no bytes in all. Largest first, each block goes to the
+// lowest gap among the blocks that live at the same time.
 #include "core/compile/plan.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ typedef struct Block {
         bool used;
         bool is_output;
         uint32_t merged_into; // index + 1 of the block whose bytes it uses; 0: its own
+        size_t inside;        // ... from this byte on
 } Block;
 
 typedef struct Planner {
@@ -28,11 +30,17 @@ static size_t aligned(size_t n_bytes)
         return (n_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
 }
 
-static Block *root_of(const Planner *planner, const Buffer *buffer)
+// `out_inside` (may be NULL): where the buffer's bytes are in it.
+static Block *root_of(const Planner *planner, const Buffer *buffer, size_t *out_inside)
 {
         Block *block = &planner->blocks[buffer->index];
-        while (block->merged_into != 0)
+        size_t inside = 0;
+        while (block->merged_into != 0) {
+                inside += block->inside;
                 block = &planner->blocks[block->merged_into - 1];
+        }
+        if (out_inside != NULL)
+                *out_inside = inside;
         return block;
 }
 
@@ -103,7 +111,7 @@ static Status look_for_reuse(void *context, Recorded *value)
         if (value == NULL || recorded_is_constant(value))
                 return STATUS_OK;
         const Planner *planner = reuse->planner;
-        Block *block = root_of(planner, recorded_buffer(value));
+        Block *block = root_of(planner, recorded_buffer(value), NULL);
         bool fits = same_elements(&value->tensor, &reuse->out->tensor);
         if (reuse->found == block)
                 reuse->refused |= !fits; // another view of the same bytes, read in another order
@@ -135,6 +143,70 @@ static Status merge_in_place(Planner *planner)
                 out->merged_into = (uint32_t)(reuse.found - planner->blocks) + 1;
                 reuse.found->last = MAX(reuse.found->last, out->last);
                 reuse.found->is_output |= out->is_output;
+        }
+        return STATUS_OK;
+}
+
+// ---- joined ----
+typedef struct Joining {
+        Planner *planner;
+        const Recorded *out;
+        Block *root;   // of the output
+        size_t inside; // where the output is in root
+        int dim;
+        int64_t start; // along dim
+} Joining;
+
+// The output's slice for `value` is one dense run of bytes, and the value is all that its buffer holds.
+static bool is_whole_slice(const Joining *joining, const Recorded *value, size_t n_bytes)
+{
+        const TensorMeta *slice = &value->tensor.meta, *out = &joining->out->tensor.meta;
+        for (int d = 0; d < joining->dim; d++) {
+                if (slice->size[d] != 1)
+                        return false;
+        }
+        return slice->dtype == out->dtype && meta_is_contiguous(slice) && meta_is_contiguous(out) && value->tensor.offset == 0 &&
+               recorded_buffer(value)->n_bytes == n_bytes;
+}
+
+static Status join(void *context, Recorded *value)
+{
+        Joining *joining = context;
+        const Planner *planner = joining->planner;
+        if (value == NULL || (value->tensor.meta.rank == 1 && value->tensor.meta.size[0] == 0))
+                return STATUS_OK;
+        const TensorMeta *out = &joining->out->tensor.meta;
+        size_t bytes = dtype_info[out->dtype].bytes, n_bytes = (size_t)meta_numel(&value->tensor.meta) * bytes;
+        size_t inside = joining->inside + (size_t)(joining->start * out->stride[joining->dim]) * bytes;
+        joining->start += value->tensor.meta.size[joining->dim];
+        if (recorded_is_constant(value) || recorded_buffer(value)->kind != BUFFER_RUN || inside % STORAGE_ALIGN != 0 ||
+            !is_whole_slice(joining, value, n_bytes))
+                return STATUS_OK;
+        Block *root = root_of(planner, recorded_buffer(value), NULL);
+        // A value that stands twice in the list has moved already.
+        if (!root->planned || root->is_output || root == joining->root || root->last != planner->step || root->n_bytes != aligned(n_bytes))
+                return STATUS_OK;
+        root->merged_into = (uint32_t)(joining->root - planner->blocks) + 1;
+        root->inside = inside;
+        joining->root->first = MIN(joining->root->first, root->first);
+        return STATUS_OK;
+}
+
+static Status join_in_place(Planner *planner)
+{
+        const Recording *recording = planner->recording;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                const RecordedCall *call = recording->calls[i];
+                planner->step = i + 1;
+                if (!call->computes || (call->call.op->flags & OP_JOINS) == 0 || call->call.n_outs != 1 || call->outs[0] == NULL ||
+                    call->outs[0]->call != call || recorded_is_constant(call->outs[0]) || call->outs[0]->tensor.offset != 0 ||
+                    recorded_buffer(call->outs[0])->kind != BUFFER_RUN)
+                        continue;
+                Joining joining = { .planner = planner, .out = call->outs[0] };
+                joining.root = root_of(planner, recorded_buffer(call->outs[0]), &joining.inside);
+                if (!joining.root->planned || arg_dim(&call->call, 1, joining.out->tensor.meta.rank, &joining.dim) != STATUS_OK)
+                        continue;
+                TRY(recorded_visit_inputs(call, join, &joining));
         }
         return STATUS_OK;
 }
@@ -239,9 +311,49 @@ static Status give_places(Planner *planner, Arena *arena, MemoryPlan *plan)
                 plan->figures.output_bytes += buffer->n_bytes;
         }
         for (uint32_t i = 0; i < n; i++) {
-                if (planner->blocks[i].merged_into != 0)
-                        plan->places[i] = plan->places[root_of(planner, recording->buffers[i]) - planner->blocks];
+                size_t inside;
+                if (planner->blocks[i].merged_into == 0)
+                        continue;
+                plan->places[i] = plan->places[root_of(planner, recording->buffers[i], &inside) - planner->blocks];
+                plan->places[i].offset += inside;
+                plan->places[i].n_bytes = recording->buffers[i]->n_bytes;
         }
+        return STATUS_OK;
+}
+
+static void add_scratch(Planner *planner, const size_t *scratch_bytes)
+{
+        uint32_t n = planner->recording->n_buffers;
+        for (uint32_t i = 0; i < planner->recording->n_calls; i++) {
+                if (scratch_bytes[i] > 0)
+                        planner->blocks[n + i] = (Block){
+                                .first = i + 1, .last = i + 1, .n_bytes = aligned(scratch_bytes[i]), .planned = true, .used = true
+                        };
+        }
+}
+
+// Places everything. When values that were made in their joins cost more bytes than copies of them, once more without.
+static Status place(Planner *planner, Arena *work, PlanFigures *out_figures)
+{
+        size_t n = planner->n_blocks;
+        Block *plain = arena_array(work, n, sizeof(Block)), *joined = planner->blocks;
+        PlanFigures figures = { 0 }, plain_figures = { 0 };
+        if (plain == NULL)
+                return fail_memory();
+        memcpy(plain, planner->blocks, n * sizeof(Block));
+        TRY(join_in_place(planner));
+        bool same = memcmp(plain, joined, n * sizeof(Block)) == 0;
+        TRY(place_blocks(planner, work, &figures));
+        if (!same) {
+                planner->blocks = plain;
+                TRY(place_blocks(planner, work, &plain_figures));
+                if (figures.arena_bytes <= plain_figures.arena_bytes)
+                        planner->blocks = joined;
+                else
+                        figures = plain_figures;
+        }
+        TRY(find_lower_bound(planner, work, &figures));
+        *out_figures = figures;
         return STATUS_OK;
 }
 
@@ -256,16 +368,10 @@ Status plan_memory(const Recording *recording, const size_t *scratch_bytes, cons
         Status status = planner.blocks == NULL || plan.scratch_offsets == NULL ? fail_memory() : find_lives(&planner);
         if (status == STATUS_OK)
                 status = merge_in_place(&planner);
-        for (uint32_t i = 0; i < n_calls && status == STATUS_OK; i++) {
-                if (scratch_bytes[i] > 0)
-                        planner.blocks[n + i] = (Block){
-                                .first = i + 1, .last = i + 1, .n_bytes = aligned(scratch_bytes[i]), .planned = true, .used = true
-                        };
+        if (status == STATUS_OK) {
+                add_scratch(&planner, scratch_bytes);
+                status = place(&planner, &work, &plan.figures);
         }
-        if (status == STATUS_OK)
-                status = place_blocks(&planner, &work, &plan.figures);
-        if (status == STATUS_OK)
-                status = find_lower_bound(&planner, &work, &plan.figures);
         if (status == STATUS_OK)
                 status = give_places(&planner, arena, &plan);
         for (uint32_t i = 0; i < n_calls && status == STATUS_OK; i++)

@@ -9,6 +9,8 @@
 
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/compile/open_numbers.h"
+#include "core/compile/split.h"
 #include "core/compile/write.h"
 #include "core/ops/inplace.h"
 
@@ -25,7 +27,9 @@ typedef struct Recorder {
         StateView *views;
         uint32_t n_views, views_capacity;
         uint32_t max_calls;
-        uint32_t n_inputs;
+        uint64_t open;             // bit i: placeholder i is a number whose value is left open ...
+        uint64_t read;             // ... but was looked at all the same
+        Tensor *numbers[OPEN_MAX]; // live, counted: by placeholder
 } Recorder;
 
 static Recorder *recorder_of(Emitter *emitter)
@@ -147,10 +151,17 @@ static Status check_numbers(const OpCall *call)
         return STATUS_OK;
 }
 
-static Status check_written(const OpCall *call, const Tensor *self)
+static bool is_number_buffer(const Recording *recording, const Buffer *buffer)
+{
+        return buffer->kind == BUFFER_INPUT && buffer->input >= recording->n_tensor_inputs;
+}
+
+static Status check_written(const Recording *recording, const OpCall *call, const Tensor *self)
 {
         if (self->storage == NULL || self->storage->buffer == NULL)
                 return fail(STATUS_DYNAMIC, "%s writes to a constant", call == NULL ? "an assignment" : call->schema->name);
+        if (is_number_buffer(recording, self->storage->buffer))
+                return fail(STATUS_DYNAMIC, "%s writes to a number", call == NULL ? "an assignment" : call->schema->name);
         self->storage->buffer->written = true;
         return STATUS_OK;
 }
@@ -253,7 +264,7 @@ static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Re
 {
         bool computes = call->inplace || call->n_outs == 0, views = false;
         if (call->inplace) {
-                TRY(check_written(call, call->args[0].tensor));
+                TRY(check_written(recorder->recording, call, call->args[0].tensor));
                 tensors[0] = tensor_ref(call->args[0].tensor);
                 TRY(value_of(recorder, tensors[0], &values[0]));
         } else {
@@ -315,10 +326,10 @@ static Status record_write(Emitter *emitter, Tensor *to, const Tensor *from)
         TensorMeta wanted;
         meta_init(&wanted, to->meta.dtype, rank, size);
         TRY(inplace_check_write(to, &wanted));
-        TRY(check_written(NULL, to));
         Overlap overlap = tensor_overlap(to, from);
         if (overlap == OVERLAP_FULL)
                 return STATUS_OK;
+        TRY(check_written(recorder->recording, NULL, to));
         Tensor *source = (Tensor *)(uintptr_t)from;
         if (overlap == OVERLAP_NONE)
                 return record_copy(recorder, to, source);
@@ -408,7 +419,41 @@ static Status record_loop(Emitter *emitter, const Graph *condition, const Graph 
         return fail(STATUS_DYNAMIC, "how often a loop runs is not known before the run");
 }
 
+// ---- open numbers ----
+static Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
+{
+        Recorder *recorder = recorder_of(emitter);
+        Recording *recording = recorder->recording;
+        uint32_t at = number.slot - 1;
+        if (recorder->numbers[at] == NULL) {
+                TensorMeta meta;
+                Buffer *buffer;
+                Recorded *value;
+                uint32_t n = recording->n_inputs - recording->n_tensor_inputs;
+                meta_init(&meta, number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64, 0, NULL);
+                meta.wrapped = true;
+                TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1, sizeof(Recorded *)));
+                TRY(array_reserve(&recording->number_inputs, &recording->number_inputs_capacity, n + 1, sizeof(uint32_t)));
+                TRY(recording_add_buffer(recording, BUFFER_INPUT, sizeof(int64_t), &buffer));
+                TRY(recording_add_value(recording, FROM_INPUT, buffer->storage, &meta, 0, &value));
+                value->input = buffer->input = recording->n_inputs;
+                value->name = open_number_name(recording->graph, at);
+                recording->number_inputs[n] = at;
+                recording->inputs[recording->n_inputs++] = value;
+                TRY(live_tensor(value, &recorder->numbers[at]));
+        }
+        *out_tensor = tensor_ref(recorder->numbers[at]);
+        return STATUS_OK;
+}
+
+static void record_number_read(Emitter *emitter, Value number)
+{
+        recorder_of(emitter)->read |= (uint64_t)1 << (number.slot - 1);
+}
+
 static const EmitterVtbl recorder_vtbl = {
+        .number = record_number,
+        .number_read = record_number_read,
         .op = record_op,
         .write = record_write,
         .state = record_state,
@@ -457,17 +502,35 @@ static Status record_inputs(Recorder *recorder, const Graph *graph, ValueSpan in
                         continue;
                 InputLeaves leaves = { .recorder = recorder, .name = graph->nodes[i]->name };
                 TRY(value_map(inputs.items[at], input_leaf, &leaves, &out_inputs[at]));
+                if (at < OPEN_MAX && (recorder->open >> at & 1) != 0)
+                        out_inputs[at].slot = at + 1;
                 at++;
         }
+        recorder->recording->n_tensor_inputs = recorder->recording->n_inputs;
         return STATUS_OK;
 }
 
 static Status mark_output(void *context, Recorded *value)
 {
-        (void)context;
-        if (!recorded_is_constant(value))
-                recorded_buffer(value)->is_output = true;
+        if (recorded_is_constant(value))
+                return STATUS_OK;
+        if (is_number_buffer(context, recorded_buffer(value)))
+                return fail(STATUS_DYNAMIC, "a result stands on the bytes of a number");
+        recorded_buffer(value)->is_output = true;
         return STATUS_OK;
+}
+
+// With a dynamic rest the result is what the rest takes from the calls; the rest makes the graph's own.
+static Status keep_for_rest(Recorder *recorder, Split *split)
+{
+        ValueSpan values;
+        Seq *seq;
+        TRY(split_finish(split, recorder->recording, &values));
+        TRY(seq_new(values.n, &seq));
+        recorder->recording->result = value_seq_take(VALUE_TUPLE, seq);
+        for (uint32_t i = 0; i < values.n; i++)
+                TRY(value_map(values.items[i], leaf_value, recorder, &seq->items[i]));
+        return recording_visit_results(recorder->recording, mark_output, recorder->recording);
 }
 
 static Status keep_results(Recorder *recorder, Value result, const Value *fetched, uint32_t n_fetched)
@@ -481,7 +544,7 @@ static Status keep_results(Recorder *recorder, Value result, const Value *fetche
                 TRY(value_map(fetched[i], leaf_value, recorder, &recording->fetched[i]));
                 recording->n_fetched++;
         }
-        return recording_visit_results(recording, mark_output, NULL);
+        return recording_visit_results(recording, mark_output, recording);
 }
 
 // Readers mark the whole state when a graph writes to some of it; what no call writes is constant after all.
@@ -498,43 +561,110 @@ static void settle_state(Recording *recording)
         }
 }
 
-static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOptions *options, Value *inputs, Value *fetched)
+static bool is_ours(Status status)
 {
-        TRY(record_inputs(recorder, graph, options->inputs, inputs));
-        WalkOptions walk = { .inputs = { inputs, options->inputs.n }, .fetch = options->fetch, .n_fetch = options->n_fetch };
-        _cleanup_(value_clear) Value result = value_none();
-        TRY(walk_graph(&recorder->base, graph, &walk, &result, fetched));
-        recorder->base.node = NULL;
-        Status status = keep_results(recorder, result, fetched, options->n_fetch);
-        for (uint32_t i = 0; i < options->n_fetch; i++)
-                value_clear(&fetched[i]);
-        settle_state(recorder->recording);
-        return status;
+        return status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE;
 }
 
-Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording)
+static Status walk_and_keep(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split, Value *inputs,
+                            Value *fetched, bool *out_again)
 {
-        _cleanup_(recording_freep) Recording *recording = NULL;
-        TRY(recording_new(graph, &recording));
-        Recorder recorder = { .poll = poll,
-                              .recording = recording,
-                              .max_calls = options->max_calls == 0 ? (uint32_t)limits.max_nodes : options->max_calls };
-        run_context_init(&recorder.ctx);
-        recorder.ctx.deadline_ns = poll == NULL ? 0 : poll->deadline_ns;
-        recorder.base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder.ctx, .graph = graph };
+        WalkOptions walk = {
+                .inputs = { inputs, options->inputs.n }, .fetch = options->fetch, .n_fetch = options->n_fetch, .split = split_walk(split)
+        };
+        _cleanup_(value_clear) Value result = value_none();
+        Status status = walk_graph(&recorder->base, graph, &walk, &result, fetched);
+        recorder->base.node = NULL;
+        for (uint32_t i = 0; i < options->n_fetch && status == STATUS_OK && !split_is_whole(split); i++)
+                status = split_keep(split, options->fetch[i], fetched[i]);
+        if (status == STATUS_OK || (!is_ours(status) && split_gave_up(split))) // half of a node may stand in the way of those after it
+                status = split_settle(split, out_again);
+        if (status == STATUS_OK && !*out_again)
+                status = split_is_whole(split) ? keep_results(recorder, result, fetched, options->n_fetch) : keep_for_rest(recorder, split);
+        for (uint32_t i = 0; i < options->n_fetch; i++)
+                value_clear(&fetched[i]);
+        TRY(status);
+        settle_state(recorder->recording);
+        return STATUS_OK;
+}
+
+static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split, bool *out_again)
+{
         uint32_t n = options->inputs.n;
         _cleanup_(freep) Value *inputs = new_array((size_t)n + options->n_fetch, sizeof(Value));
         if (inputs == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < n; i++)
                 inputs[i].kind = VALUE_ABSENT;
-        Status status = record_walk(&recorder, graph, options, inputs, inputs + n);
+        Status status = record_inputs(recorder, graph, options->inputs, inputs);
+        if (status == STATUS_OK)
+                status = walk_and_keep(recorder, graph, options, split, inputs, inputs + n, out_again);
         for (uint32_t i = 0; i < n; i++)
                 value_unref(inputs[i]);
+        return status;
+}
+
+static Status record_once(const Graph *graph, const RecordOptions *options, const RunContext *poll, uint64_t open, Split *split,
+                          bool *out_again, Recording **out_recording)
+{
+        _cleanup_(recording_freep) Recording *recording = NULL;
+        TRY(recording_new(graph, &recording));
+        Recorder recorder = { .poll = poll,
+                              .recording = recording,
+                              .open = open,
+                              .max_calls = options->max_calls == 0 ? (uint32_t)limits.max_nodes : options->max_calls };
+        run_context_init(&recorder.ctx);
+        recorder.ctx.deadline_ns = poll == NULL ? 0 : poll->deadline_ns;
+        recorder.base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder.ctx, .graph = graph, .open_numbers = open != 0 };
+        split_start(split, recording);
+        Status status = record_walk(&recorder, graph, options, split, out_again);
+        split_start(split, NULL); // it may hold tensors of the recording
         for (uint32_t i = 0; i < recorder.n_views; i++)
                 tensor_unref(recorder.views[i].seen);
         free(recorder.views);
+        for (uint32_t i = 0; i < OPEN_MAX; i++)
+                tensor_unref(recorder.numbers[i]);
         TRY(status);
+        recording->by_value = ~(open & ~recorder.read);
         *out_recording = take_ptr(recording);
         return STATUS_OK;
+}
+
+// Every attempt leaves more nodes to the rest than the one before. Few are needed: those that ask for numbers are found in the first, those
+// that come too near to them in the second.
+enum { MAX_ATTEMPTS = 12 };
+
+static Status record_split(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording)
+{
+        _cleanup_(split_freep) Split *split = NULL;
+        TRY(split_new(graph, &split));
+        for (int i = 0; i < MAX_ATTEMPTS; i++) {
+                _cleanup_(recording_freep) Recording *recording = NULL;
+                bool again = false;
+                TRY(record_once(graph, options, poll, 0, split, &again, &recording));
+                if (again)
+                        continue;
+                *out_recording = take_ptr(recording);
+                return STATUS_OK;
+        }
+        return fail(STATUS_DYNAMIC, "too much of the graph depends on numbers that only a run knows");
+}
+
+Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording)
+{
+        uint64_t open = open_numbers(graph, options->inputs, options->fetch, options->n_fetch);
+        if (open != 0) { // where anything asks for such a number after all, all of them count by value
+                _cleanup_(split_freep) Split *split = NULL;
+                _cleanup_(recording_freep) Recording *recording = NULL;
+                bool again = false;
+                TRY(split_new(graph, &split));
+                Status status = record_once(graph, options, poll, open, split, &again, &recording);
+                if (status == STATUS_OK && !again) {
+                        *out_recording = take_ptr(recording);
+                        return STATUS_OK;
+                }
+                if (status != STATUS_OK && is_ours(status))
+                        return status;
+        }
+        return record_split(graph, options, poll, out_recording);
 }

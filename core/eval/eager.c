@@ -14,12 +14,19 @@ typedef struct StateView { // one state entry as this run sees it
         Tensor *seen; // counted
 } StateView;
 
+typedef struct Shell { // a shared storage as this run sees it
+        const Storage *origin;
+        Storage *shell; // counted
+} Shell;
+
 struct EagerEmitter {
         Emitter base;
         Graph *graph;     // counted
         StateView *views; // in order of first use
         uint32_t n_views, views_capacity;
-        bool writes; // some state entry, here or in a child graph, may be written
+        Shell *shells;
+        uint32_t n_shells, shells_capacity;
+        bool writes; // some state entry, here or in a child graph, may be written; or somebody holds a shell: state is seen through shells
 };
 
 static EagerEmitter *eager_of(Emitter *emitter)
@@ -138,7 +145,7 @@ static int64_t meta_bytes(const TensorMeta *meta)
 }
 
 // Rows that say nothing read every operand once, write every result once and do one operation per element.
-static void add_cost(Emitter *emitter, const OpRun *run)
+static Status add_cost(Emitter *emitter, const OpRun *run)
 {
         Cost cost = { 0 };
         if (run->call->op->cost != NULL) {
@@ -154,6 +161,7 @@ static void add_cost(Emitter *emitter, const OpRun *run)
         }
         emitter->cost.bytes += cost.bytes;
         emitter->cost.flops += cost.flops;
+        return run_check_cost(cost.flops, cost.bytes);
 }
 
 static Status run_kernel(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data, const TensorMeta **out_metas)
@@ -182,7 +190,7 @@ static Status run_kernel(EagerEmitter *eager, OpCall *call, Tensor **tensors, vo
                 .ctx = eager->base.ctx,
         };
         if (eager->base.measure)
-                add_cost(&eager->base, &run);
+                TRY(add_cost(&eager->base, &run));
         return call->op->run(&run);
 }
 
@@ -263,16 +271,21 @@ static Status eager_write(Emitter *emitter, Tensor *to, const Tensor *from)
 }
 
 // ---- state ----
-// The storage this run writes to for `origin`: tied entries share it.
-static Status state_storage(EagerEmitter *eager, Storage *origin, Storage **out_storage)
+Status eager_shell(EagerEmitter *eager, Storage *origin, Storage **out_storage)
 {
-        for (uint32_t i = 0; i < eager->n_views; i++) {
-                if (eager->views[i].entry->storage == origin) {
-                        *out_storage = storage_ref(eager->views[i].seen->storage);
+        for (uint32_t i = 0; i < eager->n_shells; i++) {
+                if (eager->shells[i].origin == origin) {
+                        *out_storage = storage_ref(eager->shells[i].shell);
                         return STATUS_OK;
                 }
         }
-        return storage_shell(origin, eager->base.ctx->budget, out_storage);
+        Storage *shell;
+        eager->writes = true;
+        TRY(array_reserve(&eager->shells, &eager->shells_capacity, eager->n_shells + 1, sizeof(*eager->shells)));
+        TRY(storage_shell(origin, eager->base.ctx->budget, &shell));
+        eager->shells[eager->n_shells++] = (Shell){ .origin = origin, .shell = shell };
+        *out_storage = storage_ref(shell);
+        return STATUS_OK;
 }
 
 static Status eager_state(Emitter *emitter, const Graph *graph, const char *path, Value *out)
@@ -298,7 +311,7 @@ static Status eager_state(Emitter *emitter, const Graph *graph, const char *path
         }
         TRY(array_reserve(&eager->views, &eager->views_capacity, eager->n_views + 1, sizeof(*eager->views)));
         _cleanup_(storage_unrefp) Storage *shell = NULL;
-        TRY(state_storage(eager, state->tensor->storage, &shell));
+        TRY(eager_shell(eager, state->tensor->storage, &shell));
         Tensor *seen;
         TRY(tensor_new_view(shell, &state->tensor->meta, state->tensor->offset, &seen));
         eager->views[eager->n_views++] = (StateView){ .entry = state->tensor, .seen = seen };
@@ -441,7 +454,10 @@ EagerEmitter *eager_close(EagerEmitter *eager)
                 return NULL;
         for (uint32_t i = 0; i < eager->n_views; i++)
                 tensor_unref(eager->views[i].seen);
+        for (uint32_t i = 0; i < eager->n_shells; i++)
+                storage_unref(eager->shells[i].shell);
         free(eager->views);
+        free(eager->shells);
         graph_unref(eager->graph);
         free(eager);
         return NULL;

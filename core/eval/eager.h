@@ -10,3 +10,6 @@ Status eager_open(const Graph *graph, RunContext *ctx, EagerEmitter **out_eager)
 EagerEmitter *eager_close(EagerEmitter *eager);
 DEFINE_CLEANUP(EagerEmitter, eager_close)
 Emitter *eager_emitter(EagerEmitter *eager);
+// The storage by which this run sees `origin`, which other runs share: a copy-on-write shell, the same one every time, so that tied entries
+// and views share it. Counted. `origin` must live as long as the emitter.
+Status eager_shell(EagerEmitter *eager, Storage *origin, Storage **out_storage);

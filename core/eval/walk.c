@@ -350,7 +350,8 @@ static void trace_node(const Walk *walk, const Node *node, Value value, int64_t 
 {
         WalkTrace *trace = walk->options->trace;
         const Emitter *emitter = walk->emitter;
-        if (trace->n_rows >= trace->capacity)
+        bool counts = walk->options->skip == NULL || node_is_call(node); // programs have rows for calls only
+        if (trace->n_rows >= trace->capacity || !counts)
                 return;
         const Tensor *tensor = first_tensor(value);
         NodeTiming *row = &trace->rows[trace->n_rows++];
@@ -390,16 +391,65 @@ static void keep_fetched(const Walk *walk, const Node *node, Value value, Value 
         }
 }
 
+static void take_known(Walk *walk, Value *out_fetched)
+{
+        for (uint32_t i = 0; i < walk->options->n_known; i++) {
+                const WalkKnown *known = &walk->options->known[i];
+                walk->env[known->node->index] = value_ref(known->value);
+                keep_fetched(walk, known->node, known->value, out_fetched);
+        }
+}
+
+// ---- leaving nodes out ----
+static Status note_left(void *context, Node *input)
+{
+        const Walk *walk = context;
+        return walk->env[input->index].kind == VALUE_DYNAMIC ? STATUS_DYNAMIC : STATUS_OK;
+}
+
+static Status run_or_leave(Walk *walk, const Node *node, Value *out)
+{
+        const WalkSplit *split = walk->options->split;
+        bool *left = &split->left[node->index];
+        *left = *left || node_visit_inputs(node, note_left, walk) != STATUS_OK;
+        if (!*left) {
+                Status status = run_node(walk, node, out);
+                if (status != STATUS_DYNAMIC)
+                        return status;
+                *left = true;
+        }
+        walk->n_placeholders += node->op == OP_PLACEHOLDER;
+        *out = (Value){ .kind = VALUE_DYNAMIC };
+        return split->leave(split->context, node, walk->env);
+}
+
+static bool is_skipped(Walk *walk, const Node *node)
+{
+        if (walk->options->skip == NULL || !walk->options->skip[node->index])
+                return false;
+        walk->n_placeholders += node->op == OP_PLACEHOLDER;
+        return true;
+}
+
+static Status run_one(Walk *walk, const Node *node, int64_t *inout_clock, Value *out)
+{
+        if (walk->options->trace != NULL)
+                return run_traced(walk, node, inout_clock, out);
+        return walk->options->split != NULL ? run_or_leave(walk, node, out) : run_node(walk, node, out);
+}
+
 static Status walk_nodes(Walk *walk, Value *out_fetched)
 {
         const Graph *graph = walk->graph;
-        bool traced = walk->options->trace != NULL;
-        int64_t clock = traced ? clock_ns() : 0;
+        int64_t clock = walk->options->trace != NULL ? clock_ns() : 0;
+        take_known(walk, out_fetched);
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 const Node *node = graph->nodes[i];
                 Value value = value_none();
+                if (is_skipped(walk, node))
+                        continue;
                 TRY(run_poll(walk->emitter->ctx));
-                Status status = traced ? run_traced(walk, node, &clock, &value) : run_node(walk, node, &value);
+                Status status = run_one(walk, node, &clock, &value);
                 if (__builtin_expect(status != STATUS_OK, 0))
                         return walk_annotate(status, node);
                 keep_fetched(walk, node, value, out_fetched);

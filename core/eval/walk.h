@@ -25,13 +25,34 @@ typedef struct WalkTrace { // caller's storage; rows: capacity >= graph->n_nodes
         size_t live_bytes_peak;
 } WalkTrace;
 
+// A walk that leaves out what cannot be done yet: nodes that say STATUS_DYNAMIC and all that read them (directly or through others) have
+// the value VALUE_DYNAMIC and are not run. For the outermost graph of a recording.
+typedef struct WalkSplit {
+        bool *left; // by node index, in and out: true = leave it out
+        // Told of every node left out, in order; `values` by node index are those of the nodes before it (VALUE_DYNAMIC: left out, too).
+        Status (*leave)(void *context, const Node *node, const Value *values);
+        void *context;
+} WalkSplit;
+
+// The value of a node that another part of the run has computed.
+typedef struct WalkKnown {
+        const Node *node;
+        Value value; // borrowed
+} WalkKnown;
+
 typedef struct WalkOptions {
         // One Value per placeholder, in order. VALUE_ABSENT: not given (the state entry for INPUT_STATE placeholders, else the default). A
         // "*args" placeholder's value is a tuple, a "**kwargs" placeholder's a dict; absent they are empty.
         ValueSpan inputs;
         const Node *const *fetch; // nodes whose values are wanted besides the output (kept alive to the end)
         uint32_t n_fetch;
-        WalkTrace *trace; // NULL: no timing
+        WalkTrace *trace;       // NULL: no timing
+        const WalkSplit *split; // NULL: every node is run
+        // The rest of a graph: nodes of which `skip` (by node index; NULL: none) is true are not run, and `known` tells the values of those
+        // of them that others read or that are fetched.
+        const bool *skip;
+        const WalkKnown *known;
+        uint32_t n_known;
 } WalkOptions;
 
 // Adds the line PyTorch prints and the node's name to the thread's failure, if it is somebody's node that failed; returns `status`.

@@ -34,11 +34,12 @@ static const Alias prefixes[] = {
         { "torch._ops.", "torch.ops." },
 };
 
-// aten::add.Tensor is how schemas spell it.
+// aten::add.Tensor is how schemas spell it. Anything else with colons in it is no such name and stays as it is.
 static const char *schema_spelling(Arena *arena, const char *target)
 {
+        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
         const char *colons = strstr(target, "::");
-        if (colons == NULL)
+        if (colons == NULL || strcspn(target, ".:") != (size_t)(colons - target) || colons[2 + strspn(colons + 2, letters)] != '\0')
                 return target;
         bool overload = strchr(colons, '.') != NULL;
         return arena_format(arena, "torch.ops.%.*s.%s%s", (int)(colons - target), target, colons + 2, overload ? "" : ".default");

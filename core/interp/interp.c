@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // interp.c: bind, the loop, results. Binding turns slots and offsets into pointers; after it the loop only calls. Memory is taken before
-// the loop (the frame grows, outputs are allocated) and handed out after it.
+// the loop (the frame grows, outputs are allocated) and handed out after it. A dynamic rest is walked eagerly then, on tensors that stand
+// on the outputs, and it makes the result.
 #include "core/interp/interp.h"
 
 #include <string.h>
 #include <sys/mman.h>
+#include "core/eval/eager.h"
 
 // ---- frames ----
 void frame_init(Frame *frame)
@@ -18,6 +20,7 @@ void frame_deinit(Frame *frame)
         free(frame->pointers);
         free(frame->stamps);
         free(frame->pool.data);
+        free(frame->numbers);
         free(frame->inputs);
         frame_init(frame);
 }
@@ -69,6 +72,7 @@ static Status frame_grow(Frame *frame, const Program *program)
         TRY(grow_bytes(&frame->pool.data, &frame->pool.n_bytes, atomic_load_explicit(&frame->pool.wanted, memory_order_relaxed)));
         TRY(grow_array(&frame->pointers, &frame->n_pointers, n_slots + program->n_operands, sizeof(void *)));
         TRY(grow_array(&frame->stamps, &frame->n_stamps, (size_t)program->n_code + 1, sizeof(int64_t)));
+        TRY(grow_array(&frame->numbers, &frame->n_numbers, program->n_inputs - program->recording->n_tensor_inputs, sizeof(NumberTensor)));
         TRY(grow_array(&frame->inputs, &frame->n_tensors, n_tensors, sizeof(void *)));
         frame->outputs = (Storage **)(frame->inputs + program->n_inputs);
         if (n_tensors > 0)
@@ -88,7 +92,7 @@ static Status bind_leaf(void *context, const Value *leaf)
         Leaves *leaves = context;
         if (leaf->kind != VALUE_TENSOR)
                 return STATUS_OK;
-        if (leaves->n >= leaves->program->n_inputs)
+        if (leaves->n >= leaves->program->recording->n_tensor_inputs)
                 return fail(STATUS_INTERNAL, "more input tensors than the program was made for");
         const TensorMeta *want = &leaves->program->recording->inputs[leaves->n]->tensor.meta, *have = &leaf->tensor->meta;
         size_t bytes = want->rank * sizeof(int64_t);
@@ -99,12 +103,34 @@ static Status bind_leaf(void *context, const Value *leaf)
         return STATUS_OK;
 }
 
+static Status bind_number(const Program *program, Frame *frame, ValueSpan inputs, uint32_t slot)
+{
+        const Recording *recording = program->recording;
+        const TensorMeta *meta = &recording->inputs[slot]->tensor.meta;
+        uint32_t k = slot - recording->n_tensor_inputs, at = recording->number_inputs[k];
+        NumberTensor *number = &frame->numbers[k];
+        if (at >= inputs.n || inputs.items[at].kind != (meta->dtype == DTYPE_I64 ? VALUE_INT : VALUE_FLOAT))
+                return fail(STATUS_INTERNAL, "input %u is not the number that the program was made for", at);
+        if (meta->dtype == DTYPE_I64)
+                number->bits.i = inputs.items[at].i;
+        else
+                number->bits.f = inputs.items[at].f;
+        number->storage = (Storage){ .data = (uint8_t *)&number->bits, .n_bytes = sizeof(number->bits), .readonly = true };
+        number->tensor = (Tensor){ .meta = *meta, .storage = &number->storage };
+        frame->inputs[slot] = &number->tensor;
+        return STATUS_OK;
+}
+
 static Status bind_inputs_of(const Program *program, Frame *frame, ValueSpan inputs)
 {
         Leaves leaves = { .program = program, .frame = frame };
         for (uint32_t i = 0; i < inputs.n; i++)
                 TRY(value_walk(inputs.items[i], bind_leaf, &leaves));
-        return leaves.n == program->n_inputs ? STATUS_OK : fail(STATUS_INTERNAL, "fewer input tensors than the program was made for");
+        if (leaves.n != program->recording->n_tensor_inputs)
+                return fail(STATUS_INTERNAL, "fewer input tensors than the program was made for");
+        for (uint32_t i = leaves.n; i < program->n_inputs; i++)
+                TRY(bind_number(program, frame, inputs, i));
+        return STATUS_OK;
 }
 
 static Status make_outputs(const Program *program, Frame *frame, RunContext *ctx)
@@ -174,6 +200,8 @@ static Status run_code(const Program *program, Frame *frame, void **pointers, Ru
 typedef struct Results {
         const Program *program;
         const Frame *frame;
+        EagerEmitter *eager; // of the rest; NULL: the values leave
+        Tensor **made;       // by index of the value, for the rest: one object per value, as in an eager run; counted
 } Results;
 
 static Status make_result(void *context, const Value *leaf, Value *out)
@@ -187,7 +215,15 @@ static Status make_result(void *context, const Value *leaf, Value *out)
         const Recorded *value = recorded_of(leaf->tensor);
         Storage *storage = value->tensor.storage;
         int64_t offset = value->tensor.offset;
-        if (!recorded_is_constant(value)) {
+        _cleanup_(storage_unrefp) Storage *shell = NULL;
+        if (results->made != NULL && results->made[value->index] != NULL) {
+                *out = value_tensor_take(tensor_ref(results->made[value->index]));
+                return STATUS_OK;
+        }
+        if (recorded_is_constant(value) && results->eager != NULL) { // other runs have it, too
+                TRY(eager_shell(results->eager, storage, &shell));
+                storage = shell;
+        } else if (!recorded_is_constant(value)) {
                 uint32_t slot = program->places[recorded_buffer(value)->index].slot;
                 if (slot < SLOT_FIRST_INPUT)
                         return fail(STATUS_INTERNAL, "a result has no storage of its own");
@@ -201,8 +237,47 @@ static Status make_result(void *context, const Value *leaf, Value *out)
         }
         Tensor *tensor;
         TRY(tensor_new_view(storage, &value->tensor.meta, offset, &tensor));
+        if (results->made != NULL)
+                results->made[value->index] = tensor_ref(tensor);
         *out = value_tensor_take(tensor);
         return STATUS_OK;
+}
+
+// ---- the dynamic rest ----
+static Status walk_rest(const Program *program, const ProgramRun *run, EagerEmitter *eager, Value taken, Value *out_value,
+                        Value *out_fetched)
+{
+        const DynamicRest *rest = program->recording->rest;
+        _cleanup_(freep) WalkKnown *known = new_array(rest->n_known, sizeof(*known));
+        if (known == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < rest->n_known; i++)
+                known[i] = (WalkKnown){ .node = rest->known[i], .value = taken.seq->items[i] };
+        WalkOptions options = { .inputs = run->inputs,
+                                .fetch = program->fetch,
+                                .n_fetch = program->n_fetch,
+                                .trace = run->trace,
+                                .skip = rest->skip,
+                                .known = known,
+                                .n_known = rest->n_known };
+        return walk_graph(eager_emitter(eager), program->recording->graph, &options, out_value, out_fetched);
+}
+
+static Status run_rest(const Program *program, const Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value,
+                       Value *out_fetched)
+{
+        const Recording *recording = program->recording;
+        _cleanup_(eager_closep) EagerEmitter *eager = NULL;
+        _cleanup_(value_clear) Value taken = value_none();
+        _cleanup_(freep) Tensor **made = new_array(recording->n_values, sizeof(*made));
+        if (made == NULL)
+                return fail_memory();
+        TRY(eager_open(recording->graph, ctx, &eager));
+        Results results = { .program = program, .frame = frame, .eager = eager, .made = made };
+        Status status = value_map(recording->result, make_result, &results, &taken);
+        for (uint32_t i = 0; i < recording->n_values; i++)
+                tensor_unref(made[i]);
+        return status == STATUS_OK ? walk_rest(program, run, eager, taken, out_value, out_fetched) : status;
 }
 
 static Status make_results(const Program *program, const Frame *frame, Value *out_value, Value *out_fetched)
@@ -227,6 +302,8 @@ static void trace_rows(const Program *program, const Frame *frame, WalkTrace *tr
         int64_t now = frame->stamps[0];
         for (uint32_t i = 0; i < program->n_rows && trace->n_rows < trace->capacity; i++) {
                 const ProgramRow *row = &program->rows[i];
+                if (row->instruction == ROW_OF_REST)
+                        continue;
                 NodeTiming *timing = &trace->rows[trace->n_rows++];
                 *timing = (NodeTiming){
                         .node = row->n_nodes > 0 ? row->nodes[0] : NULL,
@@ -261,6 +338,8 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
         TRY(status);
         if (run->trace != NULL)
                 trace_rows(program, frame, run->trace);
+        if (program->recording->rest != NULL)
+                return run_rest(program, frame, run, ctx, out_value, out_fetched);
         return make_results(program, frame, out_value, out_fetched);
 }
 

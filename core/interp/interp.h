@@ -5,6 +5,15 @@
 #include "core/eval/walk.h"
 #include "core/program/program.h"
 
+typedef struct NumberTensor { // an input number as the 0-dim tensor that calls read
+        Tensor tensor;
+        Storage storage;
+        union {
+                double f;
+                int64_t i;
+        } bits;
+} NumberTensor;
+
 typedef struct Frame {
         uint8_t *arena;
         size_t arena_bytes;
@@ -13,6 +22,8 @@ typedef struct Frame {
         int64_t *stamps;
         size_t n_stamps;
         ScratchPool pool;
+        NumberTensor *numbers;
+        size_t n_numbers;
         Tensor **inputs;   // of the run: leaves, borrowed
         Storage **outputs; // of the run: counted until they are handed out
         size_t n_tensors;
@@ -28,7 +39,7 @@ typedef struct ProgramRun {
         WalkTrace *trace; // NULL: no timing. Rows: capacity >= program->n_rows
 } ProgramRun;
 
-// *out_value and out_fetched (program->recording->n_fetched Values; may be NULL when 0) are owned by the caller. Inputs whose dtype, shape
+// *out_value and out_fetched (program->n_fetch Values; may be NULL when 0) are owned by the caller. Inputs whose dtype, shape
 // or strides differ from what the program was made for: STATUS_INTERNAL, nothing is run. The arena is charged to ctx->budget for the time
 // of the run; failures of a kernel name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
 Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value, Value *out_fetched);

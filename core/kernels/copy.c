@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy.c: tensor_copy_data in pieces. The destination's outermost dimension (by stride) is cut, so that threads write to ranges of their
-// own; small copies run in one piece.
+// own; small copies run in one piece. Images that change their layout are turned in blocks of four by four.
 #include "core/kernels/copy.h"
 
 #include <string.h>
@@ -35,11 +35,100 @@ static void copy_pieces(void *argument, int64_t begin, int64_t end)
         copy_piece(&from, &to);
 }
 
+// ---- images of 4-byte elements between channels_last and contiguous ----
+typedef struct Turn { // [rows][columns] -> [columns][rows], dense, once per image
+        const uint32_t *from;
+        uint32_t *to;
+        int64_t rows, columns;
+} Turn;
+
+typedef uint32_t Four __attribute__((vector_size(16)));
+typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
+
+static void turn_block(const uint32_t *from, int64_t from_step, uint32_t *to, int64_t to_step)
+{
+        Four a = *(const LooseFour *)from, b = *(const LooseFour *)(from + from_step), c = *(const LooseFour *)(from + 2 * from_step),
+             d = *(const LooseFour *)(from + 3 * from_step);
+        Four ab = __builtin_shuffle(a, b, (Four){ 0, 4, 1, 5 }), cd = __builtin_shuffle(c, d, (Four){ 0, 4, 1, 5 }),
+             ab_high = __builtin_shuffle(a, b, (Four){ 2, 6, 3, 7 }), cd_high = __builtin_shuffle(c, d, (Four){ 2, 6, 3, 7 });
+        *(LooseFour *)to = __builtin_shuffle(ab, cd, (Four){ 0, 1, 4, 5 });
+        *(LooseFour *)(to + to_step) = __builtin_shuffle(ab, cd, (Four){ 2, 3, 6, 7 });
+        *(LooseFour *)(to + 2 * to_step) = __builtin_shuffle(ab_high, cd_high, (Four){ 0, 1, 4, 5 });
+        *(LooseFour *)(to + 3 * to_step) = __builtin_shuffle(ab_high, cd_high, (Four){ 2, 3, 6, 7 });
+}
+
+// Columns begin..end of one image; sixteen at a time, so that what is read of a line is used while it is there.
+static void turn_columns(const Turn *turn, int64_t begin, int64_t end)
+{
+        enum { STRIP = 16 };
+        for (int64_t strip = begin; strip < end; strip += STRIP) {
+                int64_t stop = MIN(strip + STRIP, end), r = 0;
+                for (; r + 4 <= turn->rows; r += 4) {
+                        int64_t c = strip;
+                        for (; c + 4 <= stop; c += 4)
+                                turn_block(turn->from + r * turn->columns + c, turn->columns, turn->to + c * turn->rows + r, turn->rows);
+                        for (; c < stop; c++)
+                                for (int64_t k = r; k < r + 4; k++)
+                                        turn->to[c * turn->rows + k] = turn->from[k * turn->columns + c];
+                }
+                for (; r < turn->rows; r++)
+                        for (int64_t c = strip; c < stop; c++)
+                                turn->to[c * turn->rows + r] = turn->from[r * turn->columns + c];
+        }
+}
+
+// An image of three planes: the usual input.
+static void interleave_three(const uint32_t *from, uint32_t *to, int64_t begin, int64_t end, int64_t plane)
+{
+        const uint32_t *red = from, *green = from + plane, *blue = from + 2 * plane;
+        for (int64_t i = begin; i < end; i++) {
+                to[3 * i] = red[i];
+                to[3 * i + 1] = green[i];
+                to[3 * i + 2] = blue[i];
+        }
+}
+
+static void turn_images(void *argument, int64_t begin, int64_t end)
+{
+        const Turn *turn = argument;
+        for (int64_t at = begin; at < end;) {
+                int64_t image = at / turn->columns, first = at % turn->columns, last = MIN(turn->columns, first + end - at);
+                Turn one = *turn;
+                one.from += image * turn->rows * turn->columns;
+                one.to += image * turn->rows * turn->columns;
+                if (turn->rows == 3)
+                        interleave_three(one.from, one.to, first, last, turn->columns);
+                else
+                        turn_columns(&one, first, last);
+                at += last - first;
+        }
+}
+
+// false: the copy is something else.
+static bool is_turn(const Region *from, const Region *to, Turn *out_turn)
+{
+        const TensorMeta *a = &from->meta, *b = &to->meta;
+        if (a->rank != 4 || a->dtype != b->dtype || dtype_info[a->dtype].bytes != 4 || !meta_same_shape(a, b))
+                return false;
+        bool to_last = meta_is_contiguous(a) && meta_is_channels_last(b), from_last = meta_is_channels_last(a) && meta_is_contiguous(b);
+        int64_t channels = a->size[1], pixels = a->size[2] * a->size[3];
+        if (!to_last && !from_last)
+                return false;
+        *out_turn = (Turn){ .from = (const uint32_t *)(const void *)from->data,
+                            .to = (uint32_t *)(void *)to->data,
+                            .rows = to_last ? channels : pixels,
+                            .columns = to_last ? pixels : channels };
+        return true;
+}
+
 Status copy_region(const RunContext *ctx, const Region *from, const Region *to)
 {
         int64_t numel = meta_numel(&to->meta);
+        Turn turn;
         if (numel == 0)
                 return STATUS_OK;
+        if (is_turn(from, to, &turn))
+                return parallel_for(ctx, numel / turn.rows, MAX((int64_t)16, GRAIN_ELEMENTS / turn.rows / 16 * 16), turn_images, &turn);
         if (numel <= GRAIN_ELEMENTS) {
                 copy_piece(from, to);
                 return STATUS_OK;

@@ -58,8 +58,7 @@ static inline double compute_as_f64(Dtype as, const void *data, int64_t i)
 // True when long loops should stop early; run_poll, asked afterwards, says why. `ctx` may be NULL.
 static inline bool run_stopping(const RunContext *ctx)
 {
-        return ctx != NULL && (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 ||
-                               (ctx->deadline_ns != 0 && clock_ns() > ctx->deadline_ns));
+        return ctx != NULL && (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 || run_deadline_passed(ctx));
 }
 
 // Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what conv, pool, batch_norm and resampling

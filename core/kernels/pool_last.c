@@ -4,50 +4,72 @@
 #include <math.h>
 #include "core/kernels/pool.h"
 
-typedef struct Window {
-        int64_t low[2], high[2], step[2];
-        int64_t row_step; // elements
-        float divisor;
-} Window;
+typedef struct Row {
+        const PoolAxis *columns;
+        int64_t low, high, step; // rows of the window: floats from `image`
+        int64_t channels, count, divisor;
+        const float *image;
+        float *out;
+} Row;
 
-typedef void WindowKernel(const Window *window, int64_t channels, const float *image, float *out);
+typedef void RowKernel(const Row *row);
 
 #define LAST_TARGET
 #define LAST_LANES 4
 #define LAST(x)    plain_##x
+#define LAST_LARGER(best, value)                                                                                                           \
+        __extension__({                                                                                                                    \
+                plain_Lane best_ = (best), value_ = (value);                                                                               \
+                plain_Choice take_ = (value_ > best_) | (value_ != value_);                                                                \
+                (plain_Lane)((take_ & (plain_Choice)value_) | (~take_ & (plain_Choice)best_));                                             \
+        })
 #include "core/kernels/pool_last.inc"
 #undef LAST_TARGET
 #undef LAST_LANES
 #undef LAST
+#undef LAST_LARGER
 #if defined(__x86_64__)
+#include <immintrin.h>
+// max(value, best) is best where either is NaN.
 #define LAST_TARGET __attribute__((target("avx2")))
 #define LAST_LANES  8
 #define LAST(x)     avx2_##x
+#define LAST_LARGER(best, value)                                                                                                           \
+        __extension__({                                                                                                                    \
+                __m256 value_ = (value);                                                                                                   \
+                _mm256_blendv_ps(_mm256_max_ps(value_, (best)), value_, _mm256_cmp_ps(value_, value_, _CMP_UNORD_Q));                      \
+        })
 #include "core/kernels/pool_last.inc"
 #undef LAST_TARGET
 #undef LAST_LANES
 #undef LAST
+#undef LAST_LARGER
 #define LAST_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,prefer-vector-width=512")))
 #define LAST_LANES  16
 #define LAST(x)     avx512_##x
+#define LAST_LARGER(best, value)                                                                                                           \
+        __extension__({                                                                                                                    \
+                __m512 value_ = (value);                                                                                                   \
+                _mm512_mask_mov_ps(_mm512_max_ps(value_, (best)), _mm512_cmp_ps_mask(value_, value_, _CMP_UNORD_Q), value_);               \
+        })
 #include "core/kernels/pool_last.inc"
 #endif
 
-static WindowKernel *choose_kernel(bool average)
+static RowKernel *choose_kernel(bool average)
 {
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-                return average ? avx512_average_window : avx512_max_window;
+                return average ? avx512_average_row : avx512_max_row;
         if (__builtin_cpu_supports("avx2"))
-                return average ? avx2_average_window : avx2_max_window;
+                return average ? avx2_average_row : avx2_max_row;
 #endif
-        return average ? plain_average_window : plain_max_window;
+        return average ? plain_average_row : plain_max_row;
 }
 
 typedef struct LastRun {
         const Pool *pool;
         int64_t channels;
-        WindowKernel *kernel;
+        RowKernel *kernel;
         const float *in;
         float *out;
 } LastRun;
@@ -58,19 +80,15 @@ static void last_rows(void *argument, int64_t begin, int64_t end)
         const LastRun *run = argument;
         const PoolAxis *rows = &run->pool->axis[1], *columns = &run->pool->axis[2];
         int64_t channels = run->channels, row_step = columns->in_size * channels;
+        Row row = { .columns = columns, .step = rows->step * row_step, .channels = channels, .divisor = run->pool->divisor };
         for (int64_t r = begin; r < end; r++) {
                 int64_t y = r % rows->out_size;
-                const float *image = run->in + r / rows->out_size * rows->in_size * row_step;
-                for (int64_t x = 0; x < columns->out_size; x++) {
-                        Window window = { .low = { rows->low[y], columns->low[x] },
-                                          .high = { rows->high[y], columns->high[x] },
-                                          .step = { rows->step, columns->step },
-                                          .row_step = row_step };
-                        float *out = run->out + (r * columns->out_size + x) * channels;
-                        int64_t divisor = run->pool->divisor != 0 ? run->pool->divisor : rows->count[y] * columns->count[x];
-                        window.divisor = (float)divisor;
-                        run->kernel(&window, channels, image, out);
-                }
+                row.image = run->in + r / rows->out_size * rows->in_size * row_step;
+                row.low = rows->low[y] * row_step;
+                row.high = rows->high[y] * row_step;
+                row.count = rows->count[y];
+                row.out = run->out + r * columns->out_size * channels;
+                run->kernel(&row);
         }
 }
 

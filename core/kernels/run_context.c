@@ -3,6 +3,7 @@
 // threads; with OpenMP the pieces are dealt statically.
 #include "core/kernels/run_context.h"
 #include <string.h>
+#include "core/base/limits.h"
 #include "core/base/memory.h"
 #ifdef _OPENMP
 #include <omp.h>
@@ -20,9 +21,22 @@ Status run_poll(const RunContext *ctx)
                 return STATUS_OK;
         if (__builtin_expect(atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0, 0))
                 return fail(STATUS_CANCELLED, "the client closed the connection before the run ended");
-        if (ctx->deadline_ns != 0 && clock_ns() > ctx->deadline_ns)
+        if (run_deadline_passed(ctx))
                 return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger \"deadline_ms\" or start the server "
                                              "with --run-deadline-ms");
+        return STATUS_OK;
+}
+
+Status run_check_cost(int64_t flops, int64_t bytes)
+{
+        if (flops > limits.max_node_flops)
+                return fail(STATUS_TOO_LARGE,
+                            "the node needs %lld floating point operations; the limit is %lld (--max-node-flops, FXSERVE_MAX_NODE_FLOPS)",
+                            (long long)flops, (long long)limits.max_node_flops);
+        if (bytes > limits.max_node_bytes)
+                return fail(STATUS_TOO_LARGE,
+                            "the node reads and writes %lld bytes; the limit is %lld (--max-node-bytes, FXSERVE_MAX_NODE_BYTES)",
+                            (long long)bytes, (long long)limits.max_node_bytes);
         return STATUS_OK;
 }
 
@@ -41,8 +55,7 @@ Status parallel_for(const RunContext *ctx, int64_t n, int64_t grain, ParallelBod
                         if (atomic_load_explicit(&stop, memory_order_relaxed) != 0)
                                 continue;
                         body(argument, piece * grain, MIN(n, (piece + 1) * grain));
-                        if (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 ||
-                            (ctx->deadline_ns != 0 && clock_ns() > ctx->deadline_ns))
+                        if (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 || run_deadline_passed(ctx))
                                 atomic_store_explicit(&stop, 1, memory_order_relaxed);
                 }
                 return run_poll(ctx);

@@ -22,11 +22,25 @@ typedef struct RunContext {
         uint64_t seed;         // of this run's generator
         bool seeded;           // false: random operators are refused
         ScratchPool *pool;     // may be NULL
+        _Atomic int64_t *beat; // every poll writes clock_ns() there: a sign of life; may be NULL
 } RunContext;
+
+static inline bool run_deadline_passed(const RunContext *ctx)
+{
+        if (ctx->deadline_ns == 0 && ctx->beat == NULL)
+                return false;
+        int64_t now = clock_ns();
+        if (ctx->beat != NULL)
+                atomic_store_explicit(ctx->beat, now, memory_order_relaxed);
+        return ctx->deadline_ns != 0 && now > ctx->deadline_ns;
+}
 
 void run_context_init(RunContext *ctx);
 // STATUS_CANCELLED, STATUS_DEADLINE or OK. Cheap enough for every node; long kernels call it every millisecond or so. `ctx` may be NULL.
 Status run_poll(const RunContext *ctx);
+
+// STATUS_TOO_LARGE for what one node may not cost (--max-node-flops, --max-node-bytes): known before it runs.
+Status run_check_cost(int64_t flops, int64_t bytes);
 
 // Calls body(argument, begin, end) over 0..n in pieces of at least `grain`, on ctx->n_threads threads (OpenMP; serial without it or when n
 // <= grain), polling between pieces. Pieces are split over outputs, never over a reduction, so results do not depend on the number of

@@ -11,6 +11,7 @@ typedef struct Run {
         const TileProgram *program;
         const void *const *in;
         void *const *out;
+        int64_t first; // element that out[k] begins with, where outputs are dense
         atomic_bool zero_divisor;
 } Run;
 
@@ -115,7 +116,7 @@ static void run_store(const Run *run, const TileStep *step, Frame *frame)
         char *data = run->out[step->operand];
         size_t bytes = element_bytes(value);
         if (operand->dense) {
-                char *to = data + frame->begin * (int64_t)bytes;
+                char *to = data + (frame->begin - run->first) * (int64_t)bytes;
                 if (to != from)
                         memcpy(to, from, frame->n * bytes);
                 return;
@@ -195,7 +196,8 @@ static void place_result(const Run *run, const TileStep *step, Frame *frame)
         for (uint32_t k = 0; k < program->n_outputs && frame->n == frame->n_run; k++) {
                 const TileOperand *output = &program->outputs[k];
                 if (output->direct && output->value == step->out)
-                        frame->at[step->out] = (char *)run->out[k] + frame->begin * (int64_t)element_bytes(&program->values[step->out]);
+                        frame->at[step->out] =
+                                (char *)run->out[k] + (frame->begin - run->first) * (int64_t)element_bytes(&program->values[step->out]);
         }
 }
 
@@ -267,6 +269,23 @@ static void run_range(void *argument, int64_t begin, int64_t end)
                 for (uint32_t i = 0; i < program->n_steps; i++)
                         run_step(run, &program->steps[i], &frame);
         }
+}
+
+bool tile_has_dense_outputs(const TileProgram *program)
+{
+        bool dense = true;
+        for (uint32_t k = 0; k < program->n_outputs; k++)
+                dense &= program->outputs[k].dense && meta_is_contiguous(&program->outputs[k].meta);
+        return dense;
+}
+
+Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin, int64_t end)
+{
+        Run run = { .program = program, .in = in, .out = out, .first = begin };
+        run_range(&run, begin, end);
+        if (atomic_load_explicit(&run.zero_divisor, memory_order_relaxed))
+                return fail(STATUS_RUN, "ZeroDivisionError");
+        return STATUS_OK;
 }
 
 Status tile_run(const TileProgram *program, const void *const *in, void *const *out, const RunContext *ctx)

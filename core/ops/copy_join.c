@@ -101,7 +101,8 @@ static Status cat_run(const OpRun *run)
                         continue;
                 Region from = region_of(run->in_meta[i], run->in[i]);
                 Region to = region_part(&out, dim, start, from.meta.size[dim]);
-                TRY(copy_region(run->ctx, &from, &to));
+                if (from.data != to.data) // else it was made there (OP_JOINS)
+                        TRY(copy_region(run->ctx, &from, &to));
                 start += from.meta.size[dim];
         }
         return STATUS_OK;
@@ -379,7 +380,7 @@ static Status roll_run(const OpRun *run)
 }
 
 const OpDef copy_join_ops[] = {
-        { "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .infer = cat_infer, .run = cat_run },
+        { "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .flags = OP_JOINS, .infer = cat_infer, .run = cat_run },
         { "aten::concat(Tensor[] tensors, int dim=0) -> Tensor", .expand = concat_expand },
         { "aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", .expand = concat_expand },
         { "aten::stack(Tensor[] tensors, int dim=0) -> Tensor", .infer = stack_infer, .run = stack_run },

@@ -3,6 +3,7 @@
 // number has to be wrapped. What an in-place twin may do is decided here once for all operators; inplace.c has the checks.
 #include "core/ops/emitter.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "core/ops/inplace.h"
 
@@ -180,6 +181,8 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
                         status = fail(STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s", schema->name,
                                       strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name, i + 1,
                                       value_kind_name(args[i].kind));
+                else if (args[i].slot != 0 && emitter->open_numbers)
+                        status = emitter->vtbl->number(emitter, args[i], &tensor);
                 else
                         status = value_wrap_number(args[i], emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor);
                 if (status == STATUS_OK) {
@@ -194,8 +197,52 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
         return status;
 }
 
+// ---- open numbers (recordings only) ----
+// "aten::mul.Scalar" and "aten::mul.Tensor" with a number in its Tensor slot are one row with one set of rules: where the number is open
+// the second is called, so that its value is read when the program runs.
+static const Overload *tensor_twin(const Overload *overload)
+{
+        static const char *const bases[] = { "add", "sub", "mul", "div", "rsub", "eq", "ne", "lt", "le", "gt", "ge" };
+        size_t n = strlen(overload->schema.name) - overload->inplace;
+        char name[64];
+        for (size_t i = 0; i < ARRAY_LENGTH(bases) && strcmp(overload->schema.overload, "Scalar") == 0; i++) {
+                if (strlen(bases[i]) != n || strncmp(bases[i], overload->schema.name, n) != 0)
+                        continue;
+                snprintf(name, sizeof(name), "aten::%s.Tensor", overload->schema.name);
+                return op_find(name);
+        }
+        return NULL;
+}
+
+static bool stays_open(const Overload *overload, uint32_t i)
+{
+        const SchemaArg *arg = &overload->schema.args[i];
+        if (arg->type == ARG_ANY) // a Python row: it says by itself what it looks at (emitter_number_read), or is not given open numbers
+                return true;
+        return arg->type == ARG_TENSOR && !arg->is_list && !(i == 0 && overload->inplace);
+}
+
+static const Overload *with_open_numbers(Emitter *emitter, const Overload *overload, const Value *args)
+{
+        uint32_t n = overload->schema.n_args;
+        for (uint32_t i = 0; i < n; i++) {
+                const Overload *twin = args[i].slot == 0 || stays_open(overload, i) ? NULL : tensor_twin(overload);
+                if (twin != NULL && twin->schema.n_args == n && stays_open(twin, i))
+                        overload = twin;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+                if (args[i].slot != 0 && !stays_open(overload, i))
+                        emitter_number_read(emitter, args[i]);
+                for (uint32_t k = 0; value_is_sequence(args[i]) && k < args[i].seq->n; k++)
+                        emitter_number_read(emitter, args[i].seq->items[k]);
+        }
+        return overload;
+}
+
 Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
 {
+        if (__builtin_expect(emitter->open_numbers, 0))
+                overload = with_open_numbers(emitter, overload, args);
         const Schema *schema = &overload->schema;
         if (schema->n_tensor_args > 0) {
                 for (uint32_t i = 0; i < schema->n_args; i++) {

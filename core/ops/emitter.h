@@ -23,6 +23,9 @@ typedef struct EmitterVtbl {
         Status (*cond)(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out);
         // while_loop: carried values through `body` while `condition` holds; `additional` are passed to both.
         Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried, ValueSpan additional, Value *out);
+        // With Emitter.open_numbers only. The 0-dim wrapped tensor (counted) that stands for an open number; an open number is looked at.
+        Status (*number)(Emitter *emitter, Value number, Tensor **out_tensor);
+        void (*number_read)(Emitter *emitter, Value number);
 } EmitterVtbl;
 
 struct Emitter {
@@ -34,6 +37,7 @@ struct Emitter {
         const OpDef *last_op;    // kernel that ran last: for profiles
         const char *last_kernel; // its name; static
         bool measure;            // sum up what the kernels of a node cost
+        bool open_numbers;       // some values may be open numbers (Value.slot)
         Cost cost;
 };
 
@@ -51,6 +55,13 @@ Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32
 #define EMIT(emitter, name, out, ...)                                                                                                      \
         emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), \
                     (out))
+// To be called where Python code computes with a number that may be open: what comes out depends on its value.
+static inline void emitter_number_read(Emitter *emitter, Value number)
+{
+        if (number.slot != 0 && emitter->open_numbers)
+                emitter->vtbl->number_read(emitter, number);
+}
+
 // `args` of the call, borrowed: what an expand body passes on.
 static inline Value arg_value(const OpCall *call, int index)
 {

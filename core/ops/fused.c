@@ -6,17 +6,21 @@
 #include <string.h>
 #include "core/kernels/tile.h"
 #include "core/ops/emitter.h"
+#include "core/ops/fused_tail.h"
 #include "core/ops/pointwise.h"
 
 typedef struct Traced {
         Tensor tensor; // meta only
         TileValueId value;
+        int operand; // placeholders: which input
 } Traced;
 
 typedef struct Trace {
         const Graph *body;
         Traced *nodes;        // by index
         TileProgram *program; // NULL: metas only
+        const Node *tail;     // the call that ends the group; NULL: pointwise to the end
+        FusedTail *out_tail;  // with a program
 } Trace;
 
 static bool is_cast(const OpDef *op)
@@ -94,6 +98,7 @@ typedef struct BodyCall {
         Value args[SCHEMA_MAX_ARGS], numbers[SCHEMA_MAX_ARGS];
         Tensor wrapped[SCHEMA_MAX_ARGS];
         TileValueId values[SCHEMA_MAX_ARGS];
+        const Traced *made[SCHEMA_MAX_ARGS]; // NULL: no tensor of the body
 } BodyCall;
 
 static Status trace_args(const Trace *trace, const Node *node, const Overload *overload, BodyCall *call)
@@ -109,9 +114,11 @@ static Status trace_args(const Trace *trace, const Node *node, const Overload *o
         for (uint32_t i = 0; i < schema->n_args; i++) {
                 Value *arg = &call->args[i];
                 call->numbers[i] = value_none();
+                call->made[i] = NULL;
                 if (arg->kind == VALUE_NODE) {
                         Traced *traced = &trace->nodes[arg->node->index];
                         call->values[i] = traced->value;
+                        call->made[i] = traced;
                         *arg = (Value){ .kind = VALUE_TENSOR, .tensor = &traced->tensor };
                 } else if (schema->args[i].type == ARG_TENSOR && value_is_number(*arg)) {
                         call->numbers[i] = *arg;
@@ -129,10 +136,44 @@ static Status add_call(TileProgram *program, const OpCall *call, const BodyCall 
         return add_row(program, call, body->values, body->numbers, out_value);
 }
 
+// The rows that the tile makes are its only output.
+static Status end_with(const Trace *trace, const OpCall *call, const BodyCall *body)
+{
+        int operand[SCHEMA_MAX_ARGS];
+        for (uint32_t i = 0; i < call->n_args; i++)
+                operand[i] = i > 0 && body->made[i] != NULL ? body->made[i]->operand : -1;
+        TRY(tile_add_output(trace->program, body->values[0], arg_meta(call, 0)));
+        return fused_tail_init(trace->out_tail, call, operand);
+}
+
+static Status trace_tail(const Trace *trace, const Node *node)
+{
+        const Overload *overload = op_find(node->target);
+        BodyCall body;
+        OpCall call;
+        TRY(trace_args(trace, node, overload, &body));
+        TRY(call_open(NULL, overload, body.args, 0, &call));
+        Status status = call.op->infer(&call);
+        if (status == STATUS_OK && (!fused_takes_tail(&call) || body.made[0] == NULL || body.made[0]->operand >= 0))
+                status = fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group with these arguments", node->target);
+        if (status == STATUS_OK && trace->program != NULL)
+                status = end_with(trace, &call, &body);
+        trace->nodes[node->index].tensor.meta = call.outs[0].meta;
+        call_close(&call);
+        return status;
+}
+
+static bool is_pointwise(const Overload *overload)
+{
+        return overload != NULL && !overload->inplace && (overload->op->run == pointwise_run_op || is_cast(overload->op));
+}
+
 static Status trace_call(const Trace *trace, const Node *node)
 {
         const Overload *overload = op_find(node->target);
-        if (overload == NULL || overload->inplace || (overload->op->run != pointwise_run_op && !is_cast(overload->op)))
+        if (node == trace->tail)
+                return trace_tail(trace, node);
+        if (!is_pointwise(overload))
                 return fail(STATUS_VALUE, "fxserve::fused: %s is no pointwise operator", node->target);
         BodyCall body;
         OpCall call;
@@ -148,6 +189,29 @@ static Status trace_call(const Trace *trace, const Node *node)
         return status;
 }
 
+// Such inputs come last: the tile program does not know them.
+static bool only_tail_reads(const Trace *trace, const Node *node)
+{
+        if (trace->tail == NULL || node->n_users != 1)
+                return false;
+        for (uint32_t i = 0; i < trace->tail->args.seq->n; i++) {
+                const Value *arg = &trace->tail->args.seq->items[i];
+                if (arg->kind == VALUE_NODE && arg->node == node)
+                        return true;
+        }
+        return false;
+}
+
+static const Node *find_tail(const Graph *body)
+{
+        for (uint32_t i = body->n_nodes; i > 0; i--) {
+                const Node *node = body->nodes[i - 1];
+                if (node->op == OP_CALL_FUNCTION)
+                        return op_find(node->target) == NULL || is_pointwise(op_find(node->target)) ? NULL : node;
+        }
+        return NULL;
+}
+
 static Status trace_node(const Trace *trace, const Node *node, const OpCall *call, uint32_t *inout_inputs)
 {
         switch (node->op) {
@@ -155,9 +219,11 @@ static Status trace_node(const Trace *trace, const Node *node, const OpCall *cal
                 const Tensor *input = *inout_inputs < arg_list_length(call, 0) ? arg_list_tensor(call, 0, *inout_inputs) : NULL;
                 if (input == NULL)
                         return fail(STATUS_VALUE, "fxserve::fused: the body has more placeholders than there are inputs");
-                ++*inout_inputs;
+                trace->nodes[node->index].operand = (int)(*inout_inputs)++;
                 trace->nodes[node->index].tensor.meta = input->meta;
-                return trace->program == NULL ? STATUS_OK : tile_add_input(trace->program, &input->meta, &trace->nodes[node->index].value);
+                return trace->program == NULL || only_tail_reads(trace, node)
+                               ? STATUS_OK
+                               : tile_add_input(trace->program, &input->meta, &trace->nodes[node->index].value);
         }
         case OP_CALL_FUNCTION:
                 return trace_call(trace, node);
@@ -183,19 +249,21 @@ static Status trace_outputs(const Trace *trace, OutputVisit visit, void *context
         return STATUS_OK;
 }
 
-static Status trace_body(const OpCall *call, TileProgram *program, OutputVisit visit, void *context)
+static Status trace_body(const OpCall *call, TileProgram *program, FusedTail *out_tail, OutputVisit visit, void *context)
 {
         const Graph *body = call->args[1].graph;
         uint32_t n_inputs = 0;
         _cleanup_(freep) Traced *nodes = new_array(body->n_nodes, sizeof(*nodes));
         if (nodes == NULL)
                 return fail_memory();
-        Trace trace = { .body = body, .nodes = nodes, .program = program };
+        Trace trace = { .body = body, .nodes = nodes, .program = program, .tail = find_tail(body), .out_tail = out_tail };
+        for (uint32_t i = 0; i < body->n_nodes; i++)
+                nodes[i].operand = -1;
         for (uint32_t i = 0; i < body->n_nodes; i++)
                 TRY(trace_node(&trace, body->nodes[i], call, &n_inputs));
         if (n_inputs != arg_list_length(call, 0))
                 return fail(STATUS_VALUE, "fxserve::fused: the body has fewer placeholders than there are inputs");
-        return trace_outputs(&trace, visit, context);
+        return trace.tail != NULL && program != NULL ? STATUS_OK : trace_outputs(&trace, visit, context);
 }
 
 // ---- the operator ----
@@ -208,7 +276,7 @@ static Status fused_infer(OpCall *call)
 {
         const Value *result = &call->args[1].graph->output->args.seq->items[0];
         TRY(out_reserve(call, value_is_sequence(*result) ? result->seq->n : 0));
-        return trace_body(call, NULL, give_output, call);
+        return trace_body(call, NULL, NULL, give_output, call);
 }
 
 static Status add_output(void *context, uint32_t k, const Traced *traced)
@@ -217,45 +285,67 @@ static Status add_output(void *context, uint32_t k, const Traced *traced)
         return tile_add_output(context, traced->value, &traced->tensor.meta);
 }
 
-static Status fused_program(const OpCall *call, TileProgram **out_program)
+typedef struct FusedImpl {
+        TileProgram *program;
+        FusedTail tail; // call.op NULL: none
+} FusedImpl;
+
+static void fused_free(void *impl)
 {
-        _cleanup_(tile_program_freep) TileProgram *program = NULL;
-        TRY(tile_program_new(&program));
-        TRY(trace_body(call, program, add_output, program));
-        TRY(tile_finish(program));
-        *out_program = take_ptr(program);
+        FusedImpl *fused = impl;
+        tile_program_free(fused->program);
+        fused_tail_deinit(&fused->tail);
+        free(fused);
+}
+
+static Status fused_init(FusedImpl *fused, const OpCall *call)
+{
+        TRY(tile_program_new(&fused->program));
+        TRY(trace_body(call, fused->program, &fused->tail, add_output, fused->program));
+        TRY(tile_finish(fused->program));
+        if (fused->tail.call.op != NULL && !tile_has_dense_outputs(fused->program))
+                return fail(STATUS_VALUE, "fxserve::fused: the rows of a tail are not dense");
         return STATUS_OK;
+}
+
+static Status fused_new(const OpCall *call, FusedImpl **out_fused)
+{
+        FusedImpl *fused = calloc(1, sizeof(*fused));
+        Status status = fused == NULL ? fail_memory() : fused_init(fused, call);
+        if (status == STATUS_OK)
+                *out_fused = fused;
+        else if (fused != NULL)
+                fused_free(fused);
+        return status;
+}
+
+static Status run_impl(const FusedImpl *fused, const OpRun *run)
+{
+        return fused->tail.call.op != NULL ? fused_tail_run(&fused->tail, fused->program, run)
+                                           : tile_run(fused->program, run->in, run->out, run->ctx);
 }
 
 // Without a program of its own: made for this one run.
 static Status fused_run(const OpRun *run)
 {
-        _cleanup_(tile_program_freep) TileProgram *program = NULL;
-        TRY(fused_program(run->call, &program));
-        return tile_run(program, run->in, run->out, run->ctx);
+        FusedImpl *fused;
+        TRY(fused_new(run->call, &fused));
+        Status status = run_impl(fused, run);
+        fused_free(fused);
+        return status;
 }
 
-static Status run_packed(const OpRun *run)
+static Status run_fused(const OpRun *run)
 {
-        return tile_run(run->state, run->in, run->out, run->ctx);
-}
-
-static void free_packed(void *impl)
-{
-        tile_program_free(impl);
-}
-
-static void give_packed(TileProgram *take_program, Packed *out_packed)
-{
-        *out_packed = (Packed){ .run = run_packed, .impl = take_program, .free_impl = free_packed, .kernel = tile_name() };
+        return run_impl(run->state, run);
 }
 
 static Status fused_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
+        FusedImpl *fused;
         (void)context;
-        TileProgram *program;
-        TRY(fused_program(call, &program));
-        give_packed(program, out_packed);
+        TRY(fused_new(call, &fused));
+        *out_packed = (Packed){ .run = run_fused, .impl = fused, .free_impl = fused_free, .kernel = tile_name() };
         return STATUS_OK;
 }
 
@@ -275,6 +365,16 @@ static Cost fused_cost(const OpCall *call)
 }
 
 // ---- single rows in programs ----
+static Status run_packed(const OpRun *run)
+{
+        return tile_run(run->state, run->in, run->out, run->ctx);
+}
+
+static void free_packed(void *impl)
+{
+        tile_program_free(impl);
+}
+
 static Status single_program(const OpCall *call, TileProgram **out_program)
 {
         _cleanup_(tile_program_freep) TileProgram *program = NULL;
@@ -306,7 +406,7 @@ Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *ou
                         return STATUS_OK;
         }
         TRY(single_program(call, &program));
-        give_packed(program, out_packed);
+        *out_packed = (Packed){ .run = run_packed, .impl = program, .free_impl = free_packed, .kernel = tile_name() };
         return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fxserve::fused(Tensor[] inputs, Graph body) -> Tensor[]: pointwise operators run together. `body` has one placeholder per input, nodes
-// `torch.ops.*` that fused_takes accepts, and returns a tuple of tensors of one shape.
+// `torch.ops.*` that fused_takes accepts, and returns a tuple of tensors of one shape. Or its last call is one that fused_takes_tail
+// accepts, whose result is the only one.
 #pragma once
 #include "core/ops/op.h"
 

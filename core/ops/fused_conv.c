@@ -81,19 +81,23 @@ static void finish_piece(void *argument, int64_t begin, int64_t end)
         }
 }
 
-static Status finish(const OpRun *run, const Epilogue *epilogue)
+static bool same_places(const TensorMeta *a, const TensorMeta *b)
 {
-        const TensorMeta *out = run->out_meta[0], *residual = run->in_meta[RESIDUAL_OPERAND];
+        for (int d = 0; d < a->rank; d++) {
+                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
+                        return false;
+        }
+        return true;
+}
+
+// `adds`: the residual is still to be added.
+static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
+{
+        const TensorMeta *out = run->out_meta[0], *residual = adds ? run->in_meta[RESIDUAL_OPERAND] : NULL;
         int64_t n = meta_numel(out);
         Pass pass = { .epilogue = epilogue, .out = run->out[0], .residual = residual == NULL ? NULL : run->in[RESIDUAL_OPERAND] };
         pass.loop = epilogue->kernel == NULL ? NULL : point_loop(epilogue->kernel, POINT_F32);
-        bool alike = residual == NULL;
-        if (residual != NULL) {
-                alike = true;
-                for (int d = 0; d < out->rank; d++)
-                        alike &= out->size[d] == 1 || out->stride[d] == residual->stride[d];
-        }
-        if (!alike) {
+        if (residual != NULL && !same_places(out, residual)) {
                 PointParams one = { .of = { { .f = 1 } } };
                 PointOperand operands[] = { { .data = run->out[0], .meta = out }, { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
                 TRY(pointwise_run(&point_add, DTYPE_F32, &one, operands, run->out[0], out, run->ctx));
@@ -116,7 +120,7 @@ static Status fused_conv_run(const OpRun *run)
         Epilogue epilogue;
         TRY(read_epilogue(run->call, &epilogue));
         TRY(conv_op_run(run));
-        return finish(run, &epilogue);
+        return finish(run, &epilogue, true);
 }
 
 static Status fused_linear_infer(OpCall *call)
@@ -130,13 +134,14 @@ static Status fused_linear_run(const OpRun *run)
         Epilogue epilogue;
         TRY(read_epilogue(run->call, &epilogue));
         TRY(linear_run(run));
-        return finish(run, &epilogue);
+        return finish(run, &epilogue, true);
 }
 
 // ---- packed ----
 typedef struct FusedImpl {
         PackedProduct product;
         Epilogue epilogue;
+        bool clamped; // by the product, if that finishes
 } FusedImpl;
 
 static void fused_free(void *impl)
@@ -149,43 +154,64 @@ static void fused_free(void *impl)
 static Status fused_run(const OpRun *run)
 {
         const FusedImpl *fused = run->state;
-        TRY(packed_product_run(&fused->product, run));
-        return finish(run, &fused->epilogue);
+        const float *residual = run->in_meta[RESIDUAL_OPERAND] == NULL ? NULL : run->in[RESIDUAL_OPERAND];
+        if (!fused->product.kind->finishes || (residual != NULL && !same_places(run->out_meta[0], run->in_meta[RESIDUAL_OPERAND]))) {
+                TRY(packed_product_run(&fused->product, run, NULL));
+                return finish(run, &fused->epilogue, true);
+        }
+        TRY(packed_product_run(&fused->product, run, residual));
+        return fused->clamped ? STATUS_OK : finish(run, &fused->epilogue, false);
 }
 
-static Status fused_pack(const OpCall *call, PackedProduct *take_product, Packed *out_packed)
+static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, bool clamped, Packed *out_packed)
 {
-        if (!packed_product_exists(take_product))
+        if (take_product->kind == NULL)
                 return STATUS_OK;
         FusedImpl *fused = calloc(1, sizeof(*fused));
-        Status status = fused == NULL ? fail_memory() : read_epilogue(call, &fused->epilogue);
-        if (status != STATUS_OK) {
-                free(fused);
+        if (fused == NULL) {
                 packed_product_deinit(take_product);
-                return status;
+                return fail_memory();
         }
-        fused->product = *take_product;
+        *fused = (FusedImpl){ .product = *take_product, .epilogue = *epilogue, .clamped = clamped };
         *out_packed = (Packed){ .run = fused_run,
                                 .impl = fused,
                                 .free_impl = fused_free,
-                                .kernel = packed_product_name(take_product),
-                                .scratch_bytes = packed_product_scratch(take_product),
+                                .kernel = take_product->name,
+                                .scratch_bytes = take_product->scratch_bytes,
                                 .baked = take_product->baked };
         return STATUS_OK;
+}
+
+// What a product can do itself. A clamp must come after the residual: with one laid out otherwise, nothing is left to it.
+static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
+{
+        const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
+        if (residual != NULL && !same_places(&call->outs[0].meta, residual))
+                return (DirectClamp){ 0 };
+        if (epilogue->kernel == &point_relu)
+                return (DirectClamp){ .on = true, .high = INFINITY };
+        if (epilogue->kernel == &point_clamp)
+                return (DirectClamp){ .on = true, .low = (float)epilogue->params.of[0].f, .high = (float)epilogue->params.of[1].f };
+        return (DirectClamp){ 0 };
 }
 
 static Status fused_conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         PackedProduct product;
-        TRY(conv_product_new(call, context, &product));
-        return fused_pack(call, &product, out_packed);
+        Epilogue epilogue;
+        TRY(read_epilogue(call, &epilogue));
+        DirectClamp clamp = clamp_of(call, &epilogue);
+        TRY(conv_product_new(call, context, &clamp, &product));
+        return fused_pack(&product, &epilogue, clamp.on || epilogue.kernel == NULL, out_packed);
 }
 
 static Status fused_linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         PackedProduct product;
+        Epilogue epilogue;
+        TRY(read_epilogue(call, &epilogue));
         TRY(linear_product_new(call, context, &product));
-        return fused_pack(call, &product, out_packed);
+        return fused_pack(&product, &epilogue, false, out_packed);
 }
 
 static const ConvRow fused_conv_row = { 0, 3, 4, 5, 6, -1, -1, false };

@@ -12,6 +12,7 @@
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/ops/schema.h"
+#include "core/ops/tune.h"
 
 typedef struct OpDef OpDef;
 typedef struct OpCall OpCall;
@@ -27,6 +28,7 @@ enum OpFlags {
         OP_EFFECT = 1 << 3,  // asserts and the like: never removed
         OP_NUMBERS = 1 << 4, // numbers may stand in Tensor slots (add, mul, sub, div, where ...); all other ops refuse them
         OP_HIDDEN = 1 << 5,  // not listed by GET /v1/ops (Python-side helpers)
+        OP_JOINS = 1 << 6,   // cat: inputs side by side along the dimension in argument 1; run leaves those that lie in out[0] already
 };
 
 // ---- packing (programs only) ----
@@ -34,6 +36,7 @@ typedef struct PackCache PackCache; // compile/: packed constants of a graph ver
 typedef struct PackContext {
         int n_threads;    // threads that will run the instruction: implementations are made for it
         PackCache *cache; // may be NULL
+        TuneRecord *tune; // may be NULL; written to while it is learning
 } PackContext;
 // What pack chose: an implementation with its own state, made once per program and then immutable and shared by all threads.
 typedef struct Packed {

@@ -4,7 +4,7 @@
 #include "core/ops/pack.h"
 #include <string.h>
 #include "core/kernels/dnnl/primitive.h"
-#include "core/ops/conv.h"
+#include "core/ops/product.h"
 
 static Status packed_run(const OpRun *run)
 {
@@ -34,17 +34,8 @@ static void take(DnnlPrimitive *primitive, Status (*run)(const OpRun *run), uint
                                 .baked = baked };
 }
 
-// The argument's tensor when its bytes are known now and are dense float32; else NULL.
-static const Tensor *constant_of(const OpCall *call, int index)
-{
-        const Tensor *tensor = NULL;
-        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
-            tensor->meta.dtype != DTYPE_F32 || !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0)
-                return NULL;
-        return tensor;
-}
-
-// As above in any dense order: a transposed weight is a constant, too.
+// The argument's tensor when its bytes are known now and are float32 in any dense order (a transposed weight is a constant, too); else
+// NULL.
 static const Tensor *dense_constant_of(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
@@ -54,65 +45,35 @@ static const Tensor *dense_constant_of(const OpCall *call, int index)
         return tensor;
 }
 
-static bool is_plain_f32(const TensorMeta *meta)
+static Status run_conv(const OpRun *run)
 {
-        if (meta->dtype != DTYPE_F32 || meta_numel(meta) == 0)
-                return false;
-        for (int d = 0; d < meta->rank; d++)
-                if (meta->stride[d] <= 0 && meta->size[d] > 1)
-                        return false;
-        return true;
+        return packed_product_run(run->state, run, NULL);
 }
 
-Status conv_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
+static void free_product(void *impl)
 {
-        ConvArgs args;
-        *out_product = (PackedProduct){ 0 };
-        const TensorMeta *input = arg_meta(call, 0);
-        const Tensor *weight = constant_of(call, 1), *bias = constant_of(call, 2);
-        bool has_bias = arg_meta(call, 2) != NULL;
-        TRY(conv_args(call, &args));
-        if (args.transposed || weight == NULL || (has_bias && bias == NULL) || !is_plain_f32(input))
-                return STATUS_OK;
-        DnnlConv conv = { .input = conv_batched(input, args.spatial),
-                          .weight = weight->meta,
-                          .out = conv_batched(&call->outs[0].meta, args.spatial),
-                          .weight_data = tensor_data(weight),
-                          .bias_data = has_bias ? tensor_data(bias) : NULL,
-                          .groups = args.groups,
-                          .n_threads = context->n_threads };
-        for (int i = 0; i < args.spatial; i++) {
-                conv.stride[i] = args.stride[i];
-                conv.padding[i] = args.padding[i];
-                conv.dilation[i] = args.dilation[i];
-        }
-        out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
-        TRY(winograd_new(&conv, &out_product->winograd));
-        return out_product->winograd != NULL ? STATUS_OK : dnnl_conv_new(&conv, &out_product->primitive);
-}
-
-static Status winograd_op_run(const OpRun *run)
-{
-        return winograd_run(run->state, run->ctx, run->in[0], run->out[0], run->scratch);
-}
-
-static void free_winograd(void *impl)
-{
-        winograd_free(impl);
+        packed_product_deinit(impl);
+        free(impl);
 }
 
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        PackedProduct product;
-        TRY(conv_product_new(call, context, &product));
-        take(product.primitive, packed_run, product.baked, out_packed);
-        if (product.winograd != NULL)
-                *out_packed = (Packed){ .run = winograd_op_run,
-                                        .impl = product.winograd,
-                                        .free_impl = free_winograd,
-                                        .kernel = winograd_name(product.winograd),
-                                        .scratch_bytes = winograd_scratch(product.winograd),
-                                        .baked = product.baked };
+        PackedProduct made, *product;
+        TRY(conv_product_new(call, context, &(DirectClamp){ 0 }, &made));
+        if (made.kind == NULL)
+                return STATUS_OK;
+        product = malloc(sizeof(*product));
+        if (product == NULL) {
+                packed_product_deinit(&made);
+                return fail_memory();
+        }
+        *product = made;
+        *out_packed = (Packed){ .run = run_conv,
+                                .impl = product,
+                                .free_impl = free_product,
+                                .kernel = product->name,
+                                .scratch_bytes = product->scratch_bytes,
+                                .baked = product->baked };
         return STATUS_OK;
 }
 
@@ -142,52 +103,34 @@ static TensorMeta transposed(const TensorMeta *meta)
 Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
 {
         const TensorMeta *input = arg_meta(call, 0);
-        const Tensor *weight = dense_constant_of(call, 1), *bias = constant_of(call, 2);
+        const Tensor *weight = dense_constant_of(call, 1), *bias = product_constant(call, 2);
         *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, 2) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
+        DnnlPrimitive *primitive = NULL;
         if (weight == NULL || weight->meta.rank != 2 ||
-            (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) || !is_plain_f32(input) ||
+            (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) || !product_takes(input) ||
             !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
                 return STATUS_OK;
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
-        return dnnl_matmul_new(&matmul, &out_product->primitive);
+        TRY(dnnl_matmul_new(&matmul, &primitive));
+        if (primitive != NULL)
+                *out_product = (PackedProduct){ .kind = &onednn_product,
+                                                .impl = primitive,
+                                                .name = dnnl_primitive_name(primitive),
+                                                .scratch_bytes = dnnl_primitive_scratch(primitive),
+                                                .baked = 1u << 1 | (has_bias ? 1u << 2 : 0u) };
+        return STATUS_OK;
 }
 
 Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         PackedProduct product;
         TRY(linear_product_new(call, context, &product));
-        take(product.primitive, packed_run, product.baked, out_packed);
+        take(product.impl, packed_run, product.baked, out_packed);
         return STATUS_OK;
-}
-
-// ---- for rows that do more ----
-void packed_product_deinit(PackedProduct *product)
-{
-        dnnl_primitive_free(product->primitive);
-        winograd_free(product->winograd);
-        *product = (PackedProduct){ 0 };
-}
-
-const char *packed_product_name(const PackedProduct *product)
-{
-        return product->winograd != NULL ? winograd_name(product->winograd) : dnnl_primitive_name(product->primitive);
-}
-
-size_t packed_product_scratch(const PackedProduct *product)
-{
-        return product->winograd != NULL ? winograd_scratch(product->winograd) : dnnl_primitive_scratch(product->primitive);
-}
-
-Status packed_product_run(const PackedProduct *product, const OpRun *run)
-{
-        if (product->winograd != NULL)
-                return winograd_run(product->winograd, run->ctx, run->in[0], run->out[0], run->scratch);
-        return dnnl_primitive_run(product->primitive, run->in[0], NULL, run->out[0], run->scratch);
 }
 
 static bool is_one(Value number)
@@ -198,9 +141,9 @@ static bool is_one(Value number)
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
-        const Tensor *bias = constant_of(call, 0), *weight = dense_constant_of(call, 2);
+        const Tensor *bias = product_constant(call, 0), *weight = dense_constant_of(call, 2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace ||
-            !is_one(arg_number(call, 3)) || !is_one(arg_number(call, 4)) || !is_plain_f32(a))
+            !is_one(arg_number(call, 3)) || !is_one(arg_number(call, 4)) || !product_takes(a))
                 return STATUS_OK;
         DnnlMatmul matmul = { .a = *a,
                               .b = *b,
@@ -218,7 +161,7 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
 {
         const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
         const Tensor *weight = NULL;
-        if (!is_plain_f32(a) || !is_plain_f32(b) || a->rank != b->rank || a->rank < 2 || call->outs[0].meta.rank != a->rank)
+        if (!product_takes(a) || !product_takes(b) || a->rank != b->rank || a->rank < 2 || call->outs[0].meta.rank != a->rank)
                 return STATUS_OK;
         for (int d = 0; d < a->rank - 2; d++)
                 if (a->size[d] != b->size[d])

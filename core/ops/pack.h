@@ -2,7 +2,7 @@
 // Implementations chosen for programs: the pack functions of rows whose weights are constant. Each leaves Packed.run NULL when nothing
 // faster than the row's own kernel is at hand.
 #pragma once
-#include "core/kernels/dnnl/winograd.h"
+#include "core/kernels/direct.h"
 #include "core/ops/op.h"
 
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed);   // rows of conv.c
@@ -10,20 +10,28 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);  // aten::addmm
 Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);     // aten::mm, aten::bmm, aten::matmul of matrices
 
-// The same choice for rows that do more afterwards: an implementation without an epilogue. Neither: none.
-typedef struct PackedProduct {
-        DnnlPrimitive *primitive; // one of the two, owned by whoever asked
-        Winograd *winograd;
+// The same choice for rows that do more afterwards.
+typedef struct PackedProduct PackedProduct;
+typedef struct ProductAlgorithm { // an implementation: what is behind `impl`
+        const char *algorithm;
+        bool finishes; // adds the residual and clamps; else that is the caller's business
+        Status (*run)(const PackedProduct *product, const OpRun *run, const float *residual);
+        void (*free)(void *impl);
+} ProductAlgorithm;
+struct PackedProduct {
+        const ProductAlgorithm *kind; // NULL: none
+        void *impl;              // owned by whoever asked
+        const char *name;        // lives as long as impl
+        size_t scratch_bytes;
         uint64_t baked; // operands that it holds
-} PackedProduct;
+};
 
-Status conv_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product);
+// `clamp`: wanted after the residual; done by kinds that finish.
+Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp, PackedProduct *out_product);
 Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product);
 void packed_product_deinit(PackedProduct *product);
-static inline bool packed_product_exists(const PackedProduct *product)
+// Input and result are the first of each. `residual`: laid out as the result; only for kinds that finish; NULL: none.
+static inline Status packed_product_run(const PackedProduct *product, const OpRun *run, const float *residual)
 {
-        return product->primitive != NULL || product->winograd != NULL;
+        return product->kind->run(product, run, residual);
 }
-const char *packed_product_name(const PackedProduct *product);
-size_t packed_product_scratch(const PackedProduct *product);
-Status packed_product_run(const PackedProduct *product, const OpRun *run); // input and result are the first of each

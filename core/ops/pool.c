@@ -259,8 +259,11 @@ static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *
 // Images whose channels lie side by side are pooled where they are.
 static bool is_channels_last(const OpRun *run, const PoolRow *row)
 {
-        return row->spatial == 2 && !row->with_indices && run->in_meta[0]->rank == 4 && run->in_meta[0]->dtype == DTYPE_F32 &&
-               meta_is_channels_last(run->in_meta[0]) && meta_is_channels_last(run->out_meta[0]);
+        const TensorMeta *in = run->in_meta[0], *out = run->out_meta[0];
+        if (row->spatial != 2 || row->with_indices || in->rank != 4 || in->dtype != DTYPE_F32 || !meta_is_channels_last(in))
+                return false;
+        // Single pixels lie the same way in both layouts.
+        return meta_is_channels_last(out) || (out->size[2] == 1 && out->size[3] == 1 && meta_is_contiguous(out));
 }
 
 static Status pool_run(const OpRun *run)

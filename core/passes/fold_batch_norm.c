@@ -170,6 +170,19 @@ static bool is_affine(const RecordedCall *call)
 }
 
 // ---- new constants ----
+// data[i] times `scale`, in double; whether any result is infinite or not a number.
+static bool scale_row(float *data, int64_t n, double scale)
+{
+        uint32_t odd = 0;
+        for (int64_t i = 0; i < n; i++) {
+                uint32_t bits;
+                data[i] = (float)((double)data[i] * scale);
+                memcpy(&bits, &data[i], sizeof(bits));
+                odd |= (bits & 0x7f800000u) == 0x7f800000u; // all ones in the exponent; so written it vectorises
+        }
+        return odd != 0;
+}
+
 static Status new_weight(Recording *recording, const Product *product, const double *scale, Recorded **out_weight, bool *inout_finite)
 {
         const Tensor *old = &product->weight->tensor;
@@ -178,11 +191,9 @@ static Status new_weight(Recording *recording, const Product *product, const dou
         TRY(rewrite_constant(recording, &meta, product->weight->name, out_weight));
         tensor_copy_data(old, &(*out_weight)->tensor);
         float *data = tensor_data(&(*out_weight)->tensor);
-        int64_t n = meta_numel(&meta), inner = meta.stride[product->weight_dim];
-        for (int64_t i = 0; i < n; i++) {
-                data[i] = (float)((double)data[i] * scale[i / inner % product->n_channels]);
-                *inout_finite &= isfinite(data[i]) != 0;
-        }
+        int64_t inner = meta.stride[product->weight_dim], n_rows = inner == 0 ? 0 : meta_numel(&meta) / inner;
+        for (int64_t row = 0; row < n_rows; row++)
+                *inout_finite &= !scale_row(data + row * inner, inner, scale[row % product->n_channels]);
         return STATUS_OK;
 }
 

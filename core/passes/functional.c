@@ -45,9 +45,9 @@ static bool writes_whole(const RecordedCall *call)
 {
         const Recorded *self = recorded_of(call->call.args[0].tensor);
         const Buffer *buffer = recorded_buffer(self);
-        return buffer->kind == BUFFER_RUN && buffer->base == self && self->from == FROM_CALL && self->call != NULL &&
-               self->call->computes && self->tensor.offset == 0 && meta_is_non_overlapping_and_dense(&self->tensor.meta) &&
-               call->outs[0] == self && functional_twin(call) != NULL;
+        return buffer->kind == BUFFER_RUN && !buffer->written_later && buffer->base == self && self->from == FROM_CALL &&
+               self->call != NULL && self->call->computes && self->tensor.offset == 0 &&
+               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self && functional_twin(call) != NULL;
 }
 
 // ---- what can be turned ----

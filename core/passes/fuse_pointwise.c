@@ -2,13 +2,14 @@
 // fuse_pointwise.c: pointwise calls whose results have one shape and feed each other become one fxserve::fused. Calls are looked at in
 // order. One joins the groups it reads from as long as they are open; a group closes when anybody else reads from it, so that all its
 // readers stand behind its last member, where the fused call is put. Only bytes that are written once take part, so members may wait until
-// then. What is read outside becomes an output.
+// then. What is read outside becomes an output. A group may end in an operator on rows (softmax, sums, norms) that alone reads it.
 #include "core/passes/passes.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "core/kernels/tile.h"
 #include "core/ops/fused.h"
+#include "core/ops/fused_tail.h"
 #include "core/passes/rewrite.h"
 
 enum { MAX_MEMBERS = 40 };
@@ -18,10 +19,12 @@ typedef struct Group {
         uint32_t n;
         uint32_t members[MAX_MEMBERS]; // positions of calls
         bool closed;
+        uint32_t tail; // position + 1 of the row operator that it ends in; 0: none
 } Group;
 
 typedef struct Fusing {
         Recording *recording;
+        const Uses *uses;
         Group *groups;
         uint32_t n_groups;
         uint32_t *group_of;              // by buffer: index + 1; 0: none
@@ -139,8 +142,38 @@ static void join(Fusing *fusing, RecordedCall *call)
         fusing->group_of[recorded_buffer(value)->index] = (uint32_t)(target - fusing->groups) + 1;
 }
 
+// ---- ends ----
+// The group whose only reader outside may be this row operator; it closes with it.
+static Group *group_to_end(const Fusing *fusing, const RecordedCall *call)
+{
+        const Recorded *out = call->call.n_outs == 1 ? call->outs[0] : NULL;
+        if (!call->computes || call->removed || out == NULL || out->call != call || recorded_is_constant(out) || out->tensor.offset != 0 ||
+            !fused_takes_tail(&call->call) || !call_is_movable(call))
+                return NULL;
+        const Buffer *buffer = recorded_buffer(out);
+        const Recorded *rows = recorded_of(call->call.args[0].tensor);
+        if (buffer->kind != BUFFER_RUN || buffer->written || buffer->base != out || recorded_is_constant(rows) ||
+            uses_only_reader(fusing->uses, rows) != call || recorded_buffer(rows)->base != rows)
+                return NULL;
+        Group *group = group_of_buffer(fusing, recorded_buffer(rows));
+        return group == NULL || group->closed ? NULL : group;
+}
+
+static Status close_other(void *context, Recorded *value)
+{
+        Fusing *fusing = context;
+        const RecordedCall *call = fusing->recording->calls[fusing->at];
+        return value == recorded_of(call->call.args[0].tensor) ? STATUS_OK : close_read(context, value);
+}
+
 static Status look_at_call(Fusing *fusing, RecordedCall *call)
 {
+        Group *ended = group_to_end(fusing, call);
+        if (ended != NULL) {
+                ended->closed = true;
+                ended->tail = fusing->at + 1;
+                return recorded_visit_inputs(call, close_other, fusing);
+        }
         fusing->n_reads = 0;
         fusing->too_many = false;
         TRY(recorded_visit_inputs(call, note_read, fusing));
@@ -155,8 +188,8 @@ typedef struct Making {
         const Fusing *fusing;
         const Group *group;
         Recorded *inputs[TILE_MAX_INPUTS], *outputs[TILE_MAX_OUTPUTS];
-        RecordedCall *calls[MAX_MEMBERS];
-        uint32_t n_inputs, n_outputs;
+        RecordedCall *calls[MAX_MEMBERS + 1];
+        uint32_t n_calls, n_inputs, n_outputs;
         bool too_many;
 } Making;
 
@@ -190,6 +223,7 @@ static Status gather(Making *making)
         for (uint32_t i = 0; i < making->group->n; i++) {
                 RecordedCall *call = making->calls[i] = fusing->recording->calls[making->group->members[i]];
                 const Buffer *buffer = recorded_buffer(call->outs[0]);
+                making->n_calls++;
                 TRY(recorded_visit_inputs(call, gather_input, making));
                 if (!fusing->read_outside[buffer->index])
                         continue;
@@ -201,6 +235,24 @@ static Status gather(Making *making)
         return STATUS_OK;
 }
 
+// What the group ends in, if nobody else reads what it makes. Its own inputs come last.
+static Status gather_tail(Making *making)
+{
+        const Fusing *fusing = making->fusing;
+        RecordedCall *call = fusing->recording->calls[making->group->tail - 1];
+        if (making->n_outputs > 0) { // somebody does: it stays outside
+                Recorded *rows = recorded_of(call->call.args[0].tensor);
+                if (making->n_outputs == TILE_MAX_OUTPUTS)
+                        making->too_many = true;
+                else
+                        making->outputs[making->n_outputs++] = rows;
+                return STATUS_OK;
+        }
+        making->calls[making->n_calls++] = call;
+        making->outputs[making->n_outputs++] = call->outs[0];
+        return recorded_visit_inputs(call, gather_input, making);
+}
+
 static Status make_args(const Making *making, Value *out_args)
 {
         Seq *inputs;
@@ -210,7 +262,7 @@ static Status make_args(const Making *making, Value *out_args)
         for (uint32_t i = 0; i < making->n_inputs; i++)
                 inputs->items[i] = rewrite_tensor(making->inputs[i]);
         Graph *body = NULL;
-        Status status = recording_body(making->fusing->recording, making->calls, making->group->n, making->inputs, making->n_inputs,
+        Status status = recording_body(making->fusing->recording, making->calls, making->n_calls, making->inputs, making->n_inputs,
                                        making->outputs, making->n_outputs, &body);
         if (status != STATUS_OK) {
                 value_clear(&out_args[0]);
@@ -222,14 +274,15 @@ static Status make_args(const Making *making, Value *out_args)
 
 static Status put_call(Recording *recording, const Making *making, RecordedCall *added)
 {
-        uint32_t last = making->group->members[making->group->n - 1];
+        bool ends = making->n_calls > making->group->n;
+        uint32_t last = ends ? making->group->tail - 1 : making->group->members[making->group->n - 1];
         added->computes = true;
         for (uint32_t k = 0; k < making->n_outputs; k++) {
                 added->outs[k] = making->outputs[k];
                 added->outs[k]->call = added;
                 added->outs[k]->out = k;
         }
-        for (uint32_t i = 0; i < making->group->n; i++) {
+        for (uint32_t i = 0; i < making->n_calls; i++) {
                 making->calls[i]->removed = true;
                 for (uint32_t k = 0; k < making->calls[i]->n_nodes; k++)
                         TRY(recording_add_node(recording, added, making->calls[i]->nodes[k]));
@@ -270,7 +323,9 @@ static Status fuse(Recording *recording, const Fusing *fusing, Group *group)
         RecordedCall *added;
         qsort(group->members, group->n, sizeof(uint32_t), by_position);
         TRY(gather(&making));
-        if (making.too_many || making.n_outputs == 0 || overload == NULL)
+        if (group->tail != 0)
+                TRY(gather_tail(&making));
+        if (making.n_calls < 2 || making.too_many || making.n_outputs == 0 || overload == NULL)
                 return STATUS_OK;
         TRY(make_args(&making, args));
         Status status = call_open(NULL, overload, args, 3, &call);
@@ -295,14 +350,14 @@ static Status note_result(void *context, Recorded *value)
         return close_read(context, value);
 }
 
-Status pass_fuse_pointwise(Recording *recording, PassContext *context)
+static Status fuse_all(Recording *recording, const Uses *uses, PassContext *context)
 {
         _cleanup_(freep) Group *groups = new_array(recording->n_calls, sizeof(*groups));
         _cleanup_(freep) uint32_t *group_of = new_array(recording->n_buffers, sizeof(*group_of));
         _cleanup_(freep) bool *read_outside = new_array(recording->n_buffers, sizeof(*read_outside));
         if (groups == NULL || group_of == NULL || read_outside == NULL)
                 return fail_memory();
-        Fusing fusing = { .recording = recording, .groups = groups, .group_of = group_of, .read_outside = read_outside };
+        Fusing fusing = { .recording = recording, .uses = uses, .groups = groups, .group_of = group_of, .read_outside = read_outside };
         uint32_t n_calls = recording->n_calls;
         for (; fusing.at < n_calls; fusing.at++) {
                 if (fusing.at % 64 == 0)
@@ -312,9 +367,18 @@ Status pass_fuse_pointwise(Recording *recording, PassContext *context)
         }
         TRY(recording_visit_results(recording, note_result, &fusing));
         for (uint32_t i = 0; i < fusing.n_groups; i++) {
-                if (groups[i].into == 0 && groups[i].n > 1)
+                if (groups[i].into == 0 && (groups[i].n > 1 || groups[i].tail != 0))
                         TRY(fuse(recording, &fusing, &groups[i]));
         }
         recording_compact(recording);
         return STATUS_OK;
+}
+
+Status pass_fuse_pointwise(Recording *recording, PassContext *context)
+{
+        Uses uses;
+        TRY(uses_count(recording, &uses));
+        Status status = fuse_all(recording, &uses, context);
+        uses_deinit(&uses);
+        return status;
 }

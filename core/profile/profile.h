@@ -7,10 +7,16 @@
 
 enum { PROFILE_ID_MAX = 64, PROFILE_WINDOW = 128, PROFILE_MAX_SIGNATURES = 16, PROFILE_SIGNATURE_MAX = 256 };
 
+// The caller's trace (W3C Trace Context), and the span this run is within it; "": the caller has none.
+typedef struct TraceIds {
+        char trace_id[33], parent_id[17], span_id[17];
+} TraceIds;
+
 typedef struct RunProfile {
         RefCount ref;
         char id[PROFILE_ID_MAX + 1]; // X-Request-Id
-        char graph_name[65];         // "" for POST /v1/run
+        TraceIds trace;
+        char graph_name[65]; // "" for POST /v1/run
         int64_t version;
         char signature[PROFILE_SIGNATURE_MAX]; // "x: float32[1, 10]"
         int64_t wall_ms;                       // when it ended
@@ -62,15 +68,36 @@ typedef struct NodeSummary {
         uint32_t n_nodes;
         const char *why;
 } NodeSummary;
+// What rows may be summed up by. A module is the path of the module that a node belongs to ("" is the root).
+typedef enum ProfileBy {
+        PROFILE_BY_INSTRUCTION,
+        PROFILE_BY_NODE,
+        PROFILE_BY_TARGET,
+        PROFILE_BY_OP,
+        PROFILE_BY_MODULE,
+        PROFILE_BY_KERNEL,
+        PROFILE_BY_COUNT
+} ProfileBy;
+extern const char *const profile_by_names[PROFILE_BY_COUNT];
+typedef struct GroupSummary {
+        const char *key; // lives as long as the summary's graph and program
+        uint32_t n_rows;
+        TimeSummary us;
+        double share;
+        int64_t bytes, flops;
+        bool estimated; // parts of rows that compute several nodes at once
+} GroupSummary;
 typedef struct SignatureSummary {
         char signature[PROFILE_SIGNATURE_MAX];
         TimeSummary run;
         uint32_t n_nodes;
         NodeSummary *nodes;
+        uint32_t n_groups;    // 0 by instruction
+        GroupSummary *groups; // in the order of their first rows
         double other_us;
         Graph *graph;
         Program *program;
 } SignatureSummary;
 // A snapshot; caller frees with profile_summary_free.
-Status profile_stats_read(ProfileStats *stats, SignatureSummary **out_signatures, uint32_t *out_n);
+Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n);
 void profile_summary_free(SignatureSummary *signatures, uint32_t n);

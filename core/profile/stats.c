@@ -2,31 +2,8 @@
 // Statistics of one graph version. For each input signature the last PROFILE_WINDOW times of the whole run and of every node are kept, so
 // that percentiles are exact over that window; counts go on for ever. Beyond PROFILE_MAX_SIGNATURES the least recently used signature makes
 // room.
-#include "core/profile/profile.h"
-#include <pthread.h>
+#include "core/profile/stats_private.h"
 #include <string.h>
-
-typedef struct Window {
-        float us[PROFILE_WINDOW];
-} Window;
-
-typedef struct SignatureStats {
-        char signature[PROFILE_SIGNATURE_MAX];
-        uint64_t n_runs, last_use;
-        Graph *graph;     // counted: rows point into it
-        Program *program; // counted: rows point into it; NULL: eager runs
-        uint32_t n_nodes;
-        NodeTiming *rows; // of the last run: node, kernel, shape
-        Window run;
-        Window *nodes;
-} SignatureStats;
-
-struct ProfileStats {
-        pthread_mutex_t mutex;
-        uint64_t clock;
-        uint32_t n;
-        SignatureStats *items[PROFILE_MAX_SIGNATURES];
-};
 
 static SignatureStats *signature_free(SignatureStats *stats)
 {
@@ -135,7 +112,7 @@ static double percentile(const float *sorted, uint32_t n, uint32_t percent)
         return (double)sorted[rank == 0 ? 0 : rank - 1];
 }
 
-static TimeSummary summarise(const Window *window, uint64_t n_runs)
+TimeSummary window_summary(const Window *window, uint64_t n_runs)
 {
         float sorted[PROFILE_WINDOW];
         uint32_t n = (uint32_t)MIN(n_runs, (uint64_t)PROFILE_WINDOW);
@@ -163,12 +140,12 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
         memcpy(out->signature, stats->signature, sizeof(out->signature));
         out->graph = graph_ref(stats->graph);
         out->program = stats->program == NULL ? NULL : program_ref(stats->program);
-        out->run = summarise(&stats->run, stats->n_runs);
+        out->run = window_summary(&stats->run, stats->n_runs);
         out->n_nodes = stats->n_nodes;
         double in_nodes = 0;
         for (uint32_t i = 0; i < stats->n_nodes; i++) {
                 const NodeTiming *row = &stats->rows[i];
-                TimeSummary us = summarise(&stats->nodes[i], stats->n_runs);
+                TimeSummary us = window_summary(&stats->nodes[i], stats->n_runs);
                 double share = out->run.mean_us > 0 ? us.mean_us / out->run.mean_us : 0;
                 out->nodes[i] = (NodeSummary){ .node = row->node,
                                                .nodes = row->nodes,
@@ -187,7 +164,7 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
         return STATUS_OK;
 }
 
-Status profile_stats_read(ProfileStats *stats, SignatureSummary **out_signatures, uint32_t *out_n)
+Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n)
 {
         Status status = STATUS_OK;
         pthread_mutex_lock(&stats->mutex);
@@ -195,8 +172,11 @@ Status profile_stats_read(ProfileStats *stats, SignatureSummary **out_signatures
         SignatureSummary *all = new_array(n, sizeof(*all));
         if (all == NULL)
                 status = fail_memory();
-        for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
                 status = snapshot(stats->items[i], &all[i]);
+                if (status == STATUS_OK && by != PROFILE_BY_INSTRUCTION)
+                        status = stats_group(stats->items[i], by, &all[i]);
+        }
         pthread_mutex_unlock(&stats->mutex);
         if (status != STATUS_OK) {
                 if (all != NULL)
@@ -214,6 +194,7 @@ void profile_summary_free(SignatureSummary *signatures, uint32_t n)
                 program_unref(signatures[i].program);
                 graph_unref(signatures[i].graph);
                 free(signatures[i].nodes);
+                free(signatures[i].groups);
         }
         free(signatures);
 }

@@ -24,11 +24,12 @@ typedef struct Instruction {
         const char *name;         // of the implementation
 } Instruction;
 
-// A row of the profile, in the order of authored nodes.
+// A row of the profile, in the order of authored nodes; those of the dynamic rest come last, as they run.
+enum { ROW_IDLE = -1, ROW_OF_REST = -2 };
 typedef struct ProgramRow {
         const Node *const *nodes;
         uint32_t n_nodes;
-        int32_t instruction;      // -1: nothing ran for it
+        int32_t instruction;      // ROW_IDLE: nothing ran for it; ROW_OF_REST
         const char *kernel, *why; // why: "view", "folded", or NULL
         const TensorMeta *meta;   // of the first result; may be NULL
         int64_t bytes, flops;
@@ -66,7 +67,8 @@ typedef struct Program {
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
-        Value *signature; // input values it was made for; tensors have metas only
+        uint64_t by_value; // bit i: it depends on the value of input i (program_key); inputs from 64 on always count
+        Value *signature;  // input values it was made for; tensors have metas only
         uint32_t n_signature;
         const Node **fetch;
         uint32_t n_fetch;

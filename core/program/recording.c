@@ -45,6 +45,7 @@ Recording *recording_free(Recording *recording)
         free(recording->values);
         free(recording->buffers);
         free(recording->inputs);
+        free(recording->number_inputs);
         graph_unref(recording->graph);
         arena_deinit(&recording->arena);
         free(recording);

@@ -26,11 +26,12 @@ typedef struct Buffer {
         uint32_t index; // in recording->buffers
         uint32_t input; // INPUT: leaf
         size_t n_bytes;
-        Storage *storage; // counted; stands for the buffer in tensors, has no bytes
-        Storage *origin;  // STATE: counted; the bytes it starts with
-        Recorded *base;   // first tensor on it
-        bool written;     // some call writes it after it was made
-        bool is_output;   // part of the result
+        Storage *storage;   // counted; stands for the buffer in tensors, has no bytes
+        Storage *origin;    // STATE: counted; the bytes it starts with
+        Recorded *base;     // first tensor on it
+        bool written;       // some call writes it after it was made
+        bool is_output;     // part of the result
+        bool written_later; // the dynamic rest may write it after all calls (written is true as well)
 } Buffer;
 
 typedef enum RecordedFrom { FROM_CALL, FROM_INPUT, FROM_STATE, FROM_LITERAL } RecordedFrom;
@@ -61,6 +62,16 @@ typedef struct RecordedNode { // what became of an authored node
         bool viewed; // gave a view
 } RecordedNode;
 
+// What is not planned: nodes that need numbers only a run knows, and all that depend on them. Eval walks them on real tensors after the
+// calls (interp). Then the recording's result is not the graph's: it is the tuple of the values that the rest takes from the calls.
+typedef struct DynamicRest {
+        bool *skip;         // by node index: not walked
+        const Node **nodes; // walked, in order; the output node is the last
+        uint32_t n_nodes;
+        const Node **known; // whose values the tuple holds
+        uint32_t n_known;
+} DynamicRest;
+
 typedef struct Recording {
         Arena arena;
         Graph *graph; // counted: the authored graph
@@ -70,9 +81,13 @@ typedef struct Recording {
         uint32_t n_values, values_capacity;
         Buffer **buffers;
         uint32_t n_buffers, buffers_capacity;
-        Recorded **inputs; // tensor leaves of the inputs, in order
-        uint32_t n_inputs, inputs_capacity;
-        Value result; // the output node's structure, tensors are Recorded
+        Recorded **inputs; // tensor leaves of the inputs, in order; then numbers that calls read as 0-dim tensors
+        uint32_t n_inputs, inputs_capacity, n_tensor_inputs;
+        uint32_t *number_inputs; // of inputs[n_tensor_inputs + k]: which placeholder it is
+        uint32_t number_inputs_capacity;
+        uint64_t by_value; // bit i: the calls depend on the value of placeholder i (program_key)
+        DynamicRest *rest; // NULL: everything is planned
+        Value result;      // the output node's structure (with a rest: see there), tensors are Recorded
         Value *fetched;
         uint32_t n_fetched;
         Graph **bodies; // counted: graphs that calls hold as arguments

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One mutex guards the table; nothing is built, freed or woken under it. An entry is BUSY (someone builds, others are parked on its ticket
 // list) or READY (one counted object). Failures remove the entry, so the next caller starts again. Ready entries hang in a list, least
-// recently used first. A dropped entry leaves the table at once and dies when its build is published.
+// recently used first. A dropped entry leaves the table at once and dies when its build is published; so does a build that nobody wants any
+// more, so that the next caller does not wait for something that is stopping.
 #include "core/registry/registry.h"
 #include <pthread.h>
 #include <string.h>
@@ -9,14 +10,18 @@
 typedef enum EntryState { ENTRY_NEW, ENTRY_BUSY, ENTRY_READY } EntryState; // NEW never leaves the lock
 
 struct RegistryEntry {
-        RegistryKey key;
+        RegistryKey key, group;
+        bool has_group;
         EntryState state;
-        bool dropped;
+        bool dropped; // out of the table
+        bool pinned;  // BUSY: goes on without waiters
         void *object; // READY: counted
         size_t n_bytes;
-        Ticket *waiting; // BUSY
-        RegistryEntry *next_in_bucket;
-        RegistryEntry *newer, *older; // READY: LRU list
+        uint64_t used;                                 // READY: the registry's tick at its last use
+        Ticket *waiting;                               // BUSY
+        _Atomic int *stop;                             // BUSY: the builder's; may be NULL
+        RegistryEntry *next_in_bucket, *next_in_group; // the latter: of the group's bucket, which other groups share
+        RegistryEntry *newer, *older;                  // READY: LRU list
 };
 
 enum { N_BUCKETS = 1024 };
@@ -25,22 +30,34 @@ struct Registry {
         pthread_mutex_t mutex;
         RegistryType type;
         size_t max_bytes;
-        RegistryEntry *buckets[N_BUCKETS];
+        RegistryEntry *buckets[N_BUCKETS], *groups[N_BUCKETS];
         RegistryEntry *newest, *oldest;
+        uint64_t tick;
         RegistryStats stats;
 };
 
-static RegistryEntry **bucket_of(Registry *registry, const RegistryKey *key)
+// ---- the table, under the mutex ----
+static size_t slot_of(const RegistryKey *key)
 {
         uint32_t word; // keys are SHA-256: any four bytes will do
         memcpy(&word, key->bytes, sizeof(word));
-        return &registry->buckets[word % N_BUCKETS];
+        return word % N_BUCKETS;
+}
+
+static bool same_key(const RegistryKey *a, const RegistryKey *b)
+{
+        return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+static bool in_group(const RegistryEntry *entry, const RegistryKey *group)
+{
+        return same_key(&entry->group, group);
 }
 
 static RegistryEntry *entry_find(Registry *registry, const RegistryKey *key)
 {
-        for (RegistryEntry *entry = *bucket_of(registry, key); entry != NULL; entry = entry->next_in_bucket)
-                if (memcmp(entry->key.bytes, key->bytes, sizeof(key->bytes)) == 0)
+        for (RegistryEntry *entry = registry->buckets[slot_of(key)]; entry != NULL; entry = entry->next_in_bucket)
+                if (same_key(&entry->key, key))
                         return entry;
         return NULL;
 }
@@ -54,6 +71,7 @@ static void lru_unlink(Registry *registry, RegistryEntry *entry)
 
 static void lru_push(Registry *registry, RegistryEntry *entry)
 {
+        entry->used = ++registry->tick;
         entry->older = registry->newest;
         entry->newer = NULL;
         *(registry->newest != NULL ? &registry->newest->newer : &registry->oldest) = entry;
@@ -62,41 +80,67 @@ static void lru_push(Registry *registry, RegistryEntry *entry)
 
 static void table_remove(Registry *registry, RegistryEntry *entry)
 {
-        RegistryEntry **link = bucket_of(registry, &entry->key);
+        RegistryEntry **link = &registry->buckets[slot_of(&entry->key)];
         while (*link != entry)
                 link = &(*link)->next_in_bucket;
         *link = entry->next_in_bucket;
+        for (link = &registry->groups[slot_of(&entry->group)]; entry->has_group; link = &(*link)->next_in_group)
+                if (*link == entry) {
+                        *link = entry->next_in_group;
+                        break;
+                }
         registry->stats.n_entries--;
 }
 
-static RegistryEntry *entry_add(Registry *registry, const RegistryKey *key)
+static RegistryEntry *entry_add(Registry *registry, const RegistryKey *key, const RegistryKey *group)
 {
         RegistryEntry *entry = calloc(1, sizeof(*entry));
         if (entry == NULL)
                 return NULL;
         entry->key = *key;
-        RegistryEntry **bucket = bucket_of(registry, key);
+        RegistryEntry **bucket = &registry->buckets[slot_of(key)];
         entry->next_in_bucket = *bucket;
         *bucket = entry;
+        if (group != NULL) {
+                entry->group = *group;
+                entry->has_group = true;
+                bucket = &registry->groups[slot_of(group)];
+                entry->next_in_group = *bucket;
+                *bucket = entry;
+        }
         registry->stats.n_entries++;
         return entry;
 }
 
-// Takes entries off the old end until the cap holds; returns them chained through next_in_bucket for freeing outside the lock. `keep`
-// stays.
-static RegistryEntry *evict(Registry *registry, const RegistryEntry *keep)
+// Takes an entry out of the table. Ready ones join the chain (through next_in_bucket) to be freed outside the lock; busy ones die when
+// they are published, and stop if nobody waits for them.
+static RegistryEntry *take_out(Registry *registry, RegistryEntry *entry, RegistryEntry *gone)
 {
-        RegistryEntry *gone = NULL;
-        while (registry->stats.bytes > registry->max_bytes && registry->oldest != NULL && registry->oldest != keep) {
-                RegistryEntry *entry = registry->oldest;
+        table_remove(registry, entry);
+        if (entry->state == ENTRY_READY) {
                 lru_unlink(registry, entry);
-                table_remove(registry, entry);
                 registry->stats.bytes -= entry->n_bytes;
-                registry->stats.evictions++;
                 entry->next_in_bucket = gone;
-                gone = entry;
+                return entry;
         }
+        entry->dropped = true;
+        if (entry->waiting == NULL && entry->stop != NULL)
+                atomic_store(entry->stop, 1);
         return gone;
+}
+
+static RegistryEntry *oldest_of_crowd(Registry *registry, const RegistryKey *group)
+{
+        RegistryEntry *oldest = NULL;
+        uint32_t n = 0;
+        for (RegistryEntry *entry = registry->groups[slot_of(group)]; entry != NULL; entry = entry->next_in_group) {
+                if (entry->state != ENTRY_READY || !in_group(entry, group))
+                        continue;
+                n++;
+                if (oldest == NULL || entry->used < oldest->used)
+                        oldest = entry;
+        }
+        return n > registry->type.max_per_group ? oldest : NULL;
 }
 
 static void free_chain(Registry *registry, RegistryEntry *entry)
@@ -109,6 +153,35 @@ static void free_chain(Registry *registry, RegistryEntry *entry)
         }
 }
 
+static size_t shared_bytes(const Registry *registry)
+{
+        return registry->type.shared_bytes == NULL ? 0 : registry->type.shared_bytes(registry->type.context);
+}
+
+static bool is_full(const Registry *registry)
+{
+        return registry->stats.bytes + shared_bytes(registry) > registry->max_bytes;
+}
+
+// Makes room after `keep` has come: by bytes off the old end, and within its group. One at a time, freed outside the lock, because only
+// then it shows what that freed.
+static void evict(Registry *registry, const RegistryKey *keep, const RegistryKey *group)
+{
+        RegistryEntry *gone;
+        do {
+                pthread_mutex_lock(&registry->mutex);
+                RegistryEntry *oldest = registry->oldest;
+                if (oldest != NULL && (same_key(&oldest->key, keep) || !is_full(registry)))
+                        oldest = NULL;
+                if (oldest == NULL && group != NULL && registry->type.max_per_group > 0)
+                        oldest = oldest_of_crowd(registry, group);
+                gone = oldest == NULL ? NULL : take_out(registry, oldest, NULL);
+                registry->stats.evictions += gone != NULL;
+                pthread_mutex_unlock(&registry->mutex);
+                free_chain(registry, gone);
+        } while (gone != NULL);
+}
+
 static void make_ready(Registry *registry, RegistryEntry *entry, void *take_object)
 {
         entry->state = ENTRY_READY;
@@ -118,6 +191,7 @@ static void make_ready(Registry *registry, RegistryEntry *entry, void *take_obje
         lru_push(registry, entry);
 }
 
+// ---- open and close ----
 Status registry_open(const RegistryType *type, size_t max_bytes, Registry **out_registry)
 {
         Registry *registry = calloc(1, sizeof(*registry));
@@ -147,6 +221,7 @@ Registry *registry_close(Registry *registry)
         return NULL;
 }
 
+// ---- acquire, build, publish ----
 static void *touch(Registry *registry, RegistryEntry *entry)
 {
         lru_unlink(registry, entry);
@@ -158,36 +233,46 @@ static void *touch(Registry *registry, RegistryEntry *entry)
 
 static void park(RegistryEntry *entry, Ticket *ticket)
 {
+        if (ticket == NULL) {
+                entry->pinned = true;
+                return;
+        }
         memset(ticket, 0, sizeof(*ticket));
         ticket->entry = entry;
         ticket->next = entry->waiting;
         entry->waiting = ticket;
 }
 
-Status registry_acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, Acquired *out_how, void **out_object,
-                        RegistryEntry **out_build)
+Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket, Acquisition *out)
 {
         Status status = STATUS_OK;
         pthread_mutex_lock(&registry->mutex);
         RegistryEntry *entry = entry_find(registry, key);
         if (entry != NULL && entry->state == ENTRY_READY) {
-                *out_object = touch(registry, entry);
-                *out_how = ACQUIRE_READY;
+                *out = (Acquisition){ .how = ACQUIRE_READY, .object = touch(registry, entry) };
         } else if (entry != NULL) {
                 park(entry, ticket);
-                *out_how = ACQUIRE_PARKED;
-        } else if ((entry = entry_add(registry, key)) != NULL) {
+                *out = (Acquisition){ .how = ACQUIRE_PARKED };
+        } else if ((entry = entry_add(registry, key, group)) != NULL) {
                 registry->stats.misses++;
                 registry->stats.builds++;
                 entry->state = ENTRY_BUSY;
                 park(entry, ticket);
-                *out_build = entry;
-                *out_how = ACQUIRE_PARKED_START;
+                *out = (Acquisition){ .how = ACQUIRE_START, .build = entry };
         } else {
                 status = fail_memory();
         }
         pthread_mutex_unlock(&registry->mutex);
         return status;
+}
+
+void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop)
+{
+        pthread_mutex_lock(&registry->mutex);
+        build->stop = stop;
+        if (build->dropped && build->waiting == NULL)
+                atomic_store(stop, 1);
+        pthread_mutex_unlock(&registry->mutex);
 }
 
 // Gives every ticket its share of the outcome. Failures are copied per ticket: the thread that wakes is not the one that failed.
@@ -209,63 +294,73 @@ static void settle(Registry *registry, Ticket *tickets, void *object, const Fail
 
 Ticket *registry_publish(Registry *registry, RegistryEntry *build, void *take_object)
 {
-        RegistryEntry *gone = NULL, *dead = NULL;
+        RegistryKey key = build->key, group = build->group;
+        bool has_group = build->has_group, kept = false;
         pthread_mutex_lock(&registry->mutex);
         Ticket *tickets = build->waiting;
         build->waiting = NULL;
+        build->stop = NULL;
         settle(registry, tickets, take_object, failure_current());
         if (take_object != NULL && !build->dropped) {
                 make_ready(registry, build, take_object);
-                take_object = NULL;
-                gone = evict(registry, build);
-        } else {
-                if (!build->dropped)
-                        table_remove(registry, build);
-                dead = build;
+                kept = true;
+        } else if (!build->dropped) {
+                table_remove(registry, build);
         }
         pthread_mutex_unlock(&registry->mutex);
+        if (kept) {
+                evict(registry, &key, has_group ? &group : NULL);
+                return tickets;
+        }
         if (take_object != NULL)
                 registry->type.unref(take_object);
-        free(dead);
-        free_chain(registry, gone);
+        free(build);
         return tickets;
 }
 
 bool registry_cancel(Registry *registry, Ticket *ticket)
 {
-        bool found = false;
         pthread_mutex_lock(&registry->mutex);
-        if (ticket->entry != NULL) {
-                Ticket **link = &ticket->entry->waiting;
-                while (*link != NULL && *link != ticket)
+        RegistryEntry *entry = ticket->entry;
+        if (entry != NULL) {
+                Ticket **link = &entry->waiting;
+                while (*link != ticket)
                         link = &(*link)->next;
-                found = *link == ticket;
-                if (found) {
-                        *link = ticket->next;
-                        ticket->next = NULL;
-                        ticket->entry = NULL;
-                }
+                *link = ticket->next;
+                ticket->next = NULL;
+                ticket->entry = NULL;
+                if (entry->waiting == NULL && !entry->pinned && !entry->dropped)
+                        take_out(registry, entry, NULL);
+                else if (entry->waiting == NULL && entry->dropped && entry->stop != NULL)
+                        atomic_store(entry->stop, 1);
         }
         pthread_mutex_unlock(&registry->mutex);
-        return found;
+        return entry != NULL;
 }
 
-Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_object)
+// ---- without building ----
+Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group, void *borrow_object)
 {
-        Status status = STATUS_OK;
-        RegistryEntry *gone = NULL;
+        bool added = false;
         pthread_mutex_lock(&registry->mutex);
         RegistryEntry *entry = entry_find(registry, key);
-        if (entry == NULL && (entry = entry_add(registry, key)) == NULL) {
+        Status status = STATUS_OK;
+        if (entry == NULL && (entry = entry_add(registry, key, group)) == NULL) {
                 status = fail_memory();
         } else if (entry->state == ENTRY_NEW) {
                 registry->type.ref(borrow_object);
                 make_ready(registry, entry, borrow_object);
-                gone = evict(registry, entry);
+                added = true;
         }
         pthread_mutex_unlock(&registry->mutex);
-        free_chain(registry, gone);
+        if (added)
+                evict(registry, key, group);
         return status;
+}
+
+Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_object)
+{
+        return registry_put_in(registry, key, NULL, borrow_object);
 }
 
 void *registry_peek(Registry *registry, const RegistryKey *key)
@@ -277,21 +372,53 @@ void *registry_peek(Registry *registry, const RegistryKey *key)
         return object;
 }
 
+bool registry_has(Registry *registry, const RegistryKey *key)
+{
+        pthread_mutex_lock(&registry->mutex);
+        bool has = entry_find(registry, key) != NULL;
+        pthread_mutex_unlock(&registry->mutex);
+        return has;
+}
+
+uint32_t registry_group(Registry *registry, const RegistryKey *group, uint32_t capacity, void **out_objects)
+{
+        uint32_t n = 0;
+        pthread_mutex_lock(&registry->mutex);
+        for (RegistryEntry *last = NULL; n < capacity;) {
+                RegistryEntry *newest = NULL; // of those older than the last one: groups are small
+                for (RegistryEntry *entry = registry->groups[slot_of(group)]; entry != NULL; entry = entry->next_in_group)
+                        if (entry->state == ENTRY_READY && in_group(entry, group) && (last == NULL || entry->used < last->used) &&
+                            (newest == NULL || entry->used > newest->used))
+                                newest = entry;
+                if (newest == NULL)
+                        break;
+                registry->type.ref(newest->object);
+                out_objects[n++] = newest->object;
+                last = newest;
+        }
+        pthread_mutex_unlock(&registry->mutex);
+        return n;
+}
+
 void registry_drop(Registry *registry, const RegistryKey *key)
 {
         RegistryEntry *gone = NULL;
         pthread_mutex_lock(&registry->mutex);
         RegistryEntry *entry = entry_find(registry, key);
-        if (entry != NULL) {
-                table_remove(registry, entry);
-                if (entry->state == ENTRY_READY) {
-                        lru_unlink(registry, entry);
-                        registry->stats.bytes -= entry->n_bytes;
-                        entry->next_in_bucket = NULL;
-                        gone = entry;
-                } else {
-                        entry->dropped = true;
-                }
+        if (entry != NULL)
+                gone = take_out(registry, entry, NULL);
+        pthread_mutex_unlock(&registry->mutex);
+        free_chain(registry, gone);
+}
+
+void registry_drop_group(Registry *registry, const RegistryKey *group)
+{
+        RegistryEntry *gone = NULL;
+        pthread_mutex_lock(&registry->mutex);
+        for (RegistryEntry *entry = registry->groups[slot_of(group)], *next; entry != NULL; entry = next) {
+                next = entry->next_in_group;
+                if (in_group(entry, group))
+                        gone = take_out(registry, entry, gone);
         }
         pthread_mutex_unlock(&registry->mutex);
         free_chain(registry, gone);
@@ -301,6 +428,7 @@ RegistryStats registry_stats(Registry *registry)
 {
         pthread_mutex_lock(&registry->mutex);
         RegistryStats stats = registry->stats;
+        stats.bytes += shared_bytes(registry);
         pthread_mutex_unlock(&registry->mutex);
         return stats;
 }

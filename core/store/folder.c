@@ -44,39 +44,101 @@ Status folder_open(int parent, const char *name, bool create, int *out_fd)
         return STATUS_OK;
 }
 
-static int write_all(int fd, const uint8_t *data, size_t n)
+static int write_all(int fd, const FolderRange *range)
 {
+        const uint8_t *data = range->bytes.data;
+        size_t n = range->bytes.n;
+        off_t at = (off_t)range->offset;
         while (n > 0) {
-                ssize_t written = write(fd, data, MIN(n, (size_t)1 << 30));
+                ssize_t written = pwrite(fd, data, MIN(n, (size_t)1 << 30), at);
                 if (written < 0 && errno == EINTR)
                         continue;
                 if (written < 0)
                         return errno;
                 data += written;
+                at += written;
                 n -= (size_t)written;
         }
         return 0;
 }
 
-Status folder_write(int tmp, int folder, const char *name, ByteSpan bytes, unsigned mode)
+static void unique_name(char out[48])
 {
         static _Atomic unsigned counter;
+        snprintf(out, 48, "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1u));
+}
+
+Status folder_write_content(int tmp, int folder, const char *name, const FolderContent *content, unsigned mode)
+{
         char unfinished[48];
-        snprintf(unfinished, sizeof(unfinished), "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1u));
+        unique_name(unfinished);
         _cleanup_(closep) int fd = openat(tmp, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return folder_fail("a new file", errno);
-        int error = write_all(fd, bytes.data, bytes.n);
+        int error = ftruncate(fd, (off_t)content->n_bytes) != 0 ? errno : 0;
+        for (uint32_t i = 0; i < content->n_ranges && error == 0; i++)
+                error = write_all(fd, &content->ranges[i]);
         if (error == 0 && fsync(fd) != 0)
                 error = errno;
         if (error == 0 && renameat(tmp, unfinished, folder, name) != 0)
                 error = errno;
-        if (error != 0) {
-                unlinkat(tmp, unfinished, 0);
-                return folder_fail("the upload", error);
+        if (error == 0)
+                return STATUS_OK;
+        unlinkat(tmp, unfinished, 0);
+        return folder_fail("the upload", error);
+}
+
+Status folder_sync(int folder)
+{
+        return fsync(folder) == 0 ? STATUS_OK : folder_fail("the upload", errno);
+}
+
+Status folder_write(int tmp, int folder, const char *name, ByteSpan bytes, unsigned mode)
+{
+        FolderRange range = { 0, bytes };
+        FolderContent content = { &range, 1, bytes.n };
+        TRY(folder_write_content(tmp, folder, name, &content, mode));
+        return folder_sync(folder);
+}
+
+static bool range_equals(int fd, const FolderRange *range)
+{
+        uint8_t chunk[65536];
+        size_t done = 0;
+        while (done < range->bytes.n) {
+                ssize_t got = pread(fd, chunk, MIN(sizeof(chunk), range->bytes.n - done), (off_t)(range->offset + done));
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got <= 0 || memcmp(chunk, range->bytes.data + done, (size_t)got) != 0)
+                        return false;
+                done += (size_t)got;
         }
-        if (fsync(folder) != 0)
-                return folder_fail("the upload", errno);
+        return true;
+}
+
+bool folder_has_content(int folder, const char *name, const FolderContent *content)
+{
+        struct stat info;
+        _cleanup_(closep) int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        bool same = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size == content->n_bytes;
+        for (uint32_t i = 0; i < content->n_ranges && same; i++)
+                same = range_equals(fd, &content->ranges[i]);
+        return same;
+}
+
+Status folder_unnamed(int folder, int *out_fd)
+{
+        char name[48];
+        unique_name(name);
+        int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return folder_fail("a new file", errno);
+        if (unlinkat(folder, name, 0) != 0) {
+                int error = errno;
+                close(fd);
+                return folder_fail("a new file", error);
+        }
+        *out_fd = fd;
         return STATUS_OK;
 }
 

@@ -6,8 +6,26 @@
 
 // Opens (creating if `create`) the folder `name` below `parent` (AT_FDCWD for the top one). Returns its descriptor in *out_fd.
 Status folder_open(int parent, const char *name, bool create, int *out_fd);
+// A file's content by ranges, ascending; what no range covers reads as zeros and takes no room on disk.
+typedef struct FolderRange {
+        uint64_t offset;
+        ByteSpan bytes;
+} FolderRange;
+typedef struct FolderContent {
+        const FolderRange *ranges;
+        uint32_t n_ranges;
+        uint64_t n_bytes;
+} FolderContent;
+
 // Writes the whole file durably: tmp/<unique>, fsync, rename into `folder` as `name`, fsync the folder.
 Status folder_write(int tmp, int folder, const char *name, ByteSpan bytes, unsigned mode);
+// The same without the last step: folder_sync once for many files.
+Status folder_write_content(int tmp, int folder, const char *name, const FolderContent *content, unsigned mode);
+Status folder_sync(int folder);
+// Whether the file `name` is there and its ranges and size are those of `content`.
+bool folder_has_content(int folder, const char *name, const FolderContent *content);
+// A file without a name: gone when its descriptor (and what maps it) is closed, whatever happens. Read and write.
+Status folder_unnamed(int folder, int *out_fd);
 // Reads at most `max_bytes` (STATUS_TOO_LARGE beyond); caller frees. *out_missing: no such file (STATUS_OK).
 Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n, bool *out_missing);
 // Unlinks and fsyncs the folder; a missing file is fine.

@@ -5,6 +5,7 @@
 #include "core/store/store.h"
 
 Status manifest_write(const StoreGraph *graph, Text *out);
-// STATUS_DAMAGED with the reason. *out_graph->versions is from the heap: manifest_deinit.
-Status manifest_read(const char *text, size_t n, StoreGraph *out_graph);
+// STATUS_DAMAGED with the reason. *out_graph->versions is from the heap: manifest_deinit. *out_old: it is one of FORMAT 1, where each part
+// is its own document.
+Status manifest_read(const char *text, size_t n, StoreGraph *out_graph, bool *out_old);
 void manifest_deinit(StoreGraph *graph);

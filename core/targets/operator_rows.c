@@ -63,6 +63,10 @@ Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *o
         if (a.kind == VALUE_DYNAMIC || b.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "an operand of %s is not known before the run", py_binary_signs[op]);
         bool tensors = a.kind == VALUE_TENSOR || b.kind == VALUE_TENSOR;
+        if (!tensors || !is_operand(a) || !is_operand(b)) {
+                emitter_number_read(emitter, a);
+                emitter_number_read(emitter, b);
+        }
         if (!tensors) {
                 TRY(value_check_nesting(a));
                 TRY(value_check_nesting(b));

@@ -34,6 +34,17 @@ Status target_check(const Target *target, const CallArgs *call);
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
 
+// What a call of a node may do besides giving a result, judged by names before it runs: rather too much than too little.
+enum NodeEffect {
+        NODE_WRITES = 1 << 0,       // to bytes or geometry of tensors it reads
+        NODE_SHARES = 1 << 1,       // its result may share bytes with tensors it reads
+        NODE_WRITES_FIRST = 1 << 4, // as NODE_WRITES, but of its first argument only; so does its result share
+        NODE_DRAWS = 1 << 2,        // random numbers
+        NODE_MOVES = 1 << 3,        // unsqueeze_ and the like: a tensor it reads gets another geometry
+};
+// Child graphs that it calls or is given count with all their nodes. Placeholders, get_attr and output share.
+uint32_t node_effects(const Graph *graph, const Node *node);
+
 // ---- at upload ----
 typedef struct UnsupportedRow {
         const char *what;   // "aten.foo.default", "torch.nn.Foo", or "aten.add.Tensor: float8 tensors"

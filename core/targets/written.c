@@ -135,8 +135,10 @@ static bool asks(const Node *node, const Schema *schema, const char *name, bool 
         return false;
 }
 
-static bool target_writes(const Node *node, const Target *target)
+// NODE_WRITES, NODE_WRITES_FIRST or 0.
+static uint32_t target_writes(const Node *node, const Target *target)
 {
+        uint32_t found = 0;
         static const char *const writers[] = { "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
                                                "ipow",    "iand", "ior",  "ixor", "ilshift",  "irshift" };
         for (uint32_t i = 0; i < target->n_overloads; i++) {
@@ -144,23 +146,23 @@ static bool target_writes(const Node *node, const Target *target)
                 const char *name = overload->schema.name;
                 if (overload->inplace || (overload->schema.n_args > 0 && overload->schema.args[0].is_written) ||
                     asks(node, &overload->schema, "inplace", false))
-                        return true;
+                        found = NODE_WRITES_FIRST;
                 for (uint32_t k = 1; k < overload->schema.n_args; k++) {
                         if (overload->schema.args[k].is_written)
-                                return true;
+                                return NODE_WRITES;
                 }
                 // Statistics are updated without the schema saying so.
                 if (asks(node, &overload->schema, "training", false) || asks(node, &overload->schema, "use_input_stats", true))
-                        return true;
+                        return NODE_WRITES;
                 size_t n = strlen(name);
                 if (strcmp(overload->schema.ns, "py") != 0 && n > 1 && name[n - 1] == '_' && name[n - 2] != '_')
-                        return true;
+                        found = NODE_WRITES_FIRST;
                 for (size_t k = 0; k < ARRAY_LENGTH(writers) && strcmp(overload->schema.ns, "py") == 0; k++) {
                         if (strcmp(writers[k], name) == 0)
-                                return true;
+                                found = NODE_WRITES_FIRST;
                 }
         }
-        return false;
+        return found;
 }
 
 static bool module_in_place(const Module *module)
@@ -186,7 +188,7 @@ static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Wr
 static void visit_call(const Node *node, uint8_t reads, Writes *writes)
 {
         const Target *target = node->resolved;
-        if (target == NULL || target_writes(node, target)) {
+        if (target == NULL || target_writes(node, target) != 0) {
                 writes->found |= (reads & SHARES) != 0;
                 writes->flags[node->index] = reads;
                 return;
@@ -194,6 +196,127 @@ static void visit_call(const Node *node, uint8_t reads, Writes *writes)
         bool fresh = is_elementwise(target) || returns_fresh(target->overloads[0]->schema.name) || is_python_operator(target, reads);
         if (!fresh && (reads & SHARES) != 0)
                 writes->flags[node->index] = gives_tensor(target) ? SHARES : SHARES | CONTAINER;
+}
+
+// ---- effects of one node, for those who run a part of a graph ----
+// An operator whose results are computed, or no tensors at all: nothing in its schema says that they alias an argument.
+static bool computes_fresh(const Overload *overload)
+{
+        const char *arrow = strstr(overload->schema.text, "->");
+        bool computed = overload->op->infer != NULL && overload->op->expand == NULL;
+        return computed && arrow != NULL && strstr(arrow, "Tensor(") == NULL &&
+               (overload->op->run != NULL || strstr(arrow, "Tensor") == NULL);
+}
+
+static bool gives_numbers(const Schema *schema)
+{
+        static const char *const names[] = { "int_", "float_", "len", "index", "floor", "ceil",  "trunc",
+                                             "sqrt", "prod",   "exp", "log",   "isnan", "isinf", "_assert" };
+        for (size_t i = 0; i < ARRAY_LENGTH(names) && strcmp(schema->ns, "py") == 0; i++) {
+                if (strcmp(names[i], schema->name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static uint32_t target_effects(const Node *node, const Target *target)
+{
+        uint32_t effects = target_writes(node, target);
+        bool fresh = is_elementwise(target) || is_python_operator(target, CONTAINER);
+        for (uint32_t i = 0; i < target->n_overloads && !fresh; i++) {
+                const Overload *overload = target->overloads[i];
+                if ((overload->op->flags & OP_RANDOM) != 0)
+                        effects |= NODE_DRAWS;
+                if (computes_fresh(overload) || gives_numbers(&overload->schema))
+                        continue;
+                effects |= NODE_SHARES;
+                if (overload->op->expand != NULL && !is_python_operator(target, 0))
+                        effects |= NODE_DRAWS;
+        }
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const OpDef *op = target->overloads[i]->op;
+                effects |= (op->flags & OP_RANDOM) != 0 ? NODE_DRAWS : 0;
+                effects |= target->overloads[i]->inplace && op->run == NULL && op->expand == NULL ? NODE_MOVES : 0;
+        }
+        return (effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0 ? effects | NODE_SHARES : effects;
+}
+
+enum { EFFECTS_MAX_NODES = 4000, NODE_EVERYTHING = NODE_WRITES | NODE_SHARES | NODE_DRAWS | NODE_MOVES };
+
+typedef struct Effects {
+        const Graph *graph; // whose nodes are looked at
+        uint32_t found;
+        int depth;
+        uint32_t n_nodes; // looked at so far: child graphs that call each other again and again are not followed for ever
+} Effects;
+
+static void add_node_effects(Effects *effects, const Node *node);
+
+static void add_graph_effects(Effects *effects, const Graph *child)
+{
+        const Graph *outer = effects->graph;
+        effects->graph = child;
+        effects->depth++;
+        for (uint32_t i = 0; i < child->n_nodes; i++) {
+                if (effects->depth > limits.max_child_graphs || effects->n_nodes++ > EFFECTS_MAX_NODES) {
+                        effects->found = NODE_EVERYTHING;
+                        break;
+                }
+                add_node_effects(effects, child->nodes[i]); // depth: limits.max_child_graphs
+        }
+        effects->depth--;
+        effects->graph = outer;
+}
+
+static Status add_child_effects(void *context, const Value *leaf)
+{
+        Effects *effects = context;
+        const Graph *child = leaf->kind == VALUE_GRAPH ? leaf->graph : NULL;
+        if (leaf->kind == VALUE_NODE && leaf->node->op == OP_GET_ATTR) {
+                const Module *module = graph_module(effects->graph, leaf->node->target);
+                child = module == NULL ? NULL : module->graph;
+        }
+        if (child != NULL)
+                add_graph_effects(effects, child);
+        return STATUS_OK;
+}
+
+static void add_module_effects(Effects *effects, const Node *node)
+{
+        const Module *module = graph_module(effects->graph, node->target);
+        const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
+        if (module != NULL && module->graph != NULL) {
+                add_graph_effects(effects, module->graph);
+        } else if (resolved == NULL) {
+                effects->found = NODE_EVERYTHING;
+        } else {
+                bool counts = module->training && resolved->entry->n_state > 2; // running statistics
+                effects->found |= NODE_SHARES | (counts || module_in_place(module) ? NODE_WRITES : 0) | (module->training ? NODE_DRAWS : 0);
+        }
+}
+
+static void add_node_effects(Effects *effects, const Node *node)
+{
+        effects->found |= node_is_call(node) ? 0 : NODE_SHARES;
+        if (!node_is_call(node))
+                return;
+        (void)value_walk(node->args, add_child_effects, effects);
+        (void)value_walk(node->kwargs, add_child_effects, effects);
+        if (node->op == OP_CALL_MODULE) {
+                add_module_effects(effects, node);
+                return;
+        }
+        const Target *target = node->resolved;
+        if (target == NULL)
+                target = node->op == OP_CALL_METHOD ? target_method(node->target) : target_function(node->target);
+        effects->found |= target == NULL ? (uint32_t)NODE_EVERYTHING : target_effects(node, target);
+}
+
+uint32_t node_effects(const Graph *graph, const Node *node)
+{
+        Effects effects = { .graph = graph };
+        add_node_effects(&effects, node);
+        return effects.found;
 }
 
 static Status visit_node(const Graph *graph, const Node *node, Writes *writes)

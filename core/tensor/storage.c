@@ -65,6 +65,29 @@ Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*rele
         return STATUS_OK;
 }
 
+static void release_bytes(Storage *storage)
+{
+        if (storage->release != NULL) {
+                storage->release(storage->owner, storage->data);
+        } else {
+                if (!storage->in_block)
+                        free(storage->data);
+                budget_give(storage->budget, storage->n_bytes);
+        }
+}
+
+void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner)
+{
+        // Own bytes in the header's block go with the storage; their budget, if any, is given back now.
+        release_bytes(storage);
+        storage->data = take_data;
+        storage->readonly = true;
+        storage->in_block = false;
+        storage->budget = NULL;
+        storage->release = release;
+        storage->owner = owner;
+}
+
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage)
 {
         Storage *storage = calloc(1, sizeof(*storage));
@@ -108,13 +131,8 @@ Storage *storage_unref(Storage *storage)
         // A shell of a shell of ...: freed in a loop, not by recursion.
         while (storage != NULL && refcount_put(&storage->ref)) {
                 Storage *origin = storage->origin;
-                if (origin == NULL && storage->release != NULL) {
-                        storage->release(storage->owner, storage->data);
-                } else if (origin == NULL) {
-                        if (!storage->in_block)
-                                free(storage->data);
-                        budget_give(storage->budget, storage->n_bytes);
-                }
+                if (origin == NULL)
+                        release_bytes(storage);
                 free(storage);
                 storage = origin;
         }

@@ -17,6 +17,7 @@ struct Storage {
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
         size_t n_bytes;
         bool readonly;                            // writes must go through storage_make_writable
+        bool mapped;                              // adopted bytes are a file's: they cost no memory of our own
         bool in_block;                            // `data` lies behind this header, in the same allocation
         struct Buffer *buffer;                    // while recording: bytes that are not there yet, known by this (borrowed); else NULL
         Storage *origin;                          // counted; the storage whose bytes `data` points into, NULL if own bytes
@@ -52,6 +53,8 @@ Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_st
 // Adopts bytes: release(owner, data) is called at the end (NULL: free(data)). On failure nothing is taken.
 Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data), void *owner,
                      Storage **out_storage);
+// Gives a storage nobody else uses yet other adopted bytes of the same content and size; the old ones are released. Never fails.
+void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner);
 // A copy-on-write shell over `origin` (counted). The copy, if one is made, is charged to `budget`.
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);
 Status storage_make_writable(Storage *storage);

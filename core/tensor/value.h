@@ -51,6 +51,7 @@ struct Node;
 
 typedef struct Value {
         ValueKind kind;
+        uint32_t slot; // recording only: a number that is input slot - 1 and is left open where a Tensor slot takes it (Emitter); else 0
         union {
                 bool b;
                 int64_t i;

@@ -516,3 +516,32 @@ Test(number_print, nothing_is_written_beyond_the_promised_room)
                 cr_assert_arr_eq(room + NUMBER_TEXT_MAX, "xxxxxxxx", 8);
         }
 }
+
+Test(number_print, a_row_is_what_its_numbers_are_one_by_one)
+{
+        static const uint32_t edges[] = { 0,          0x80000000, 1,          0x007fffff, 0x00800000, 0x7f7fffff, 0x7f800000, 0xff800000,
+                                          0x7fc00000, 0x15ae43fd, 0x95ae43fd, 0x3f800000, 0x3f000000, 0x38d1b717, 0x38d1b718, 0x4b18967f,
+                                          0x4b189680, 0x4b189681, 0x4cbebc20, 0x47c35000, 0x3dcccccd, 0x3d800000, 0x42c80000 };
+        enum { MOST = 37 };
+        for (int round = 0; round < 30000; round++) {
+                float values[MOST];
+                char got[MOST * (NUMBER_TEXT_MAX + 4)], want[sizeof(got)], *at = want;
+                size_t n = random_bits() % (MOST + 1);
+                for (size_t i = 0; i < n; i++) {
+                        uint64_t bits = random_bits();
+                        uint32_t word = (uint32_t)(bits >> 32);
+                        if (bits % 4 == 0)
+                                word = edges[bits / 4 % ARRAY_LENGTH(edges)];
+                        else if (bits % 4 == 1) // sizes near one
+                                word = 0x38000000u + (word & 0x8fffffffu) % 0x14000000u;
+                        values[i] = float_of(word);
+                        bool finite = values[i] - values[i] == 0;
+                        at += sprintf(at, "%s", finite ? "" : "\"");
+                        at += number_print_f32(values[i], at);
+                        at += sprintf(at, "%s, ", finite ? "" : "\"");
+                }
+                size_t n_bytes = number_print_f32_row(values, n, got);
+                cr_assert_eq(n_bytes, (size_t)(at - want));
+                cr_assert(n_bytes == 0 || memcmp(got, want, n_bytes) == 0, "%.*s\n%.*s", (int)n_bytes, got, (int)n_bytes, want);
+        }
+}

@@ -1,130 +1,330 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs against eager PyTorch, one thread each, by turns: prints microseconds and the ratio.
+"""Compiled programs against eager PyTorch, ONNX Runtime and OpenVINO: float32, one thread, one core, in one run.
 
-    python tests/bench/engines.py build/tests/bench/bench_models [MODEL ...]
+    python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--rounds N] [--seconds S] [ROW ...]
 
-Needs PyTorch and the program `bench_models` (ninja tests/bench/bench_models), which also checks that compiled and eager
-results agree. Figures depend on what else the machine does; the ratio of one row was taken within seconds.
+Every engine gets the same exported module and the same input; its result is compared with eager PyTorch's before
+anything is timed (|difference| <= 1e-4 * max(1, largest |result|)). Then the engines take turns: in each round each runs
+for a few milliseconds or once and gives a median; the ratio of a round is the best peer's median over ours, and the row
+prints the median ratio of all rounds. Whatever else the machine does meets all of them alike; where it is busy, --cpu
+takes each turn's processor time instead of the clock's (mean of its runs), in which waiting for the core does not count.
+
+Needs torch 2.13 and the program bench_models (ninja tests/bench/bench_models). A peer that is not installed is left out
+with a line that says so (pip install onnxruntime openvino onnx onnxscript). Nothing fails because of time; a wrong result
+does.
 """
 
-import json
+import argparse
+import importlib.util
+import io
+import logging
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS.parent / "tools"))
+os.environ["OMP_NUM_THREADS"] = "1"
 
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("rows", nargs="*")
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--cpu", action="store_true", help="processor time instead of the clock's")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.02, help="of one turn")
+    return parser.parse_intermixed_args()
+
+
+ARGS = arguments()
+os.sched_setaffinity(0, {ARGS.core})  # before any engine counts cores: OpenVINO pins its threads to what it sees when it is loaded
+
+import numpy  # noqa: E402
 import torch  # noqa: E402
-import torch.fx  # noqa: E402
+from torch import nn  # noqa: E402
 
-from seeded_weights import make_state, safetensors_bytes  # noqa: E402
+HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx", "onnxscript"))
+HAS_OPENVINO = all(importlib.util.find_spec(name) for name in ("openvino", "onnx", "onnxscript"))
 
-SMALL_CONV = {
-    "format": "fx/1",
-    "nodes": [
-        {"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "float32", "shape": ["N", 3, 32, 32]}},
-        {"op": "call_module", "name": "conv", "target": "conv", "args": ["%x"]},
-        {"op": "call_module", "name": "relu", "target": "relu", "args": ["%conv"]},
-        {"op": "call_module", "name": "pool", "target": "pool", "args": ["%relu"]},
-        {"op": "output", "name": "output", "target": "output", "args": ["%pool"]},
-    ],
-    "modules": {
-        "conv": {"type": "torch.nn.Conv2d", "config": {"in_channels": 3, "out_channels": 16, "kernel_size": [3, 3]}},
-        "relu": {"type": "torch.nn.ReLU"},
-        "pool": {"type": "torch.nn.MaxPool2d", "config": {"kernel_size": 2}},
-    },
+
+# ---- what is run ----
+class ReluNegAbs(nn.Module):
+    def forward(self, x):
+        return torch.abs(torch.neg(torch.relu(x)))
+
+
+class Pointwise(nn.Module):
+    """Twenty operators: 5 tanh, 3 sigmoid, 2 exp, 5 mul, 5 add."""
+
+    def forward(self, x):
+        y = x
+        for step in range(5):
+            y = torch.tanh(y * 0.75 + 0.125 * (step + 1))
+            if step < 3:
+                y = torch.sigmoid(y)
+            else:
+                y = torch.exp(y)
+        return y
+
+
+class SmallConv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu, self.pool = nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2)
+
+    def forward(self, x):
+        return self.pool(self.relu(self.conv(x)))
+
+
+class Residual(nn.Module):
+    """A residual block of ResNet: two 3x3, or 1x1, 3x3, 1x1."""
+
+    def __init__(self, n_in, width, n_out, stride, bottleneck):
+        super().__init__()
+        plan = [(width, 1, 1), (width, 3, stride), (n_out, 1, 1)] if bottleneck else [(width, 3, stride), (n_out, 3, 1)]
+        layers, channels = [], n_in
+        for position, (n, size, step) in enumerate(plan):
+            layers += [nn.Conv2d(channels, n, size, step, size // 2, bias=False), nn.BatchNorm2d(n)]
+            layers += [nn.ReLU()] if position + 1 < len(plan) else []
+            channels = n
+        self.body = nn.Sequential(*layers)
+        self.skip = nn.Identity()
+        if stride != 1 or n_in != n_out:
+            self.skip = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.skip(x))
+
+
+def resnet(depths, bottleneck):
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    channels, widen = 64, 4 if bottleneck else 1
+    for stage, depth in enumerate(depths):
+        width = 64 << stage
+        for block in range(depth):
+            layers.append(Residual(channels, width, width * widen, 2 if block == 0 and stage > 0 else 1, bottleneck))
+            channels = width * widen
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
+
+
+class Inverted(nn.Module):
+    """MobileNetV2's block: 1x1 up, 3x3 depthwise, 1x1 down without an activation."""
+
+    def __init__(self, n_in, n_out, stride, widen):
+        super().__init__()
+        n = n_in * widen
+        layers = [] if widen == 1 else [nn.Conv2d(n_in, n, 1, bias=False), nn.BatchNorm2d(n), nn.ReLU6()]
+        layers += [nn.Conv2d(n, n, 3, stride, 1, groups=n, bias=False), nn.BatchNorm2d(n), nn.ReLU6()]
+        self.body = nn.Sequential(*layers, nn.Conv2d(n, n_out, 1, bias=False), nn.BatchNorm2d(n_out))
+        self.keeps = stride == 1 and n_in == n_out
+
+    def forward(self, x):
+        return x + self.body(x) if self.keeps else self.body(x)
+
+
+def mobilenet():
+    layers, channels = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()], 32
+    for widen, n, repeat, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+        for block in range(repeat):
+            layers.append(Inverted(channels, n, stride if block == 0 else 1, widen))
+            channels = n
+    layers += [nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+ROWS = {  # name: module, shape of the input, aim (best peer / ours)
+    "relu-neg-abs 3x4": (ReluNegAbs, (3, 4), 4.6),
+    "20 pointwise, 64": (Pointwise, (64,), 8.0),
+    "20 pointwise, 1 M": (Pointwise, (1 << 20,), 1.1),
+    "conv3x3 relu pool": (SmallConv, (1, 3, 32, 32), 1.5),
+    "mlp batch 1": (mlp, (1, 784), 1.0),
+    "mlp batch 64": (mlp, (64, 784), 1.0),
+    "resnet18": (lambda: resnet((2, 2, 2, 2), False), (1, 3, 224, 224), 1.4),
+    "resnet50": (lambda: resnet((3, 4, 6, 3), True), (1, 3, 224, 224), 1.15),
+    "mobilenetv2": (mobilenet, (1, 3, 224, 224), 1.0),
 }
 
 
-def stored(name):
-    return json.loads((TESTS / "models" / f"{name}.fx.json").read_text(encoding="utf-8"))
+def seeded(make):
+    """The module with weights that keep activations near one, batch norms that do something."""
+    torch.manual_seed(0)
+    module = make().eval()
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+        if isinstance(part, nn.BatchNorm2d):
+            part.weight.data.uniform_(0.5, 1.0)
+            part.bias.data.uniform_(-0.1, 0.1)
+            part.running_mean.uniform_(-0.2, 0.2)
+            part.running_var.uniform_(0.5, 1.5)
+    return module
 
 
-MODELS = {
-    "resnet18": (stored("resnet18"), (1, 3, 224, 224)),
-    "mlp batch 1": (stored("mlp_784"), (1, 784)),
-    "mlp batch 64": (stored("mlp_784"), (64, 784)),
-    "conv3x3 relu pool": (SMALL_CONV, (1, 3, 32, 32)),
-}
+# ---- engines: each has `result` (numpy) and `turn(n)`, the median of n runs in microseconds ----
+def median_us(run, n):
+    if ARGS.cpu:
+        start = time.process_time_ns()
+        for _ in range(n):
+            run()
+        return (time.process_time_ns() - start) / n / 1000
+    times = []
+    for _ in range(n):
+        start = time.perf_counter_ns()
+        run()
+        times.append(time.perf_counter_ns() - start)
+    return statistics.median(times) / 1000
 
 
-def resolve(target):
-    value = sys.modules[target.split(".")[0]] if target.split(".")[0] in sys.modules else __import__(target.split(".")[0])
-    for part in target.split(".")[1:]:
-        value = getattr(value, part)
-    return value
+class Torch:
+    name = "torch"
+
+    def __init__(self, module, x, _folder):
+        self.module, self.x = module, x
+        with torch.inference_mode():
+            self.result = module(x).numpy()
+
+    def turn(self, n):
+        with torch.inference_mode():
+            return median_us(lambda: self.module(self.x), n)
 
 
-def as_torch(document):
-    """The graph as a torch.fx.GraphModule with weights of its own."""
-    modules = {}
-    for path, module in document["modules"].items():
-        config = {key: tuple(value) if isinstance(value, list) else value for key, value in module.get("config", {}).items()}
-        modules[path] = resolve(module["type"])(**config).eval()
-    graph, values = torch.fx.Graph(), {}
-
-    def argument(value):
-        if isinstance(value, str) and value.startswith("%"):
-            return values[value[1:]]
-        return [argument(item) for item in value] if isinstance(value, list) else value
-
-    for node in document["nodes"]:
-        args = tuple(argument(value) for value in node.get("args", []))
-        kwargs = {key: argument(value) for key, value in node.get("kwargs", {}).items()}
-        if node["op"] == "output":
-            graph.output(args[0])
-        elif node["op"] == "placeholder":
-            values[node["name"]] = graph.placeholder(node["name"])
-        else:
-            target = resolve(node["target"]) if node["op"] == "call_function" else node["target"]
-            values[node["name"]] = graph.create_node(node["op"], target, args, kwargs, name=node["name"])
-    return torch.fx.GraphModule(modules, graph)
+def onnx_file(module, x, folder):
+    path = folder / "model.onnx"
+    if not path.exists():
+        logging.disable(logging.WARNING)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(module, (x,), dynamo=True, verbose=False)
+        program.save(str(path))
+    return str(path)
 
 
-def torch_us(module, shape, seconds=3.0):
-    x, times = torch.rand(shape) * 2 - 1, []
-    with torch.inference_mode():
-        for _ in range(5):
-            module(x)
-        start = time.perf_counter()
-        while len(times) < 10 or (len(times) < 5000 and time.perf_counter() - start < seconds):
-            before = time.perf_counter_ns()
-            module(x)
-            times.append((time.perf_counter_ns() - before) / 1000)
-    return statistics.median(times), min(times)
+class OnnxRuntime:
+    name = "onnxruntime"
+
+    def __init__(self, module, x, folder):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession(onnx_file(module, x, folder), options, providers=["CPUExecutionProvider"])
+        self.result = self.session.run(None, {self.session.get_inputs()[0].name: x.numpy()})[0]
+        self.input = onnxruntime.OrtValue.ortvalue_from_numpy(x.numpy())
+        self.output = onnxruntime.OrtValue.ortvalue_from_numpy(numpy.empty_like(self.result))
+        self.binding = self.session.io_binding()
+        self.binding.bind_ortvalue_input(self.session.get_inputs()[0].name, self.input)
+        self.binding.bind_ortvalue_output(self.session.get_outputs()[0].name, self.output)
+
+    def turn(self, n):
+        return median_us(lambda: self.session.run_with_iobinding(self.binding), n)
 
 
-def ours(program, document, shape, folder):
-    graph, weights = folder / "graph.json", folder / "weights.safetensors"
-    graph.write_text(json.dumps(document))
-    weights.write_bytes(safetensors_bytes(make_state(document["modules"])))
-    command = [program, str(graph), str(weights), ",".join(map(str, shape))]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return {key: float(value) for key, value in re.findall(r"(\w+) ([0-9.e+-]+)", done.stdout)}
+class OpenVino:
+    name = "openvino"
+
+    def __init__(self, module, x, folder):
+        import openvino
+        core = openvino.Core()
+        config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+        compiled = core.compile_model(core.read_model(onnx_file(module, x, folder)), "CPU", config)
+        self.request = compiled.create_infer_request()
+        self.input = openvino.Tensor(x.numpy(), shared_memory=True)
+        self.request.set_input_tensor(0, self.input)
+        self.request.infer()
+        self.result = numpy.array(self.request.get_output_tensor(0).data)
+
+    def turn(self, n):
+        return median_us(self.request.infer, n)
+
+
+class Ours:
+    name = "fxserve"
+
+    def __init__(self, module, x, folder):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            archive = io.BytesIO()
+            torch.export.save(torch.export.export(module, (x,)), archive)
+        path = folder / "model.pt2"
+        path.write_bytes(archive.getvalue())
+        command = [ARGS.program, str(path), ",".join(map(str, x.shape)), "turns"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process.stdin.write(x.numpy().tobytes())
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{' '.join(command)} failed")
+        self.result = numpy.frombuffer(self.process.stdout.read(int(line)), dtype=numpy.float32)
+
+    def turn(self, n):
+        self.process.stdin.write(b"%s%d\n" % (b"cpu " if ARGS.cpu else b"", n))
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline()) / 1000
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+# ---- rows ----
+def check(engine, want):
+    have = engine.result.reshape(want.shape)
+    worst, limit = float(numpy.abs(have - want).max()), 1e-4 * max(1.0, float(numpy.abs(want).max()))
+    if not worst <= limit:
+        raise SystemExit(f"{engine.name}: the result differs from eager PyTorch's by {worst:.3g}, allowed are {limit:.3g}")
+
+
+def turns(engines):
+    """By round: microseconds of each engine."""
+    n_runs = {}
+    for engine in engines:
+        engine.turn(2)
+        once = engine.turn(3) / 1e6
+        n_runs[engine] = max(1, min(4000, int(ARGS.seconds / max(once, 1e-7))))
+    rounds = []
+    for number in range(ARGS.rounds):
+        order = engines[number % len(engines):] + engines[:number % len(engines)]
+        rounds.append({engine.name: engine.turn(n_runs[engine]) for engine in order})
+    return rounds
+
+
+def measure(name):
+    make, shape, aim = ROWS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        module, x = seeded(make), torch.rand(shape) * 2 - 1
+        kinds = [Torch] + [OnnxRuntime] * HAS_ORT + [OpenVino] * HAS_OPENVINO + [Ours]
+        engines = [kind(module, x, pathlib.Path(folder)) for kind in kinds]
+        for engine in engines[1:]:
+            check(engine, engines[0].result)
+        rounds = turns(engines)
+        engines[-1].close()
+    ratio = statistics.median(min(us for peer, us in one.items() if peer != "fxserve") / one["fxserve"] for one in rounds)
+    medians = {engine.name: statistics.median(one[engine.name] for one in rounds) for engine in engines}
+    return medians, ratio, aim
 
 
 def main():
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
     torch.set_num_threads(1)
-    print(f"{'median us':20} {'torch eager':>12} {'ours eager':>12} {'compiled':>12} {'torch / compiled':>17} {'least':>7} {'compile ms':>11}")
-    for name in sys.argv[2:] or MODELS:
-        document, shape = MODELS[name]
-        module = as_torch(document)
-        with tempfile.TemporaryDirectory() as folder:
-            median, least = torch_us(module, shape)
-            mine = ours(sys.argv[1], document, shape, pathlib.Path(folder))
-        print(f"{name:20} {median:12.1f} {mine['eager_us']:12.1f} {mine['compiled_us']:12.1f} {median / mine['compiled_us']:16.2f}x "
-              f"{least / mine['least_us']:6.2f}x {mine['compile_us'] / 1000:11.1f}")
+    if not HAS_ORT:
+        print("ONNX Runtime is left out: onnxruntime, onnx or onnxscript is not installed")
+    if not HAS_OPENVINO:
+        print("OpenVINO is left out: openvino, onnx or onnxscript is not installed")
+    names = ["torch"] + ["onnxruntime"] * HAS_ORT + ["openvino"] * HAS_OPENVINO + ["fxserve"]
+    print(f"{'us, one thread, f32':26}" + "".join(f"{name:>13}" for name in names) + f"{'best peer / ours':>18}{'aim':>7}")
+    for row in ARGS.rows or ROWS:
+        medians, ratio, aim = measure(row)
+        print(f"{row:26}" + "".join(f"{medians[name]:13.2f}" for name in names) + f"{ratio:17.2f}x{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}",
+              flush=True)
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network eager and compiled, one thread: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... [list|rows]. Prints microseconds per run (median),
-// the largest difference between the two and the memory plan; "list" adds the program, "rows" the least that each instruction took. The
-// input is uniform noise in -1 .. 1.
+// A network eager and compiled, one thread: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... [list|rows|tune|turns]. Prints microseconds per run
+// (median), the largest difference between the two and the memory plan; "list" adds the program, "rows" the least that each instruction
+// took, "tune" compiles with a learning record and prints it. The input is uniform noise in -1 .. 1.
+//
+// "turns", for engines.py: the input's float32 are read from standard input and the first result's bytes written to standard output after a
+// line with their number; then, for each line "N", N runs are made and a line with the median of their
+// nanoseconds is written; for "cpu N" the mean of their processor time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "api/upload.h"
 #include "core/compile/compile.h"
+#include "core/eval/bind.h"
 #include "core/eval/eager.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 
-enum { MAX_RUNS = 2000, MAX_ROWS = 4096 };
+enum { MAX_RUNS = 4000, MAX_ROWS = 4096 };
 
 static void check(Status status)
 {
@@ -63,25 +69,25 @@ static int by_time(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
-static Status run_eager(const Graph *graph, const Value *input, Value *out)
+static Status run_eager(const Graph *graph, ValueSpan inputs, Value *out)
 {
         RunContext ctx;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         run_context_init(&ctx);
         TRY(eager_open((Graph *)(uintptr_t)graph, &ctx, &eager));
-        WalkOptions options = { .inputs = { input, 1 } };
+        WalkOptions options = { .inputs = inputs };
         return walk_graph(eager_emitter(eager), (Graph *)(uintptr_t)graph, &options, out, NULL);
 }
 
-static Status run_program(const Program *program, Frame *frame, const Value *input, WalkTrace *trace, Value *out)
+static Status run_program(const Program *program, Frame *frame, ValueSpan inputs, WalkTrace *trace, Value *out)
 {
         RunContext ctx;
         run_context_init(&ctx);
-        return program_run(program, frame, &(ProgramRun){ .inputs = { input, 1 }, .trace = trace }, &ctx, out, NULL);
+        return program_run(program, frame, &(ProgramRun){ .inputs = inputs, .trace = trace }, &ctx, out, NULL);
 }
 
 // Both by turns, so that the machine's moods meet both alike. Medians in microseconds.
-static void measure(const Graph *graph, const Program *program, Frame *frame, const Value *input, double out_us[3])
+static void measure(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs, double out_us[3])
 {
         static int64_t times[2][MAX_RUNS];
         int64_t start = clock_ns();
@@ -89,11 +95,11 @@ static void measure(const Graph *graph, const Program *program, Frame *frame, co
         while (n < MAX_RUNS && (n < 10 || clock_ns() - start < 3000000000)) {
                 Value out = value_none();
                 int64_t t0 = clock_ns();
-                check(run_eager(graph, input, &out));
+                check(run_eager(graph, inputs, &out));
                 int64_t t1 = clock_ns();
                 value_clear(&out);
                 int64_t t2 = clock_ns();
-                check(run_program(program, frame, input, NULL, &out));
+                check(run_program(program, frame, inputs, NULL, &out));
                 times[0][n] = t1 - t0;
                 times[1][n++] = clock_ns() - t2;
                 value_clear(&out);
@@ -112,11 +118,11 @@ static Tensor *first_tensor(Value value)
         return value.tensor;
 }
 
-static double largest_difference(const Graph *graph, const Program *program, Frame *frame, const Value *input, double *out_largest)
+static double largest_difference(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs, double *out_largest)
 {
         Value want = value_none(), have = value_none();
-        check(run_eager(graph, input, &want));
-        check(run_program(program, frame, input, NULL, &have));
+        check(run_eager(graph, inputs, &want));
+        check(run_program(program, frame, inputs, NULL, &have));
         const Tensor *a = first_tensor(want), *b = first_tensor(have);
         double worst = 0;
         *out_largest = 0;
@@ -130,7 +136,45 @@ static double largest_difference(const Graph *graph, const Program *program, Fra
         return worst;
 }
 
-static void print_rows(const Program *program, Frame *frame, const Value *input)
+// ---- turns ----
+static int64_t cpu_ns(void)
+{
+        struct timespec now;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+        return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void take_turns(const Program *program, Frame *frame, const Tensor *input, ValueSpan inputs)
+{
+        static int64_t times[MAX_RUNS];
+        Value out = value_none();
+        char line[32];
+        size_t n = (size_t)meta_numel(&input->meta) * sizeof(float);
+        if (fread(tensor_data(input), 1, n, stdin) != n)
+                exit(1);
+        check(run_program(program, frame, inputs, NULL, &out));
+        const Tensor *first = first_tensor(out);
+        printf("%" PRId64 "\n", meta_numel(&first->meta) * (int64_t)sizeof(float));
+        fwrite(tensor_data(first), sizeof(float), (size_t)meta_numel(&first->meta), stdout);
+        fflush(stdout);
+        value_clear(&out);
+        while (fgets(line, sizeof(line), stdin) != NULL) {
+                bool cpu = strncmp(line, "cpu ", 4) == 0;
+                int runs = MAX(1, MIN(atoi(line + (cpu ? 4 : 0)), MAX_RUNS));
+                int64_t begin = cpu_ns();
+                for (int i = 0; i < runs; i++) {
+                        int64_t start = clock_ns();
+                        check(run_program(program, frame, inputs, NULL, &out));
+                        value_clear(&out);
+                        times[i] = clock_ns() - start;
+                }
+                qsort(times, (size_t)runs, sizeof(int64_t), by_time);
+                printf("%" PRId64 "\n", cpu ? (cpu_ns() - begin) / runs : times[runs / 2]);
+                fflush(stdout);
+        }
+}
+
+static void print_rows(const Program *program, Frame *frame, ValueSpan inputs)
 {
         static NodeTiming rows[MAX_ROWS];
         static int64_t least[MAX_ROWS];
@@ -138,7 +182,7 @@ static void print_rows(const Program *program, Frame *frame, const Value *input)
         for (int run = 0; run < 20; run++) {
                 Value out = value_none();
                 trace.n_rows = 0;
-                check(run_program(program, frame, input, &trace, &out));
+                check(run_program(program, frame, inputs, &trace, &out));
                 value_clear(&out);
                 for (uint32_t i = 0; i < trace.n_rows; i++)
                         least[i] = run == 0 ? rows[i].end_ns - rows[i].start_ns : MIN(least[i], rows[i].end_ns - rows[i].start_ns);
@@ -153,9 +197,9 @@ static void print_rows(const Program *program, Frame *frame, const Value *input)
 
 int main(int argc, char **argv)
 {
-        const char *what = argc > 3 && strchr("lr", argv[argc - 1][0]) != NULL ? argv[--argc] : "";
+        const char *what = argc > 3 && strchr("lrt", argv[argc - 1][0]) != NULL ? argv[--argc] : "";
         if (argc != 3 && argc != 4) {
-                fprintf(stderr, "usage: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... [list|rows]\n");
+                fprintf(stderr, "usage: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... [list|rows|tune|turns]\n");
                 return 2;
         }
         Graph *graph;
@@ -168,27 +212,43 @@ int main(int argc, char **argv)
         check(targets_init());
         check(upload_decode(parts, (uint32_t)argc - 2, NULL, true, &graph));
         Value input = make_input(argv[argc - 1]);
+        Value *bound = new_array(graph->signature.n_inputs, sizeof(Value));
+        check(bound == NULL ? STATUS_NO_MEMORY : bind_inputs(graph, (ValueSpan){ &input, 1 }, bound));
+        ValueSpan inputs = { bound, graph->signature.n_inputs };
         CompileOptions options = { .n_threads = 1 };
+        if (strcmp(what, "tune") == 0)
+                check(tune_new(true, &options.tune));
         int64_t start = clock_ns();
-        check(compile_graph(graph, (ValueSpan){ &input, 1 }, &options, NULL, &program));
+        check(compile_graph(graph, inputs, &options, NULL, &program));
         double compile_us = (double)(clock_ns() - start) / 1000, us[3], largest;
         frame_init(&frame);
-        double worst = largest_difference(graph, program, &frame, &input, &largest);
-        measure(graph, program, &frame, &input, us);
+        if (strcmp(what, "turns") == 0) {
+                take_turns(program, &frame, input.tensor, inputs);
+                return 0;
+        }
+        double worst = largest_difference(graph, program, &frame, inputs, &largest);
+        measure(graph, program, &frame, inputs, us);
         printf("eager_us %.1f compiled_us %.1f least_us %.1f compile_us %.0f instructions %u nodes %u difference %.3g of %.3g arena %zu "
                "bound %zu\n",
                us[0], us[1], us[2], compile_us, program->n_code, graph->n_nodes, worst, largest, program->figures.arena_bytes,
                program->figures.lower_bound_bytes);
-        if (what[0] == 'l') {
+        if (what[0] == 'l' || what[0] == 't') {
                 Text text = { 0 };
-                program_print(program, &text);
+                if (what[0] == 'l')
+                        program_print(program, &text);
+                else
+                        tune_print(options.tune, &text);
                 fwrite(text.data, 1, text.n, stdout);
                 text_deinit(&text);
         } else if (what[0] == 'r') {
-                print_rows(program, &frame, &input);
+                print_rows(program, &frame, inputs);
         }
         frame_deinit(&frame);
+        for (uint32_t i = 0; i < inputs.n; i++)
+                value_clear(&bound[i]);
+        free(bound);
         value_clear(&input);
+        tune_free(options.tune);
         program_unref(program);
         graph_unref(graph);
         for (int i = 0; i < argc - 2; i++)

@@ -178,14 +178,33 @@ static BothResult compare_runs(const Program *program, ValueSpan inputs, Status 
         return result;
 }
 
+// Compiled for `other` where the program then fits `inputs`, too.
+static Status compile_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options, Program **out_program)
+{
+        ProgramKey key;
+        if (other.items == inputs.items || compile_graph(graph, other, options, NULL, out_program) != STATUS_OK)
+                return compile_graph(graph, inputs, options, NULL, out_program); // other sizes, say, may not do
+        if (program_key(graph, inputs, options, (*out_program)->by_value, &key) == STATUS_OK &&
+            strcmp(program_key_id(&key).hex, (*out_program)->id.hex) == 0)
+                return STATUS_OK;
+        *out_program = program_unref(*out_program);
+        return compile_graph(graph, inputs, options, NULL, out_program);
+}
+
 BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *options, double rtol, double atol, char words[600])
+{
+        return run_both_open(graph, inputs, inputs, options, rtol, atol, words);
+}
+
+BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options, double rtol, double atol,
+                         char words[600])
 {
         _cleanup_(value_clear) Value want = value_none();
         _cleanup_(program_unrefp) Program *program = NULL;
         Pairs pairs = { .rtol = rtol, .atol = atol };
         words[0] = '\0';
         Status eager = run_eager(graph, inputs, &want);
-        Status compiled = compile_graph(graph, inputs, options, NULL, &program);
+        Status compiled = compile_open(graph, inputs, other, options, &program);
         if (compiled == STATUS_DYNAMIC)
                 return snprintf(words, 600, "%.500s", failure_current()->message), BOTH_DYNAMIC;
         if (compiled != STATUS_OK && eager == compiled) {

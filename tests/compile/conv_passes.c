@@ -359,9 +359,233 @@ Test(conv_passes, all_twenty_batch_norms_of_resnet18_are_folded)
                 n_winograd += strncmp(program->code[i].name, "winograd", 8) == 0;
         }
         cr_expect_eq(n_folded, 20);
-        cr_expect_eq(n_winograd, 10, "which convolutions take Winograd's way is a rule, not a matter of time: %d", n_winograd);
+        cr_expect_eq(n_winograd, 13, "which convolutions take Winograd's way is a rule, not a matter of time: %d", n_winograd);
         program_unref(program);
         storage_unref(parts[0].bytes);
         storage_unref(parts[1].bytes);
         made_deinit(&made);
+}
+
+// ---- tune records ----
+// A convolution that every algorithm but depthwise can take.
+static const char *const tuned_inputs[] = { "1,32,14,14", NULL }, *const tuned_states[] = { "w:32,32,3,3", "b:32", NULL };
+static const char tuned_nodes[] =
+        "{\"op\": \"call_function\", \"name\": \"c\", \"target\": \"torch.ops.aten.conv2d.default\", \"args\": [\"%x0\", \"%w\", \"%b\", "
+        "[1, 1], [1, 1]]},"
+        "{\"op\": \"call_function\", \"name\": \"r\", \"target\": \"torch.ops.aten.relu.default\", \"args\": [\"%c\"]},"
+        "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%r\"]}";
+
+static Value tuned_run(const Made *made, TuneRecord *record, ProgramId *out_id, char kernel[64])
+{
+        Program *program;
+        Frame frame;
+        RunContext ctx;
+        Value out = value_none();
+        CompileOptions options = { .n_threads = 1, .tune = record };
+        ValueSpan inputs = { made->inputs, made->n_inputs };
+        cr_assert_eq(compile_graph(made->graph, inputs, &options, NULL, &program), STATUS_OK, "%s", failure_current()->message);
+        *out_id = program->id;
+        kernel[0] = '\0';
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                if (program->code[i].call != NULL && strstr(program->code[i].call->overload->name, "conv") != NULL)
+                        snprintf(kernel, 64, "%s", program->code[i].name);
+        }
+        frame_init(&frame);
+        run_context_init(&ctx);
+        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = inputs }, &ctx, &out, NULL), STATUS_OK);
+        frame_deinit(&frame);
+        program_unref(program);
+        return out;
+}
+
+static bool equal_bits(Value a, Value b)
+{
+        return memcmp(tensor_data(a.tensor), tensor_data(b.tensor), (size_t)meta_numel(&a.tensor->meta) * sizeof(float)) == 0;
+}
+
+static TuneRecord *record_for(const char *key, const char *algorithm)
+{
+        char text[400];
+        TuneRecord *record = NULL;
+        int n = snprintf(text, sizeof(text), "%s\t%s\n", key, algorithm);
+        cr_assert_eq(tune_parse(text, (size_t)n, &record), STATUS_OK);
+        return record;
+}
+
+// The key of the one convolution, as learning writes it.
+static void learn_key(const Made *made, char key[300])
+{
+        TuneRecord *record;
+        Text text = { 0 };
+        ProgramId id;
+        char kernel[64];
+        cr_assert_eq(tune_new(true, &record), STATUS_OK);
+        value_unref(tuned_run(made, record, &id, kernel));
+        tune_print(record, &text);
+        cr_assert_eq(tune_count(record), 1, "%s", text.data);
+        snprintf(key, 300, "%.*s", (int)strcspn(text.data, "\t"), text.data);
+        text_deinit(&text);
+        tune_free(record);
+}
+
+Test(conv_passes, a_tune_record_decides_the_algorithm_and_the_id)
+{
+        static const struct {
+                const char *algorithm, *kernel;
+        } cases[] = { { "direct", "direct:" }, { "winograd_4x4", "winograd_4x4:" }, { "winograd_2x2", "winograd_2x2:" }, { "onednn", "" } };
+        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
+        ProgramId plain_id, id;
+        char key[300], kernel[64];
+        learn_key(&made, key);
+        Value plain = tuned_run(&made, NULL, &plain_id, kernel);
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                TuneRecord *record = record_for(key, cases[i].algorithm);
+                Value out = tuned_run(&made, record, &id, kernel), again = tuned_run(&made, record, &id, kernel);
+                cr_expect_eq(strncmp(kernel, cases[i].kernel, strlen(cases[i].kernel)), 0, "%s ran %s", cases[i].algorithm, kernel);
+                cr_expect(strcmp(cases[i].algorithm, "onednn") != 0 ||
+                                  (strstr(kernel, "direct") == NULL && strstr(kernel, "winograd") == NULL),
+                          "%s ran %s", cases[i].algorithm, kernel);
+                cr_expect_str_neq(id.hex, plain_id.hex);
+                cr_expect(equal_bits(out, again));
+                for (int64_t k = 0; k < meta_numel(&out.tensor->meta); k++) {
+                        float a = ((float *)tensor_data(out.tensor))[k], b = ((float *)tensor_data(plain.tensor))[k];
+                        cr_assert_leq(fabsf(a - b), 1e-5f + 1e-4f * fabsf(b), "%s", cases[i].algorithm);
+                }
+                value_unref(out);
+                value_unref(again);
+                tune_free(record);
+        }
+        value_unref(plain);
+        made_deinit(&made);
+}
+
+Test(conv_passes, what_was_learnt_gives_the_same_program_when_given_back)
+{
+        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
+        TuneRecord *learning, *record;
+        Text text = { 0 };
+        ProgramId id, again_id;
+        char kernel[64], again_kernel[64];
+        cr_assert_eq(tune_new(true, &learning), STATUS_OK);
+        Value out = tuned_run(&made, learning, &id, kernel);
+        tune_print(learning, &text);
+        cr_assert_eq(tune_parse(text.data, text.n, &record), STATUS_OK);
+        Value again = tuned_run(&made, record, &again_id, again_kernel);
+        cr_expect_str_eq(id.hex, again_id.hex);
+        cr_expect_str_eq(kernel, again_kernel);
+        cr_expect(equal_bits(out, again));
+        value_unref(out);
+        value_unref(again);
+        text_deinit(&text);
+        tune_free(learning);
+        tune_free(record);
+        made_deinit(&made);
+}
+
+Test(conv_passes, a_record_that_does_not_fit_leaves_the_rule)
+{
+        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
+        ProgramId id;
+        char key[300], kernel[64], plain_kernel[64];
+        learn_key(&made, key);
+        Value plain = tuned_run(&made, NULL, &id, plain_kernel);
+        static const char *const names[] = { "depthwise", "no_such_algorithm" };
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+                TuneRecord *record = record_for(key, names[i]);
+                Value out = tuned_run(&made, record, &id, kernel);
+                cr_expect_str_eq(kernel, plain_kernel);
+                cr_expect(equal_bits(out, plain));
+                value_unref(out);
+                tune_free(record);
+        }
+        value_unref(plain);
+        made_deinit(&made);
+}
+
+// ---- cat made in place ----
+#define POOL(name, kind, in) CALL(name, kind "_pool2d.default", "\"%" in "\", [3, 3], [1, 1], [1, 1]")
+#define CAT(name, list, dim) CALL(name, "cat.default", "[" list "], " dim)
+
+static void check_arena(const char *what, const char *input, const char *nodes, size_t arena_bytes)
+{
+        char words[600];
+        Made made = make(LIST(input), LIST("unused:1"), nodes);
+        CompileOptions options = { .n_threads = 1 };
+        ValueSpan inputs = { made.inputs, made.n_inputs };
+        Program *program;
+        cr_expect_eq(run_both(made.graph, inputs, &options, 0, 0, words), BOTH_EQUAL, "%s: %s", what, words);
+        cr_assert_eq(compile_graph(made.graph, inputs, &options, NULL, &program), STATUS_OK);
+        cr_expect_eq(program->figures.arena_bytes, arena_bytes, "%s: %zu bytes instead of %zu", what, program->figures.arena_bytes,
+                     arena_bytes);
+        program_unref(program);
+        made_deinit(&made);
+}
+
+Test(conv_passes, what_is_made_for_a_cat_is_made_inside_it)
+{
+        enum { ONE = 4 * 8 * 8 * 4 };
+        check_arena("both in the result", "1,4,8,8",
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") OUTPUT("\"%c\""), 0);
+        check_arena("both in a buffer", "1,4,8,8",
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") POOL("d", "max", "c") OUTPUT("\"%d\""),
+                    2 * ONE);
+        check_arena("a cat of cats", "1,4,8,8",
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") POOL("d", "max", "x0")
+                            CAT("e", "\"%d\", \"%c\", \"%x0\"", "1") POOL("f", "max", "e") OUTPUT("\"%f\""),
+                    4 * ONE);
+        check_arena("rows of the slices are apart", "2,4,8,8",
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") OUTPUT("\"%c\""), 4 * ONE);
+        check_arena("one twice", "1,4,8,8", POOL("a", "max", "x0") CAT("c", "\"%a\", \"%a\"", "1") OUTPUT("\"%c\""), 0);
+        check_arena("read afterwards", "1,4,8,8",
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") POOL("d", "max", "a")
+                            OUTPUT("[\"%c\", \"%d\"]"),
+                    ONE);
+        check_arena("written in place before and after", "1,4,8,8",
+                    POOL("a", "max", "x0") CALL("w", "relu_.default", "\"%a\"") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            CALL("v", "neg_.default", "\"%c\"") OUTPUT("\"%c\""),
+                    0);
+        check_arena("slices that do not begin at a multiple of 64 bytes", "1,1,3,3",
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") OUTPUT("\"%c\""), 64);
+}
+
+// ---- groups that end in an operator on rows ----
+Test(conv_passes, pointwise_groups_take_in_what_is_done_to_their_rows)
+{
+        static const struct {
+                const char *name, *call;
+        } tails[] = { { "softmax", CALL("t", "softmax.int", "\"%b\", -1") },
+                      { "log_softmax", CALL("t", "_log_softmax.default", "\"%b\", 2, false") },
+                      { "sum", CALL("t", "sum.dim_IntList", "\"%b\", [-1]") },
+                      { "mean, kept", CALL("t", "mean.dim", "\"%b\", [1, 2], true") },
+                      { "amax", CALL("t", "amax.default", "\"%b\", [-1], true") },
+                      { "amin", CALL("t", "amin.default", "\"%b\", [2]") },
+                      { "layer_norm", CALL("t", "layer_norm.default", "\"%b\", [40], \"%g\", \"%k\"") },
+                      { "layer_norm over two", CALL("t", "layer_norm.default", "\"%b\", [7, 40]") },
+                      { "rms_norm", CALL("t", "rms_norm.default", "\"%b\", [40], \"%g\"") } };
+        for (size_t i = 0; i < ARRAY_LENGTH(tails); i++) {
+                char nodes[1000];
+                snprintf(nodes, sizeof(nodes), "%s%s%s", CALL("a", "mul.Tensor", "\"%x0\", \"%x1\"") CALL("b", "tanh.default", "\"%a\""),
+                         tails[i].call, OUTPUT("\"%t\""));
+                try_graph(tails[i].name, LIST("30,7,40", "40"), LIST("g:40", "k:40"), nodes, 1);
+        }
+        try_graph("long rows, one operator", LIST("3,30000"), LIST("g:1"),
+                  CALL("a", "sigmoid.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [1]") OUTPUT("\"%t\""), 1);
+        try_graph("the norm's weight is an operand of the group, too", LIST("30,40", "40"), LIST("g:1"),
+                  CALL("a", "add.Tensor", "\"%x0\", \"%x1\"") CALL("t", "layer_norm.default", "\"%a\", [40], \"%x1\"") OUTPUT("\"%t\""), 1);
+}
+
+Test(conv_passes, rows_that_others_read_or_that_lie_otherwise_stay_outside)
+{
+        try_graph("read again", LIST("30,40"), LIST("g:1"),
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("b", "neg.default", "\"%a\"") CALL("t", "softmax.int", "\"%b\", -1")
+                          CALL("c", "mul.Tensor", "\"%t\", \"%b\"") OUTPUT("\"%c\""),
+                  3);
+        try_graph("an earlier member is read", LIST("30,40"), LIST("g:1"),
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("b", "neg.default", "\"%a\"") CALL("t", "softmax.int", "\"%b\", -1")
+                          OUTPUT("[\"%t\", \"%a\"]"),
+                  2);
+        try_graph("another dimension", LIST("30,40"), LIST("g:1"),
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("t", "softmax.int", "\"%a\", 0") OUTPUT("\"%t\""), 2);
+        try_graph("everything", LIST("30,40"), LIST("g:1"),
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [0, 1]") OUTPUT("\"%t\""), 2);
 }

@@ -91,6 +91,27 @@ Test(engine, version_numbers_are_not_used_again_while_the_name_exists)
         scratch_remove(folder);
 }
 
+Test(engine, an_older_version_can_be_the_default_again_and_stays_it_over_a_restart)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        int64_t number;
+        put(engine, "m", "A", &number);
+        put(engine, "m", "B", &number);
+        cr_assert_eq(engine_set_default(engine, "m", 3), STATUS_NOT_FOUND);
+        cr_assert_eq(engine_set_default(engine, "n", 1), STATUS_NOT_FOUND);
+        cr_assert_eq(engine_set_default(engine, "m", 1), STATUS_OK);
+        cr_assert_eq(default_of(engine, "m"), 1);
+        engine = engine_close(engine);
+        engine = open_engine(folder);
+        cr_assert_eq(default_of(engine, "m"), 1);
+        put(engine, "m", "C", &number);
+        cr_assert_eq(number, 3);
+        cr_assert_eq(default_of(engine, "m"), 3);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
 Test(engine, stored_graphs_are_decoded_on_first_use_and_only_once)
 {
         char *folder = scratch_make();
@@ -109,7 +130,7 @@ Test(engine, stored_graphs_are_decoded_on_first_use_and_only_once)
         Acquired how;
         RegistryEntry *build = NULL;
         cr_assert_eq(engine_acquire(engine, version, &first, &how, &graph, &build), STATUS_OK);
-        cr_assert_eq(how, ACQUIRE_PARKED_START);
+        cr_assert_eq(how, ACQUIRE_START);
         cr_assert_eq(engine_acquire(engine, version, &second, &how, &graph, &build), STATUS_OK);
         cr_assert_eq(how, ACQUIRE_PARKED);
         int n_woken = 0;
@@ -197,7 +218,7 @@ Test(engine, the_id_of_two_parts_is_the_hash_of_their_digests_sorted_by_part_nam
         StoreVersion forward, backward;
         storage_new(1, true, NULL, &a);
         storage_new(2, true, NULL, &b);
-        UploadPart parts[2] = { { "graph", a }, { "weights", b } }, swapped[2] = { { "weights", b }, { "graph", a } };
+        UploadPart parts[2] = { { .name = "graph", .bytes = a }, { .name = "weights", .bytes = b } }, swapped[2] = { parts[1], parts[0] };
         upload_identify(parts, 2, NULL, "fx", &forward);
         upload_identify(swapped, 2, NULL, "fx", &backward);
         cr_assert_str_eq(forward.id.hex, backward.id.hex);

@@ -88,7 +88,7 @@ Test(profile, percentiles_are_nearest_rank_over_the_window_and_counts_go_on)
         profile_stats_new(&stats);
         for (int i = 1; i <= 200; i++)
                 add(stats, graph, "x: float32[1]", i * 1000);
-        cr_assert_eq(profile_stats_read(stats, &summary, &n), STATUS_OK);
+        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &summary, &n), STATUS_OK);
         cr_assert_eq(n, 1);
         cr_assert_eq(summary[0].run.count, 200);
         // The window holds 73 ... 200 us.
@@ -120,7 +120,7 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         }
         add(stats, graph, "x: float32[0]", 9000);
         add(stats, graph, "one more", 1);
-        profile_stats_read(stats, &summary, &n);
+        profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &summary, &n);
         cr_assert_eq(n, PROFILE_MAX_SIGNATURES);
         for (uint32_t i = 0; i < n; i++) {
                 cr_assert_str_neq(summary[i].signature, "x: float32[1]", "the least recently used one is gone");

@@ -19,7 +19,7 @@ static size_t bytes(const void *object)
         return (size_t)((const Object *)object)->n_bytes;
 }
 
-static const RegistryType type = { ref, unref, bytes };
+static const RegistryType type = { .ref = ref, .unref = unref, .bytes = bytes };
 static const RegistryKey key_a = { { 1 } }, key_b = { { 2 } }, key_c = { { 3 } };
 
 static Registry *open_registry(size_t max_bytes)
@@ -31,9 +31,12 @@ static Registry *open_registry(size_t max_bytes)
 
 static Acquired acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, void **object, RegistryEntry **build)
 {
-        Acquired how;
-        cr_assert_eq(registry_acquire(registry, key, ticket, &how, object, build), STATUS_OK);
-        return how;
+        Acquisition got;
+        cr_assert_eq(registry_acquire(registry, key, NULL, ticket, &got), STATUS_OK);
+        *object = got.object;
+        if (got.how == ACQUIRE_START)
+                *build = got.build;
+        return got.how;
 }
 
 Test(registry, the_first_caller_builds_and_later_ones_are_parked_and_served_by_its_publication)
@@ -43,7 +46,7 @@ Test(registry, the_first_caller_builds_and_later_ones_are_parked_and_served_by_i
         void *object = NULL;
         RegistryEntry *build = NULL;
         Object made = { 1, 10 };
-        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_PARKED_START);
+        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_START);
         cr_assert_eq(acquire(registry, &key_a, &second, &object, &build), ACQUIRE_PARKED);
         Ticket *woken = registry_publish(registry, build, &made);
         int n = 0;
@@ -74,7 +77,7 @@ Test(registry, a_failed_build_answers_all_its_waiters_and_is_tried_again_by_the_
         cr_assert_str_eq(second.failure->message, "flipped bit");
         free(first.failure);
         free(second.failure);
-        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_PARKED_START, "a failure is not remembered");
+        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_START, "a failure is not remembered");
         registry_cancel(registry, &first);
         registry_publish(registry, build, NULL);
         registry_close(registry);
@@ -140,5 +143,94 @@ Test(registry, dropping_a_key_during_its_build_still_serves_the_waiters)
         cr_assert_eq(ticket.object, &made);
         cr_assert_eq(made.n_references, 1, "only the ticket's: the table let go");
         cr_assert_null(registry_peek(registry, &key_a));
+        registry_close(registry);
+}
+
+Test(registry, a_build_stops_when_the_last_caller_that_waits_for_it_has_left_and_the_next_caller_starts_anew)
+{
+        Registry *registry = open_registry(1000);
+        Ticket first = { 0 }, second = { 0 }, third = { 0 };
+        void *object = NULL;
+        RegistryEntry *build = NULL, *again = NULL;
+        _Atomic int stop = 0;
+        acquire(registry, &key_a, &first, &object, &build);
+        registry_watch(registry, build, &stop);
+        acquire(registry, &key_a, &second, &object, &build);
+        cr_assert(registry_cancel(registry, &first));
+        cr_assert_eq(atomic_load(&stop), 0, "the one that came first is not the owner");
+        cr_assert(registry_cancel(registry, &second));
+        cr_assert_eq(atomic_load(&stop), 1);
+        cr_assert_not(registry_has(registry, &key_a));
+        cr_assert_eq(acquire(registry, &key_a, &third, &object, &again), ACQUIRE_START, "nobody waits for what is stopping");
+        (void)fail(STATUS_CANCELLED, "stopped");
+        cr_assert_null(registry_publish(registry, build, NULL));
+        Object made = { 1, 10 };
+        cr_assert_eq(registry_publish(registry, again, &made), &third);
+        cr_assert_eq(third.object, &made);
+        registry_close(registry);
+}
+
+Test(registry, a_build_that_was_asked_for_without_waiting_goes_on_when_its_waiters_leave_but_not_when_it_is_dropped)
+{
+        Registry *registry = open_registry(1000);
+        Ticket ticket = { 0 };
+        Acquisition got;
+        _Atomic int stop = 0;
+        void *object = NULL;
+        RegistryEntry *none = NULL;
+        cr_assert_eq(registry_acquire(registry, &key_a, NULL, NULL, &got), STATUS_OK);
+        cr_assert_eq(got.how, ACQUIRE_START);
+        registry_watch(registry, got.build, &stop);
+        cr_assert_eq(acquire(registry, &key_a, &ticket, &object, &none), ACQUIRE_PARKED);
+        registry_cancel(registry, &ticket);
+        cr_assert_eq(atomic_load(&stop), 0);
+        registry_drop(registry, &key_a);
+        cr_assert_eq(atomic_load(&stop), 1);
+        Object made = { 1, 10 };
+        cr_assert_null(registry_publish(registry, got.build, &made));
+        cr_assert_eq(made.n_references, 0, "nobody wanted it");
+        registry_close(registry);
+}
+
+Test(registry, a_dropped_build_with_waiters_is_finished_for_them)
+{
+        Registry *registry = open_registry(1000);
+        Ticket ticket = { 0 };
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        _Atomic int stop = 0;
+        acquire(registry, &key_a, &ticket, &object, &build);
+        registry_watch(registry, build, &stop);
+        registry_drop_group(registry, &key_b);
+        registry_drop(registry, &key_a);
+        cr_assert_eq(atomic_load(&stop), 0);
+        registry_cancel(registry, &ticket);
+        cr_assert_eq(atomic_load(&stop), 1, "now nobody is left");
+        registry_publish(registry, build, NULL);
+        registry_close(registry);
+}
+
+Test(registry, the_least_recently_used_of_a_group_leaves_when_the_group_is_full)
+{
+        static const RegistryType crowded = { .ref = ref, .unref = unref, .bytes = bytes, .max_per_group = 2 };
+        Registry *registry = NULL;
+        Object a = { 0, 1 }, b = { 0, 1 }, c = { 0, 1 }, other = { 0, 1 };
+        RegistryKey group = { { 7 } }, key_d = { { 4 } }, group_of_other = { { 7, 0, 0, 0, 1 } }; // the same bucket
+        void *found[8];
+        cr_assert_eq(registry_open(&crowded, 1000, &registry), STATUS_OK);
+        registry_put_in(registry, &key_d, &group_of_other, &other);
+        registry_put_in(registry, &key_a, &group, &a);
+        registry_put_in(registry, &key_b, &group, &b);
+        unref(registry_peek(registry, &key_a));
+        registry_put_in(registry, &key_c, &group, &c);
+        cr_assert_eq(b.n_references, 0);
+        cr_assert_eq(registry_group(registry, &group, 8, found), 2);
+        cr_assert_eq(found[0], &c, "the most recently used first");
+        cr_assert_eq(found[1], &a);
+        unref(&a);
+        unref(&c);
+        registry_drop_group(registry, &group);
+        cr_assert_eq(a.n_references + c.n_references, 0);
+        cr_assert_eq(other.n_references, 1);
         registry_close(registry);
 }

@@ -29,7 +29,7 @@ static StoreVersion version_of(int64_t number, const char *bytes)
 {
         HashHex digest = sha256_of(bytes, strlen(bytes));
         StoreVersion version = { .version = number, .id = digest, .created_ms = 12345, .format = "fx", .n_parts = 1 };
-        version.parts[0].digest = digest;
+        version.parts[0].digest = version.parts[0].document = digest;
         version.parts[0].n_bytes = strlen(bytes);
         return version;
 }
@@ -41,11 +41,11 @@ static void put(Store *store, const char *name, const char *const *contents, uin
         snprintf(graph.name, sizeof(graph.name), "%s", name);
         for (uint32_t i = 0; i < n; i++) {
                 versions[i] = version_of(i + 1, contents[i]);
-                cr_assert_eq(store_hold_blob(store, span(contents[i]), &versions[i].parts[0].digest), STATUS_OK);
+                cr_assert_eq(store_hold_part(store, span(contents[i]), NULL, 0, &versions[i].parts[0]), STATUS_OK);
         }
         cr_assert_eq(store_put_graph(store, &graph), STATUS_OK, "%s", failure_current()->message);
         for (uint32_t i = 0; i < n; i++)
-                store_release_blob(store, &versions[i].parts[0].digest);
+                store_release_part(store, &versions[i].parts[0]);
 }
 
 static void remove_graph(Store *store, const char *name)
@@ -84,9 +84,10 @@ Test(store, what_was_put_is_there_after_opening_again)
         cr_assert_str_eq(seen.last.name, "digits");
         cr_assert_eq(seen.last.n_versions, 2);
         cr_assert_eq(seen.last.next_version, 3);
-        char bytes[32] = "";
-        cr_assert_eq(store_read_blob(store, &seen.last_version.parts[0], bytes), STATUS_OK);
-        cr_assert_str_eq(bytes, "second bytes");
+        Mapping *bytes = NULL;
+        cr_assert_eq(store_map_document(store, &seen.last_version.parts[0], &bytes), STATUS_OK);
+        cr_assert_arr_eq(bytes->data, "second bytes", 12);
+        mapping_unref(bytes);
         store_close(store);
         scratch_remove(folder);
 }
@@ -113,13 +114,13 @@ Test(store, a_held_blob_outlives_a_delete_of_the_graph_that_had_it)
 {
         char *folder = scratch_make();
         const char *contents[] = { "held" };
-        HashHex digest = sha256_of("held", 4);
+        StorePart part = version_of(1, "held").parts[0];
         Store *store = open_store(folder);
         put(store, "a", contents, 1);
-        cr_assert_eq(store_hold_blob(store, span("held"), &digest), STATUS_OK);
+        cr_assert_eq(store_hold_part(store, span("held"), NULL, 0, &part), STATUS_OK);
         remove_graph(store, "a");
         cr_assert_eq(scratch_count(folder, "blobs"), 1);
-        store_release_blob(store, &digest);
+        store_release_part(store, &part);
         cr_assert_eq(scratch_count(folder, "blobs"), 0);
         store_close(store);
         scratch_remove(folder);
@@ -172,20 +173,32 @@ Test(store, every_flipped_bit_and_every_truncation_of_a_manifest_is_noticed)
         Text text = { 0 };
         StoreVersion versions[2] = { version_of(1, "a"), version_of(4, "b") };
         StoreGraph graph = { .name = "digits", .next_version = 5, .default_version = 4, .n_versions = 2, .versions = versions }, read;
+        bool is_old = true;
         snprintf(versions[1].model, sizeof(versions[1].model), "encoder");
+        StoreHoles *holes = calloc(1, sizeof(*holes) + 2 * sizeof(StoreHole));
+        refcount_init(&holes->ref);
+        holes->n = 2;
+        holes->items[0] = (StoreHole){ .offset = 64, .n = 70000, .digest = sha256_of("x", 1), .n_bytes = 70000 };
+        holes->items[1] = (StoreHole){ .offset = 80000, .n = 100, .digest = sha256_of("y", 1), .n_bytes = 90000 };
+        versions[0].parts[0].holes = holes;
         cr_assert_eq(manifest_write(&graph, &text), STATUS_OK);
-        cr_assert_eq(manifest_read(text.data, text.n, &read), STATUS_OK);
+        cr_assert_eq(manifest_read(text.data, text.n, &read, &is_old), STATUS_OK);
         cr_assert_str_eq(read.versions[1].model, "encoder");
         cr_assert_eq(read.default_version, 4);
+        cr_assert_not(is_old);
+        cr_assert_eq(read.versions[0].parts[0].holes->n, 2);
+        cr_assert_eq(read.versions[0].parts[0].holes->items[1].n_bytes, 90000);
+        cr_assert_null(read.versions[1].parts[0].holes);
         manifest_deinit(&read);
         for (size_t i = 0; i < text.n; i++) {
                 for (int bit = 0; bit < 8; bit++) {
                         text.data[i] = (char)(text.data[i] ^ (1 << bit));
-                        cr_assert_eq(manifest_read(text.data, text.n, &read), STATUS_DAMAGED, "byte %zu bit %d", i, bit);
+                        cr_assert_eq(manifest_read(text.data, text.n, &read, &is_old), STATUS_DAMAGED, "byte %zu bit %d", i, bit);
                         text.data[i] = (char)(text.data[i] ^ (1 << bit));
                 }
-                cr_assert_eq(manifest_read(text.data, i, &read), STATUS_DAMAGED, "cut at %zu", i);
+                cr_assert_eq(manifest_read(text.data, i, &read, &is_old), STATUS_DAMAGED, "cut at %zu", i);
         }
+        store_version_unref(&versions[0]);
         text_deinit(&text);
 }
 
@@ -194,17 +207,19 @@ Test(store, a_blob_whose_bytes_changed_is_damaged_not_served)
         char *folder = scratch_make();
         const char *contents[] = { "bytes" };
         StoreVersion version = version_of(1, "bytes");
-        char bytes[8];
+        Mapping *bytes = NULL;
         char name[80];
         Store *store = open_store(folder);
         put(store, "a", contents, 1);
+        store_close(store);
+        store = open_store(folder); // what was just written is known to be good
         snprintf(name, sizeof(name), "blobs/%s", version.parts[0].digest.hex);
         scratch_write(folder, name, "bytez");
-        cr_assert_eq(store_read_blob(store, &version.parts[0], bytes), STATUS_DAMAGED);
+        cr_assert_eq(store_map_document(store, &version.parts[0], &bytes), STATUS_DAMAGED);
         scratch_write(folder, name, "bytes and more");
-        cr_assert_eq(store_read_blob(store, &version.parts[0], bytes), STATUS_DAMAGED);
+        cr_assert_eq(store_map_document(store, &version.parts[0], &bytes), STATUS_DAMAGED);
         scratch_write(folder, name, "by");
-        cr_assert_eq(store_read_blob(store, &version.parts[0], bytes), STATUS_DAMAGED);
+        cr_assert_eq(store_map_document(store, &version.parts[0], &bytes), STATUS_DAMAGED);
         store_close(store);
         scratch_remove(folder);
 }
@@ -227,12 +242,49 @@ Test(store, a_newer_format_is_refused_and_nothing_is_touched)
 {
         char *folder = scratch_make();
         Store *store = NULL;
-        scratch_write(folder, "FORMAT", "2\n");
+        scratch_write(folder, "FORMAT", "3\n");
         cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_USAGE);
-        cr_assert(strstr(failure_current()->message, "format 2") != NULL);
+        cr_assert(strstr(failure_current()->message, "format 3") != NULL);
         char *text = scratch_read(folder, "FORMAT");
-        cr_assert_str_eq(text, "2\n");
+        cr_assert_str_eq(text, "3\n");
         cr_assert_eq(scratch_count(folder, "."), 1, "only FORMAT is there");
         free(text);
+        scratch_remove(folder);
+}
+
+Test(store, a_tune_record_lives_as_long_as_some_version_has_its_id_and_a_damaged_one_is_absent)
+{
+        char *folder = scratch_make(), name[80];
+        const char *contents[] = { "one" };
+        HashHex id = sha256_of("one", 3), other = sha256_of("two", 3);
+        Store *store = open_store(folder);
+        Text text = { 0 };
+        put(store, "a", contents, 1);
+        put(store, "b", contents, 1);
+        cr_assert_eq(store_get_tune(store, &id, &text), STATUS_OK);
+        cr_assert_eq(text.n, 0);
+        cr_assert_eq(store_put_tune(store, &id, span("old")), STATUS_OK);
+        cr_assert_eq(store_put_tune(store, &id, span("conv1 winograd\n")), STATUS_OK);
+        cr_assert_eq(store_put_tune(store, &other, span("nobody's")), STATUS_OK);
+        cr_assert_eq(scratch_count(folder, "tunes"), 1);
+        remove_graph(store, "a");
+        store_close(store);
+        scratch_write(folder, "tunes/0123", "nobody's");
+        store = open_store(folder);
+        cr_assert_eq(scratch_count(folder, "tunes"), 1);
+        cr_assert_eq(store_get_tune(store, &id, &text), STATUS_OK);
+        cr_assert_str_eq(text.data, "conv1 winograd\n");
+        snprintf(name, sizeof(name), "tunes/%s", id.hex);
+        char *record = scratch_read(folder, name);
+        record[3] ^= 1;
+        scratch_write(folder, name, record);
+        text.n = 0;
+        cr_assert_eq(store_get_tune(store, &id, &text), STATUS_OK);
+        cr_assert_eq(text.n, 0);
+        remove_graph(store, "b");
+        cr_assert_eq(scratch_count(folder, "tunes"), 0);
+        free(record);
+        text_deinit(&text);
+        store_close(store);
         scratch_remove(folder);
 }

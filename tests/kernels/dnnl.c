@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN primitives against plain sums in double, on random shapes and layouts.
-#include "core/kernels/dnnl/winograd.h"
+#include "core/kernels/dnnl/primitive.h"
 #include <pthread.h>
 #include "tests/kernels/sample.h"
 
@@ -198,99 +198,6 @@ Test(dnnl, convolutions_agree_with_plain_sums_on_random_shapes_layouts_and_epilo
                 free_case(&made);
         }
         cr_assert_gt(n_made, 60);
-}
-
-// ---- winograd ----
-static Case winograd_case(Sample *sample, int64_t channels, int64_t filters)
-{
-        Case made = { .conv = { .groups = 1, .stride = { 1, 1 }, .dilation = { 1, 1 }, .n_threads = (int)sample_int(sample, 1, 2) } };
-        DnnlConv *conv = &made.conv;
-        int64_t in[4] = { sample_int(sample, 1, 2), channels, sample_int(sample, 13, 22), sample_int(sample, 13, 22) },
-                out[4] = { in[0], filters };
-        for (int i = 0; i < 2; i++) {
-                conv->padding[i] = sample_int(sample, 0, 2);
-                out[2 + i] = in[2 + i] + 2 * conv->padding[i] - 2;
-        }
-        conv->input = dense_meta(4, in, true);
-        conv->out = dense_meta(4, out, true);
-        conv->weight = dense_meta(4, (int64_t[]){ filters, channels, 3, 3 }, false);
-        made.input = random_floats(sample, meta_numel(&conv->input));
-        made.weight = random_floats(sample, meta_numel(&conv->weight));
-        made.before = random_floats(sample, meta_numel(&conv->out));
-        made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
-        conv->weight_data = made.weight;
-        if (sample_int(sample, 0, 1) == 0)
-                conv->bias_data = made.bias = random_floats(sample, filters);
-        return made;
-}
-
-Test(dnnl, winograd_agrees_with_plain_sums_and_its_errors_stay_small)
-{
-        Sample sample = { 14 };
-        RunContext ctx;
-        run_context_init(&ctx);
-        for (int round = 0; round < 8; round++) {
-                Case made = winograd_case(&sample, 16 * sample_int(&sample, 2, 5), 16 * sample_int(&sample, 2, 5));
-                Winograd *winograd;
-                cr_assert_eq(winograd_new(&made.conv, &winograd), STATUS_OK);
-                cr_assert_not_null(winograd);
-                ctx.n_threads = made.conv.n_threads;
-                void *scratch = aligned_alloc(64, (winograd_scratch(winograd) + 127) / 64 * 64);
-                memset(scratch, 0xff, winograd_scratch(winograd)); // NaN: nothing may be read that was not written
-                cr_assert_eq(winograd_run(winograd, &ctx, made.input, made.out, scratch), STATUS_OK);
-                check_conv(&made, made.out, winograd_name(winograd));
-                free(scratch);
-                winograd_free(winograd);
-                free_case(&made);
-        }
-}
-
-Test(dnnl, winograd_keeps_infinity_and_nan_where_they_belong)
-{
-        Sample sample = { 16 };
-        Case made = winograd_case(&sample, 32, 32);
-        Winograd *winograd;
-        RunContext ctx;
-        run_context_init(&ctx);
-        made.input[500] = INFINITY;
-        made.input[3000] = NAN;
-        made.input[5003] = 3e38f;
-        cr_assert_eq(winograd_new(&made.conv, &winograd), STATUS_OK);
-        cr_assert_not_null(winograd);
-        void *scratch = aligned_alloc(64, (winograd_scratch(winograd) + 127) / 64 * 64);
-        cr_assert_eq(winograd_run(winograd, &ctx, made.input, made.out, scratch), STATUS_OK);
-        int64_t n_finite = 0;
-        for (int64_t i = 0; i < meta_numel(&made.conv.out); i++)
-                n_finite += isfinite(made.out[i]) != 0;
-        cr_assert_geq(n_finite, meta_numel(&made.conv.out) - 2 * 9 * 32);
-        free(scratch);
-        winograd_free(winograd);
-        free_case(&made);
-}
-
-Test(dnnl, winograd_refuses_what_it_is_not_made_for)
-{
-        Sample sample = { 15 };
-        for (int what = 0; what < 6; what++) {
-                Case made = winograd_case(&sample, 32, 32);
-                Winograd *winograd = NULL;
-                if (what == 0)
-                        made.conv.stride[1] = 2;
-                else if (what == 1)
-                        made.conv.dilation[0] = 2;
-                else if (what == 2)
-                        made.conv.input = dense_meta(4, made.conv.input.size, false);
-                else if (what == 3)
-                        made.conv.epilogue.add_out = true;
-                else if (what == 4)
-                        made.weight[7] = NAN; // no accuracy to speak of
-                else
-                        made.conv.out.size[3]++;
-                cr_assert_eq(winograd_new(&made.conv, &winograd), STATUS_OK);
-                cr_assert_null(winograd, "case %d", what);
-                made.conv.out.size[3] -= what == 5;
-                free_case(&made);
-        }
 }
 
 // ---- products ----

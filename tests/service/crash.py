@@ -99,22 +99,42 @@ def answer_of(server, name):
     return int(reply.json()["outputs"][0]["data"][0])
 
 
+def digest_of(content, holes):
+    """SHA-256 of what the holes leave, and of the table of holes."""
+    digest, at = hashlib.sha256(), 0
+    for line in holes:
+        offset, n = (int(word) for word in line.split()[:2])
+        digest.update(content[at:offset])
+        at = offset + n
+    digest.update(content[at:])
+    digest.update("".join(holes).encode())
+    return digest.hexdigest()
+
+
 def check_folder(data):
     problems = []
     for place in ("tmp", "quarantine"):
         left = os.listdir(os.path.join(data, place))
         if left:
             problems.append(f"left in {place}/: {left}")
-    used = set()
+    used = {}  # digest: the holes of a document, as lines
     for path in glob.glob(os.path.join(data, "graphs", "*")):
+        document = None
         with open(path, encoding="utf-8") as file:
-            used |= set(re.findall(r"^part ([0-9a-f]{64}) ", file.read(), re.M))
+            for line in file:
+                words = line.split()
+                if words[0] == "part":
+                    document = used.setdefault(words[3], [])
+                    document.clear()
+                elif words[0] == "hole":
+                    document.append(line[5:])
+                    used.setdefault(words[3], [])
     stored = set(os.listdir(os.path.join(data, "blobs")))
-    if stored != used:
-        problems.append(f"{len(stored - used)} blobs without a graph, {len(used - stored)} missing")
-    for name in stored & used:
+    if stored != set(used):
+        problems.append(f"{len(stored - set(used))} blobs without a graph, {len(set(used) - stored)} missing")
+    for name in stored & set(used):
         with open(os.path.join(data, "blobs", name), "rb") as file:
-            if hashlib.sha256(file.read()).hexdigest() != name:
+            if digest_of(file.read(), used[name]) != name:
                 problems.append(f"blob {name} does not match its name")
     return problems
 

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py): malformed.py FXSERVE [WORD].
+"""Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py, malformed_names.py): malformed.py FXSERVE [--memory] [WORD].
 
 Each must be answered within 2 s with the status, the code and the word that its row names; after it a known good run must give the right numbers. Then come requests cut
-at every byte, and graphs of tests/models and tests/print with one field left out or of another type: none may bring the server down or a 5xx about.
+at every byte, and graphs of tests/models and tests/print with one field left out or of another type: none may bring the server down or a 5xx about. Names are also tried on a server
+with a data folder, beside which nothing may appear.
+
+--memory sends the single cases several times over instead, without judging the replies, and measures what anonymous memory they leave behind.
 """
 import json
 import os
+import re
 import sys
+import tempfile
+import threading
 import time
 
 import malformed_files
 import malformed_graphs
+import malformed_names
 import malformed_requests
 from service import Failed, Server, Tally, model_file
 
 HANG_SECONDS = 2.0
+PASSES, LEFT_MB = 4, 1.0
 GRAPHS = {
     "relu": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "name": "relu", "target": "torch.abs", "args": ["%x"]}, '
              '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]'),
@@ -183,16 +191,141 @@ def mutants(suite):
     suite.server.call("DELETE", "/v1/graphs/mutant")
 
 
+def all_rows():
+    """Every single case: (name, method, target, body, headers, wanted)."""
+    for name, graph, body, status, code, word in malformed_requests.rows():
+        yield name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run", body.encode() if isinstance(body, str) else body, (), (status, code, word)
+    for name, body, headers, status, code, word in list(malformed_graphs.rows()) + list(malformed_files.rows()):
+        yield name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body, headers, (status, code, word)
+    for name, graph, inputs, status, code, word in malformed_graphs.run_rows():
+        yield name, "POST", "/v1/run", json.dumps({"graph": graph, "inputs": inputs}).encode(), (), (status, code, word)
+    for name, target, status, code in malformed_names.rows():
+        is_run = "/run" in target
+        yield name, "POST" if is_run else "PUT", target, b'{"inputs": {"x": [1.5]}}' if is_run else GRAPHS_FX("relu"), (), (status, code, "")
+
+
+def names_beside_a_folder(suite):
+    """Uploads under bad names on a server with a data folder: nothing appears beside it, and in it only what a good name makes."""
+    if not suite.wanted("names beside a folder"):
+        return
+    with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
+        server = Server(suite.server.binary, ["--data", os.path.join(folder, "inner", "data"), "--quiet"], folder=folder).start()
+        server.call("PUT", "/v1/graphs/relu", GRAPHS_FX("relu"))
+        before, problems = files_of(folder), []
+        for name, target, _, _ in malformed_names.rows():
+            for method in ("PUT", "GET", "DELETE") if "/run" not in target else ("POST",):
+                try:
+                    reply = server.call(method, target, GRAPHS_FX("relu"))
+                    if reply.status < 400 and target != "/v1/graphs//":
+                        problems.append(f"{method} {name}: {reply.short()[:200]}")
+                except (Failed, OSError) as problem:
+                    problems.append(f"{method} {name}: {problem}")
+        more = files_of(folder) - before
+        problems += [f"a file appeared: {path}" for path in sorted(more)]
+        if server.call("POST", "/v1/graphs/relu/run", b'{"inputs": {"x": [-1.5]}}').status != 200:
+            problems.append("the graph does not run any more")
+        problems += server.stop()
+    suite.tally.check("names beside a folder", "\n  ".join(problems[:10]))
+
+
+def files_of(folder):
+    return {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names if name != "server.log" and os.sep + "tunes" not in place}
+
+
+def many(suite):
+    """Requests that are many on one connection."""
+    if suite.wanted("10,000 pipelined requests"):
+        suite.bulk("10,000 pipelined requests", [lambda: pipeline(suite, 10000)])
+    if suite.wanted("a body of 200,000 chunks"):
+        body = b'{"inputs": {"x": [' + b"1.5, " * 40000 + b"2.5]}}"
+        suite.bulk("a body of 200,000 chunks", [lambda: chunks(suite, body)])
+    if suite.wanted("64 MB of {},"):
+        body = b'{"inputs": [' + b"{}," * (((64 << 20) - 20) // 3) + b"{}]}"
+        suite.bulk("64 MB of {},", [lambda: suite.sound("POST", "/v1/graphs/relu/run", body, statuses=(400, 413))])
+    if suite.wanted("a million keys"):
+        body = b'{"inputs": {' + b", ".join(b'"k%d": 1' % i for i in range(1000000)) + b"}}"
+        suite.bulk("a million keys", [lambda: suite.sound("POST", "/v1/graphs/relu/run", body, statuses=(400, 413))])
+    for depth in (10, 100, 1000, 50000, 250000):
+        for form, text in (("arrays", b"[" * depth + b"]" * depth), ("objects", b'{"a":' * depth + b"1" + b"}" * depth), ("mixed", b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2))):
+            name = f"{form} {depth:,} deep"
+            if suite.wanted(name):
+                suite.bulk(name, [lambda text=text: suite.sound("POST", "/v1/graphs/typed/run", b'{"inputs": {"x": ' + text + b"}}", statuses=(400, 413)),
+                                  lambda text=text: suite.sound("PUT", "/v1/graphs/bad", text, statuses=(400, 413, 415, 422))])
+
+
+def pipeline(suite, n):
+    text = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with suite.server.connect(30) as connection:
+        for _ in range(n // 100):
+            connection.send(text * 100)
+            for _ in range(100):
+                if connection.reply().status != 200:
+                    raise Failed("a pipelined request is not answered well")
+    with suite.server.connect(30) as connection:  # all at once, without reading
+        connection.socket.settimeout(30)
+        sender = threading.Thread(target=lambda: connection.send(text * n), daemon=True)
+        sender.start()
+        for _ in range(n):
+            if connection.reply().status != 200:
+                raise Failed("a pipelined request is not answered well")
+        sender.join()
+
+
+def chunks(suite, body):
+    with suite.server.connect(60) as connection:
+        connection.request("POST", "/v1/graphs/relu/run", body, chunk=1)
+        reply = connection.reply()
+        if reply.status not in (200, 400, 413) or (reply.status == 200 and reply.json()["outputs"][0]["shape"] != [40001]):
+            raise Failed(reply.short())
+
+
+def names(suite):
+    for name, target, status, code in malformed_names.rows():
+        if suite.wanted(name):
+            is_run = "/run" in target
+            suite.case(name, "POST" if is_run else "PUT", target, b'{"inputs": {"x": [1.5]}}' if is_run else GRAPHS_FX("relu"), (), (status, code, ""))
+
+
+def anonymous(suite):
+    with open(f"/proc/{suite.server.process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"^RssAnon:\s+(\d+) kB", file.read(), re.M)[1]) / 1024
+
+
+def measure_memory(suite):
+    """All single cases again and again: what a pass leaves behind once the allocator's pools are there."""
+    rows, after = [row for row in all_rows() if len(row[3] or b"") < 1 << 20], []
+    for _ in range(PASSES):
+        for name, method, target, body, headers, _ in rows:
+            try:
+                suite.call(method, target, body, headers)
+            except (Failed, OSError) as problem:
+                suite.tally.bad(name, str(problem))
+                suite.revive("no reply" in str(problem))
+        suite.good_run()
+        suite.call("DELETE", "/v1/graphs/bad", None)
+        after.append(anonymous(suite))
+    left = min(b - a for a, b in zip(after, after[1:]))
+    print(f"{len(rows)} cases {PASSES} times: anonymous memory after each pass: {', '.join(f'{mb:.1f} MB' for mb in after)}")
+    suite.tally.check("memory after malformed requests", None if left <= LEFT_MB else f"each pass leaves at least {left:.1f} MB behind, at most {LEFT_MB:g} MB may be")
+
+
 def main():
-    if len(sys.argv) not in (2, 3):
-        print("usage: malformed.py FXSERVE [WORD]")
+    words = [word for word in sys.argv[1:] if word != "--memory"]
+    if len(words) not in (1, 2):
+        print("usage: malformed.py FXSERVE [--memory] [WORD]")
         return 2
-    suite = Suite(os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) == 3 else None)
+    suite = Suite(os.path.abspath(words[0]), words[1] if len(words) == 2 else None)
     suite.begin()
-    run_rows(suite)
-    upload_rows(suite)
-    cut_requests(suite)
-    mutants(suite)
+    if "--memory" in sys.argv:
+        measure_memory(suite)
+    else:
+        run_rows(suite)
+        upload_rows(suite)
+        names(suite)
+        many(suite)
+        names_beside_a_folder(suite)
+        cut_requests(suite)
+        mutants(suite)
     suite.tally.check("the server's end", "\n".join(suite.server.stop()))
     suite.server.clean_up()
     return suite.tally.end()

@@ -5,9 +5,10 @@ A statement starts in the first column; lines indented below it belong to it (it
 
     server [FLAGS]             starts the server (else the first request does, with --data none); {data} is a folder of the scenario's own
     restart [FLAGS]            SIGTERM, exit 0 demanded, started again on the same folder
-    kill | term | exit CODE    SIGKILL; SIGTERM without waiting; waits until the server has ended with CODE
+    kill | term | hup          SIGKILL; SIGTERM, SIGHUP without waiting
+    exit CODE                  waits until the server has ended with CODE
     let NAME = TEXT            a variable; also several indented lines
-    $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body follow
+    $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body follow. {url} is the server's
     log has "TEXT"             a line of the server's standard error (waits up to 10 s)
     wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s)
     load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have one of the statuses (200,404); `load settle N` waits until
@@ -19,6 +20,7 @@ A statement starts in the first column; lines indented below it belong to it (it
     > close                    closes the connection
       BODY: {...} or [...] up to the end of the line, or terms joined by ` + `:
             @FILE (below tests/models; @@FILE below tests)  "TEXT"  hex 00ff  repeat N "TEXT"  npy DTYPE NESTED  form NAME=TERM ...
+            npz NAME DTYPE NESTED ; ...   deflated NAME DTYPE NESTED ; ...   safetensors NAME DTYPE NESTED ; ...   zip PATH ; ...
             `chunked N BODY` sends pieces of N bytes
 
     < 200 [CODE]               the next reply: status, and the error's code (`-`: no JSON)
@@ -26,6 +28,7 @@ A statement starts in the first column; lines indented below it belong to it (it
     < .path == JSON            members by path: .outputs[0].data, .ops["aten.relu.default"], .nodes[*].name; numbers within 1e-5
     < .path === JSON | ~ REGEX | has "TEXT" | lacks "TEXT" | count N | >= N | <= N | is missing | -> var
     < has "TEXT" | lacks "TEXT" | line "TEXT" | body BODY | text (indented lines, then one newline) | npy DTYPE NESTED | empty
+    < npz NAME DTYPE NESTED | safetensors NAME DTYPE NESTED   an array of the file
     < closed                   the server closes the connection without another byte
 """
 import fnmatch
@@ -42,7 +45,7 @@ import tempfile
 import threading
 import time
 
-from service import MODELS, REPLY_SECONDS, ROOT, Failed, Server, assert_close, environment, multipart, read_npy, tensor_of, write_npy
+from service import MODELS, REPLY_SECONDS, ROOT, Failed, Server, assert_close, environment, multipart, read_array, read_npy, tensor_of, write_arrays, write_npy, write_zip
 
 METHOD_LINE = re.compile(r"([A-Za-z]+) (\S+)(?: (.*))?$", re.S)
 MISSING = object()
@@ -94,6 +97,12 @@ def term(text):
     elif text.startswith("npy "):
         _, dtype, nested = text.split(" ", 2)
         return write_npy(tensor_of(dtype, json.loads(nested)))
+    elif text.startswith(("npz ", "deflated ", "safetensors ")):
+        kind, _, rows = text.partition(" ")
+        rows = [row.split(" ", 2) for row in rows.split(" ; ")]
+        return write_arrays(kind, [(name, tensor_of(dtype, json.loads(nested))) for name, dtype, nested in rows])
+    elif text.startswith("zip "):
+        return write_zip("zip", [(path, path.encode()) for path in text[4:].split(" ; ")])
     elif text[:1] in ("{", "["):
         return text.encode("utf-8", "surrogateescape")
     else:
@@ -114,7 +123,7 @@ def body_of(text):
         return data, [("Content-Type", content_type)], None
     if text[:1] in ("{", "["):
         return text.encode("utf-8", "surrogateescape"), [], None
-    return b"".join(term(piece) for piece in re.split(r" \+ (?=[@\"{\[]|hex |repeat |npy )", text)), [], None
+    return b"".join(term(piece) for piece in re.split(r" \+ (?=[@\"{\[]|hex |repeat |npy |npz |deflated |safetensors |zip )", text)), [], None
 
 
 # ---- members by path ----
@@ -198,15 +207,18 @@ class Scenario:
         if found:
             return self._check(found[1], found[2] or "", below)
         word, _, rest = line.partition(" ")
-        action = {"server": self._start, "restart": self._restart, "kill": self._kill, "term": self._term, "exit": self._exit, "let": self._let, "$": self._program,
+        action = {"server": self._start, "restart": self._restart, "kill": self._kill, "term": self._term, "hup": self._hup, "exit": self._exit, "let": self._let, "$": self._program,
                   "log": self._log, "wait": self._wait, "folder": self._folder, "load": self._load}.get(word)
         if action is None:
             raise Failed(f"not understood: {line}")
         return action(rest, below)
 
     # ---- the server ----
+    def _places(self, text):
+        return text.replace("{data}", self.data).replace("{models}", MODELS).replace("{here}", self.folder).replace("{url}", self.server.url if self.server else "")
+
     def _flags(self, text):
-        flags = shlex.split(text.replace("{data}", self.data).replace("{models}", MODELS).replace("{here}", self.folder))
+        flags = shlex.split(self._places(text))
         return flags if any(flag.startswith("--data") for flag in flags) else ["--data", "none", *flags]
 
     def _start(self, rest, _=None):
@@ -237,6 +249,9 @@ class Scenario:
     def _term(self, _rest, _):
         self.server.signal(signal.SIGTERM)
 
+    def _hup(self, _rest, _):
+        self.server.signal(signal.SIGHUP)
+
     def _exit(self, rest, _):
         problems = self.server.ended(int(rest))
         self.server = None
@@ -248,7 +263,7 @@ class Scenario:
         self.variables[name.strip()] = value.strip() if below is None else below
 
     def _program(self, rest, _):
-        done = subprocess.run([self.binary, *shlex.split(rest.replace("{data}", self.data).replace("{models}", MODELS).replace("{here}", self.folder))],
+        done = subprocess.run([self.binary, *shlex.split(self._places(rest))],
                               cwd=self.folder, env=environment(self.folder), stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
         self.reply = Program(done.returncode, done.stdout, done.stderr)
 
@@ -474,6 +489,9 @@ class Scenario:
         elif word == "npy":
             dtype, nested = rest.split(" ", 1)
             assert_close(read_npy(body), tensor_of(dtype, json.loads(nested)), "npy", 1e-5)
+        elif word in ("npz", "safetensors"):
+            name, dtype, nested = rest.split(" ", 2)
+            assert_close(read_array(word, body, name), tensor_of(dtype, json.loads(nested)), f"{word} {name}", 1e-5)
         elif word == "no":
             if reply.header(rest) is not None:
                 raise Failed(f"there is a header {rest}: {reply.header(rest)}")

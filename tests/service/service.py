@@ -6,6 +6,7 @@ sanitizer's report. A `Connection` sends bytes as they are given, so that reques
 """
 import array
 import base64
+import io
 import json
 import math
 import os
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -66,7 +68,7 @@ class Server:
             self.process = subprocess.Popen([self.binary, "serve", "--listen", self.listen, *self.flags, *self.files], stdout=subprocess.PIPE, stderr=log,
                                             stdin=subprocess.DEVNULL, cwd=self.folder, env=environment(self.folder, self.extra_environment), preexec_fn=END_WITH_PARENT)
         line = self._first_line()
-        found = re.fullmatch(r"listening on (http://\S+:(\d+))\n", line)
+        found = re.fullmatch(r"listening on (https?://\S+:(\d+))\n", line)
         if not found:
             code = self.wait(STOP_SECONDS)
             raise Failed(f"the server did not start: printed {line!r}, exit code {code}\n{self.log()[-1000:]}")
@@ -368,6 +370,35 @@ def read_npy(blob):
     descr = re.search(r"'descr': '([^']*)'", header)[1]
     shape = [int(size) for size in re.findall(r"\d+", re.search(r"'shape': \(([^)]*)\)", header)[1])]
     return Tensor(next(ours for ours, theirs in NUMPY.items() if theirs == descr), shape, blob[10 + n:])
+
+
+def write_arrays(kind, arrays):
+    """Named tensors as an .npz ("npz", or "deflated") or a safetensors file."""
+    if kind == "safetensors":
+        return write_safetensors(dict(arrays))
+    return write_zip(kind, [(f"{name}.npy", write_npy(tensor)) for name, tensor in arrays])
+
+
+def write_zip(kind, members):
+    """An archive of (path, bytes); stored unless `kind` is "deflated"."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED if kind == "deflated" else zipfile.ZIP_STORED) as archive:
+        for path, content in members:
+            archive.writestr(path, content)
+    return out.getvalue()
+
+
+def read_array(kind, blob, name):
+    """One tensor of an .npz (CRCs checked) or a safetensors file."""
+    if kind == "npz":
+        with zipfile.ZipFile(io.BytesIO(blob)) as archive:
+            if archive.testzip() is not None:
+                raise Failed(f"the CRC of {archive.testzip()} is wrong")
+            return read_npy(archive.read(f"{name}.npy"))
+    n = struct.unpack_from("<Q", blob)[0]
+    row = json.loads(blob[8:8 + n])[name]
+    begin, end = row["data_offsets"]
+    return Tensor(SAFETENSORS[row["dtype"]], row["shape"], blob[8 + n + begin:8 + n + end])
 
 
 def assert_close(got, want, what, scale=1e-4):

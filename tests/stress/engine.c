@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads upload, replace, delete, list and run graphs under the same names. Version k of a graph computes x * k: every answer must be a
-// whole multiple of x by some k that was uploaded, whatever happens beside it.
+// Threads upload, replace, delete, list and run graphs under the same names, eagerly and compiled, with so little room for programs that
+// they are evicted all the time. Version k of a graph computes x * k: every answer must be a whole multiple of x by some k that was
+// uploaded, whatever happens beside it. Threads that are parked for a program wait for it, or leave.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "api/run.h"
 #include "api/upload.h"
+#include "core/base/limits.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 
-enum { N_NAMES = 2, N_FACTORS = 5 };
+enum { N_NAMES = 2, N_FACTORS = 5, N_SIZES = 12, N_PENDING = 4 };
+static const int64_t PROGRAM_MEMORY = 20000;
 
 static Engine *engine;
 static int64_t end_ns;
-static _Atomic long n_runs, n_puts, n_deletes, n_missed;
+static _Atomic long n_runs, n_puts, n_deletes, n_missed, n_builds, n_waits, n_left, n_programs;
 
 static void complain(const char *what)
 {
@@ -64,27 +67,135 @@ static bool is_known(const float *data)
         return false;
 }
 
-static void run(GraphVersion *version, Graph *graph)
+// ---- callers that wait ----
+typedef struct Waiter {
+        Ticket ticket; // first: wake_all finds the waiter by it
+        pthread_mutex_t mutex;
+        pthread_cond_t woken;
+        bool is_woken;
+} Waiter;
+
+static void wake_all(Ticket *tickets)
 {
-        static const char body[] = "{\"inputs\": {\"x\": [3.0, -4.0]}}";
+        while (tickets != NULL) {
+                Waiter *waiter = (Waiter *)tickets;
+                tickets = tickets->next;
+                pthread_mutex_lock(&waiter->mutex);
+                waiter->is_woken = true;
+                pthread_cond_signal(&waiter->woken);
+                pthread_mutex_unlock(&waiter->mutex);
+        }
+}
+
+// Builds lie about for a while, as in a queue; whoever is about to wait builds what lies there first.
+static pthread_mutex_t pending_mutex = PTHREAD_MUTEX_INITIALIZER;
+static ProgramBuild *pending[N_PENDING];
+
+static ProgramBuild *take_pending(void)
+{
+        ProgramBuild *build = NULL;
+        pthread_mutex_lock(&pending_mutex);
+        for (int i = 0; i < N_PENDING && build == NULL; i++)
+                build = take_ptr(pending[i]);
+        pthread_mutex_unlock(&pending_mutex);
+        return build;
+}
+
+static bool put_pending(ProgramBuild *build)
+{
+        pthread_mutex_lock(&pending_mutex);
+        int i = 0;
+        while (i < N_PENDING && pending[i] != NULL)
+                i++;
+        if (i < N_PENDING)
+                pending[i] = build;
+        pthread_mutex_unlock(&pending_mutex);
+        return i < N_PENDING;
+}
+
+static void build_pending(unsigned *seed)
+{
+        ProgramBuild *build;
+        while ((build = take_pending()) != NULL) {
+                wake_all(rand_r(seed) % 8 == 0 ? engine_build_drop(build) : engine_build(build));
+                atomic_fetch_add(&n_builds, 1);
+        }
+}
+
+// False: the caller left. The waiter may not go before its ticket has come back or was taken back.
+static bool wait_for_program(Waiter *waiter, PlannedRun *plan, unsigned *seed, bool *out_again)
+{
+        if (rand_r(seed) % 3 == 0 && engine_cancel_plan(engine, &waiter->ticket)) {
+                atomic_fetch_add(&n_left, 1);
+                return false;
+        }
+        build_pending(seed);
+        pthread_mutex_lock(&waiter->mutex);
+        while (!waiter->is_woken)
+                pthread_cond_wait(&waiter->woken, &waiter->mutex);
+        waiter->is_woken = false;
+        pthread_mutex_unlock(&waiter->mutex);
+        atomic_fetch_add(&n_waits, 1);
+        if (engine_planned(plan, &waiter->ticket, out_again) != STATUS_OK)
+                complain("a build failed");
+        return true;
+}
+
+static bool plan_run(PlannedRun *plan, unsigned *seed)
+{
+        Waiter waiter = { .is_woken = false };
+        bool again = true, stays = true;
+        pthread_mutex_init(&waiter.mutex, NULL);
+        pthread_cond_init(&waiter.woken, NULL);
+        while (again && stays) {
+                ProgramBuild *build;
+                Planned how;
+                again = false;
+                if (engine_plan(engine, plan, &waiter.ticket, &how, &build) != STATUS_OK)
+                        complain("plan");
+                while (build != NULL && !put_pending(build))
+                        build_pending(seed);
+                if (how == PLAN_PARKED)
+                        stays = wait_for_program(&waiter, plan, seed, &again);
+        }
+        pthread_mutex_destroy(&waiter.mutex);
+        pthread_cond_destroy(&waiter.woken);
+        return stays;
+}
+
+static void run(GraphVersion *version, Graph *graph, Frame *frame, unsigned *seed)
+{
+        Text body = { 0 };
         RunCall run_call;
         ApiCall call = { .route = ROUTE_RUN };
+        int size = 2 + rand_r(seed) % N_SIZES;
+        text_add(&body, "{\"inputs\": {\"x\": [3.0, -4.0");
+        for (int i = 2; i < size; i++)
+                text_add(&body, ", 1.0");
+        text_add(&body, "]}}");
+        size_t n = body.n;
         run_call_init(&run_call);
         run_call.graph = graph;
-        if (storage_new(sizeof(body) - 1, false, NULL, &call.body) != STATUS_OK)
+        run_call.mode = (RunMode)(rand_r(seed) % 3);
+        if (storage_adopt(text_take(&body), n, true, NULL, NULL, &call.body) != STATUS_OK)
                 complain("memory");
-        memcpy(call.body->data, body, sizeof(body) - 1);
-        if (run_decode(&call, &run_call) != STATUS_OK || run_execute(&run_call) != STATUS_OK)
-                complain("run");
-        if (run_call.result.value.kind != VALUE_TENSOR || !is_known(tensor_data(run_call.result.value.tensor)))
-                complain("an answer that no version gives");
-        snprintf(run_call.profile->id, sizeof(run_call.profile->id), "%ld", atomic_fetch_add(&n_runs, 1));
-        engine_record(engine, version, run_call.profile);
+        if (run_decode(&call, &run_call) != STATUS_OK || run_bind(&run_call) != STATUS_OK)
+                complain("bind");
+        if (plan_run(&run_call.plan, seed)) {
+                run_call.frame = frame;
+                if (run_execute(&run_call) != STATUS_OK)
+                        complain("run");
+                if (run_call.result.value.kind != VALUE_TENSOR || !is_known(tensor_data(run_call.result.value.tensor)))
+                        complain("an answer that no version gives");
+                snprintf(run_call.profile->id, sizeof(run_call.profile->id), "%ld", atomic_fetch_add(&n_runs, 1));
+                engine_record(engine, version, run_call.profile);
+                atomic_fetch_add(&n_programs, run_call.profile->program != NULL);
+        }
         api_call_deinit(&call);
         run_call_deinit(&run_call);
 }
 
-static void find_and_run(unsigned *seed)
+static void find_and_run(Frame *frame, unsigned *seed)
 {
         GraphVersion *version = NULL;
         Graph *graph = NULL;
@@ -94,27 +205,36 @@ static void find_and_run(unsigned *seed)
                         complain("find");
                 atomic_fetch_add(&n_missed, 1);
         } else {
-                run(version, graph);
+                run(version, graph, frame, seed);
         }
         graph_version_unref(version);
 }
 
 static void list(void)
 {
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
         GraphVersion *rows[N_NAMES];
         uint32_t n;
         bool more;
         if (engine_list(engine, NULL, N_NAMES, rows, &n, &more) != STATUS_OK)
                 complain("list");
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t n_listed = engine_programs(engine, rows[i], programs);
+                while (n_listed > 0)
+                        program_unref(programs[--n_listed].program);
                 graph_version_unref(rows[i]);
+        }
 }
 
 static void *work(void *argument)
 {
         unsigned seed = (unsigned)(uintptr_t)argument;
+        Frame frame;
+        frame_init(&frame);
         while (clock_ns() < end_ns) {
                 int dice = rand_r(&seed) % 20;
+                if (dice < 10)
+                        build_pending(&seed);
                 if (dice < 4) {
                         put(&seed);
                 } else if (dice == 4) {
@@ -123,9 +243,11 @@ static void *work(void *argument)
                 } else if (dice == 5) {
                         list();
                 } else {
-                        find_and_run(&seed);
+                        find_and_run(&frame, &seed);
                 }
         }
+        build_pending(&seed);
+        frame_deinit(&frame);
         return NULL;
 }
 
@@ -134,6 +256,7 @@ int main(int argc, char **argv)
         enum { N_THREADS = 4 };
         pthread_t threads[N_THREADS];
         EngineOptions options = { .loader = upload_loader };
+        limits.max_program_memory = PROGRAM_MEMORY;
         end_ns = clock_ns() + (argc > 1 ? atoll(argv[1]) : 5) * 1000000000;
         if (ops_init() != STATUS_OK || targets_init() != STATUS_OK || engine_open(&options, &engine) != STATUS_OK)
                 complain("start");
@@ -141,7 +264,10 @@ int main(int argc, char **argv)
                 pthread_create(&threads[i], NULL, work, (void *)(i + 1));
         for (int i = 0; i < N_THREADS; i++)
                 pthread_join(threads[i], NULL);
-        printf("%ld runs, %ld uploads, %ld deletes, %ld not found\n", n_runs, n_puts, n_deletes, n_missed);
+        EngineStats stats = engine_stats(engine);
+        printf("%ld runs (%ld of programs), %ld uploads, %ld deletes, %ld not found, %ld builds, %ld waits, %ld left, %llu evicted\n",
+               n_runs, n_programs, n_puts, n_deletes, n_missed, n_builds, n_waits, n_left, (unsigned long long)stats.programs.evictions);
         engine_close(engine);
-        return n_runs > 0 && n_puts > 0 && n_deletes > 0 ? 0 : 1;
+        return n_runs > 0 && n_programs > 0 && n_puts > 0 && n_deletes > 0 && n_waits > 0 && n_left > 0 && stats.programs.evictions > 0 ? 0
+                                                                                                                                        : 1;
 }

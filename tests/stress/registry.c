@@ -107,21 +107,20 @@ static void *work(void *argument)
         while (clock_ns() < end_ns) {
                 int key = rand_r(&seed) % N_KEYS;
                 RegistryKey bytes = { { (uint8_t)key } };
-                Acquired how;
-                void *object = NULL;
-                RegistryEntry *entry = NULL;
+                RegistryKey group = { { (uint8_t)(key % 2) } };
+                Acquisition got;
                 if (key < N_DROPPED && rand_r(&seed) % 16 == 0)
                         registry_drop(registry, &bytes);
-                if (registry_acquire(registry, &bytes, &waiter.ticket, &how, &object, &entry) != STATUS_OK)
+                if (registry_acquire(registry, &bytes, &group, &waiter.ticket, &got) != STATUS_OK)
                         complain("acquire failed");
-                if (how == ACQUIRE_READY) {
-                        if (((Object *)object)->key != key)
+                if (got.how == ACQUIRE_READY) {
+                        if (((Object *)got.object)->key != key)
                                 complain("another key's object");
-                        object_unref(object);
+                        object_unref(got.object);
                         continue;
                 }
-                if (how == ACQUIRE_PARKED_START)
-                        build(entry, key, rand_r(&seed) % 3 == 0);
+                if (got.how == ACQUIRE_START)
+                        build(got.build, key, rand_r(&seed) % 3 == 0);
                 else if (rand_r(&seed) % 4 == 0 && registry_cancel(registry, &waiter.ticket)) {
                         atomic_fetch_add(&n_cancels, 1);
                         continue;
@@ -136,7 +135,7 @@ static void *work(void *argument)
 
 int main(int argc, char **argv)
 {
-        static const RegistryType type = { object_ref, object_unref, object_bytes };
+        static const RegistryType type = { .ref = object_ref, .unref = object_unref, .bytes = object_bytes, .max_per_group = 1 };
         pthread_t threads[N_THREADS];
         end_ns = clock_ns() + (argc > 1 ? atoll(argv[1]) : 2) * 1000000000;
         if (registry_open(&type, 250, &registry) != STATUS_OK)

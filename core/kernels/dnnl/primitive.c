@@ -80,7 +80,7 @@ static void seat_free(Seat *seat, int n_args)
 
 static Seat *seat_new(const DnnlPrimitive *primitive)
 {
-        Seat *seat = calloc(1, sizeof(*seat));
+        Seat *seat = dnnl_check_heap() == STATUS_OK ? calloc(1, sizeof(*seat)) : NULL;
         if (seat == NULL)
                 return NULL;
         bool ok = dnnl_stream_create(&seat->stream, the_engine(), dnnl_stream_default_flags) == dnnl_success;
@@ -291,6 +291,7 @@ static void warm_gemm(void)
 static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Constant *constant, int n_threads,
                    DnnlPrimitive **out_primitive)
 {
+        TRY(dnnl_check_heap());
         dnnl_primitive_desc_t desc = NULL;
         dnnl_primitive_attr_t attributes = make_attributes(epilogue);
         const char *name = NULL;

@@ -51,3 +51,5 @@ const char *dnnl_primitive_name(const DnnlPrimitive *primitive); // "brgconv:avx
 size_t dnnl_primitive_scratch(const DnnlPrimitive *primitive);
 // b NULL when it is packed. `scratch`: dnnl_primitive_scratch bytes, 64-byte aligned. Allocates nothing after the first run on a thread.
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch);
+// STATUS_NO_MEMORY when the heap is about exhausted: oneDNN does not check all of what it allocates (reserve.c).
+Status dnnl_check_heap(void);

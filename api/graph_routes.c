@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes about stored graphs. What changes one looks at the preconditions and changes it in one engine change, so that nobody comes
+// between.
+#include <stdio.h>
+#include <string.h>
+#include "api/answer.h"
+#include "api/condition.h"
+#include "api/example.h"
+#include "api/info.h"
+#include "api/safetensors_write.h"
+#include "api/upload.h"
+#include "core/base/json.h"
+#include "core/base/limits.h"
+#include "core/graph/print.h"
+
+// ---- uploads ----
+static Status reply_info(const Answer *answer, GraphVersion *version, const Graph *graph)
+{
+        GraphVersion **versions = NULL;
+        uint32_t n = 0;
+        int64_t default_version = 0;
+        Status status = engine_versions(answer->context->engine, version->name, &versions, &n, &default_version);
+        if (status == STATUS_OK || status == STATUS_NOT_FOUND) { // deleted meanwhile: answer all the same
+                Text *out = answer_begin(answer, json_type);
+                ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+                uint32_t n_programs = engine_programs(answer->context->engine, version, programs);
+                status = info_write(version, graph, versions, n, default_version, programs, n_programs, out);
+                for (uint32_t i = 0; i < n_programs; i++)
+                        program_unref(programs[i].program);
+                text_add_char(out, '\n');
+        }
+        for (uint32_t i = 0; i < n; i++)
+                graph_version_unref(versions[i]);
+        free(versions);
+        return status;
+}
+
+static void add_tag(const Answer *answer, const GraphVersion *version)
+{
+        api_reply_header(answer->reply, "ETag", "\"%s\"", version->stored.id.hex);
+}
+
+// For what shows a stored graph: its tag, and whether the client has it already. Then the reply is complete.
+static Status check_unchanged(const Answer *answer, bool *out_unchanged)
+{
+        TRY(condition_check_get(answer->call, answer->version->stored.id.hex, out_unchanged));
+        add_tag(answer, answer->version);
+        if (*out_unchanged)
+                answer->reply->status = 304;
+        return STATUS_OK;
+}
+
+// Preconditions against what the name holds now. Within an engine change.
+static Status check_current(const Answer *answer, const char *name, int64_t number)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *current = NULL;
+        if (answer->call->if_match[0] == '\0' && answer->call->if_none_match[0] == '\0')
+                return STATUS_OK;
+        Status status = engine_find(answer->context->engine, name, number, &current);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+                return status;
+        return condition_check(answer->call, current == NULL ? NULL : current->stored.id.hex);
+}
+
+static Status store_upload(const Answer *answer, const Upload *upload)
+{
+        const char *model = call_query(answer->call, "model");
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        StoreVersion identified;
+        bool created;
+        TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
+        TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
+        // Without a condition there is nothing to hold others up for while the weights are written.
+        bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
+        if (conditional)
+                engine_begin_change(answer->context->engine);
+        Status status = check_current(answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name, 0);
+        if (status == STATUS_OK)
+                status = engine_put(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph,
+                                    &version, &created);
+        if (conditional)
+                engine_end_change(answer->context->engine);
+        TRY(status);
+        TRY(reply_info(answer, version, graph));
+        add_tag(answer, version);
+        answer->reply->status = created ? 201 : 200;
+        if (created)
+                api_reply_header(answer->reply, "Location", "/v1/graphs/%s", version->name);
+        return STATUS_OK;
+}
+
+Status put_graph(const Answer *answer)
+{
+        Upload upload = { .n_parts = 0 };
+        if (answer->call->body == NULL || answer->call->body->n_bytes == 0)
+                return fail(STATUS_WRONG_FILE, "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
+        TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
+        if (upload.parts[0].bytes == answer->call->body)
+                upload.parts[0].digest = answer->call->body_digest;
+        engine_collect(answer->context->engine, upload.parts, upload.n_parts, upload.pieces);
+        Status status = store_upload(answer, &upload);
+        upload_deinit(&upload);
+        return status;
+}
+
+// ---- graphs ----
+Status get_list(const Answer *answer)
+{
+        int64_t limit = LIST_DEFAULT;
+        GraphVersion *rows[LIST_MAX];
+        uint32_t n;
+        bool more;
+        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
+        TRY(engine_list(answer->context->engine, call_query(answer->call, "after"), (uint32_t)limit, rows, &n, &more));
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"graphs\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ",\n");
+                info_write_row(rows[i], out);
+        }
+        text_add(out, "], \"next\": ");
+        if (more)
+                text_add_json(out, rows[n - 1]->name);
+        else
+                text_add(out, "null");
+        text_add(out, "}\n");
+        for (uint32_t i = 0; i < n; i++)
+                graph_version_unref(rows[i]);
+        return STATUS_OK;
+}
+
+Status get_graph(const Answer *answer)
+{
+        bool unchanged;
+        TRY(check_unchanged(answer, &unchanged));
+        return unchanged ? STATUS_OK : reply_info(answer, answer->version, answer->graph);
+}
+
+Status delete_graph(const Answer *answer)
+{
+        const ApiCall *call = answer->call;
+        engine_begin_change(answer->context->engine);
+        Status status = check_current(answer, call->name, call->version);
+        if (status == STATUS_OK)
+                status = engine_delete(answer->context->engine, call->name, call->version);
+        engine_end_change(answer->context->engine);
+        TRY(status);
+        answer->reply->status = 204;
+        return STATUS_OK;
+}
+
+// ---- the default version ----
+static Status read_change(JsonReader *reader, int64_t *out_version)
+{
+        const char *key;
+        bool more;
+        *out_version = 0;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                if (strcmp(key, "default_version") != 0)
+                        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; what can be changed is: default_version", key);
+                if (json_peek(reader) != JSON_NUMBER)
+                        return fail(STATUS_VALUE, "\"default_version\" is the number of a version");
+                TRY(json_read_int(reader, out_version));
+                if (*out_version <= 0)
+                        return fail(STATUS_VALUE, "\"default_version\" is a number from 1 on");
+        }
+        if (*out_version == 0)
+                return fail(STATUS_INPUT, "there is nothing to change; send {\"default_version\": 2}");
+        return json_finish(reader);
+}
+
+static Status parse_change(const ApiCall *call, int64_t *out_version)
+{
+        Arena arena;
+        JsonReader *reader = NULL;
+        if (call->body == NULL || call->body->n_bytes == 0)
+                return fail(STATUS_INPUT, "the body is empty; send {\"default_version\": 2}");
+        arena_init(&arena, 0);
+        Status status = json_open((const char *)call->body->data, call->body->n_bytes, 4, 1000, &arena, &reader);
+        if (status == STATUS_OK)
+                status = read_change(reader, out_version);
+        json_close(reader);
+        arena_deinit(&arena);
+        return status;
+}
+
+Status patch_graph(const Answer *answer)
+{
+        const ApiCall *call = answer->call;
+        Engine *engine = answer->context->engine;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        int64_t number;
+        TRY(parse_change(call, &number));
+        engine_begin_change(engine);
+        Status status = check_current(answer, call->name, 0);
+        if (status == STATUS_OK)
+                status = engine_set_default(engine, call->name, number);
+        if (status == STATUS_OK)
+                status = engine_find(engine, call->name, 0, &version);
+        engine_end_change(engine);
+        TRY(status);
+        add_tag(answer, version);
+        return reply_info(answer, version, NULL);
+}
+
+// ---- text ----
+// The later stages belong to one specialisation: ?program=ID, or the one that ran last.
+static Status find_program(const Answer *answer, Program **out_program)
+{
+        const char *wish = call_query(answer->call, "program");
+        char id[65] = "";
+        if (wish != NULL)
+                snprintf(id, sizeof(id), "%.64s", wish);
+        else
+                engine_latest_program(answer->context->engine, answer->version, id);
+        *out_program = id[0] == '\0' ? NULL : engine_program(answer->context->engine, id);
+        if (*out_program != NULL)
+                return STATUS_OK;
+        if (wish != NULL)
+                return fail(STATUS_NOT_FOUND, "there is no program '%.64s'; replies name the program that ran", wish);
+        return fail(STATUS_NOT_FOUND,
+                    "no program has run for this graph yet; run it twice with inputs of one shape, or once with \"mode\": \"compiled\"");
+}
+
+static Status print_program(const Program *program, const char *stage, GraphForm form, Text *out)
+{
+        if (strcmp(stage, "program") == 0) {
+                program_print(program, out);
+                if (out->n > 0 && out->data[out->n - 1] == '\n')
+                        out->n--;
+                return text_status(out);
+        }
+        return program_print_stage(program, strcmp(stage, "aten") == 0 ? STAGE_ATEN : STAGE_OPTIMISED, form, out);
+}
+
+static Status print_stage(const Answer *answer, const char *stage, GraphForm form, Text *out)
+{
+        _cleanup_(program_unrefp) Program *program = NULL;
+        if (strcmp(stage, "aten") != 0 && strcmp(stage, "optimised") != 0 && strcmp(stage, "program") != 0)
+                return fail(STATUS_VALUE, "\"stage\" is authored, aten, optimised or program, not \"%s\"", stage);
+        TRY(find_program(answer, &program));
+        return print_program(program, stage, form, out);
+}
+
+Status get_text(const Answer *answer)
+{
+        const char *form = call_query(answer->call, "form"), *stage = call_query(answer->call, "stage");
+        int chosen = 0;
+        while (form != NULL && chosen < GRAPH_FORM_COUNT && strcmp(form, graph_form_names[chosen]) != 0)
+                chosen++;
+        if (chosen == GRAPH_FORM_COUNT)
+                return fail(STATUS_VALUE, "\"form\" is graph, code, tabular or json, not \"%s\"", form);
+        bool authored = stage == NULL || strcmp(stage, "authored") == 0, unchanged = false;
+        if (authored) // the other stages belong to a program
+                TRY(check_unchanged(answer, &unchanged));
+        if (unchanged)
+                return STATUS_OK;
+        Text *out = answer_begin(answer, chosen == GRAPH_FORM_JSON ? json_type : text_type);
+        TRY(authored ? graph_print(answer->graph, (GraphForm)chosen, out) : print_stage(answer, stage, (GraphForm)chosen, out));
+        text_add_char(out, '\n');
+        return STATUS_OK;
+}
+
+// ---- example, weights ----
+Status get_example(const Answer *answer)
+{
+        bool unchanged;
+        TRY(check_unchanged(answer, &unchanged));
+        if (unchanged)
+                return STATUS_OK;
+        return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
+}
+
+// Tied entries are written each: whoever loads the file finds every name.
+Status get_weights(const Answer *answer)
+{
+        const Graph *graph = answer->graph;
+        bool unchanged;
+        TRY(check_unchanged(answer, &unchanged));
+        if (unchanged)
+                return STATUS_OK;
+        NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
+        if (tensors == NULL)
+                return fail_memory();
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < graph->n_state && status == STATUS_OK; i++) {
+                tensors[i].name = graph->state[i].path;
+                status = tensor_contiguous(graph->state[i].tensor, NULL, &tensors[i].tensor);
+        }
+        answer_begin(answer, "application/x-safetensors");
+        if (status == STATUS_OK)
+                status = safetensors_write(tensors, graph->n_state, answer->reply);
+        for (uint32_t i = 0; i < graph->n_state; i++)
+                tensor_unref(tensors[i].tensor);
+        free(tensors);
+        return status;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replies that are not JSON. Each output is one array; a number or flag becomes an array without dimensions (int64, float64, bool), as
+// numpy.asarray makes of it. Arrays that are not contiguous are made so first; no byte is copied otherwise.
+#include <string.h>
+#include <strings.h>
+#include "api/npy.h"
+#include "api/npz.h"
+#include "api/run_private.h"
+#include "api/safetensors_write.h"
+
+// ---- Accept ----
+typedef struct MediaName {
+        const char *name;
+        RunAs as;
+} MediaName;
+static const MediaName media_names[] = {
+        { "application/json", RUN_AS_JSON },
+        { "*/*", RUN_AS_JSON },
+        { "application/*", RUN_AS_JSON },
+        { "application/x-npy", RUN_AS_NPY },
+        { "application/x-npz", RUN_AS_NPZ },
+        { "application/x-safetensors", RUN_AS_SAFETENSORS },
+        { "application/vnd.safetensors", RUN_AS_SAFETENSORS },
+};
+
+static const char *skip_blanks(const char *at)
+{
+        return at + strspn(at, " \t");
+}
+
+// "0.25" up to `end` in thousandths; "1", and what is no number, are 1000 and 0.
+static int thousandths(const char *at, const char *end)
+{
+        int value = at < end && *at == '1' ? 1000 : 0;
+        if (value == 0 && end - at > 2 && at[1] == '.') {
+                at += 2;
+                for (int place = 100; place > 0 && at < end && *at >= '0' && *at <= '9'; place /= 10)
+                        value += (*at++ - '0') * place;
+        }
+        return value;
+}
+
+// The value of ";q=" among the parameters in [at, end) in thousandths; 1000 when there is none.
+static int quality(const char *at, const char *end)
+{
+        for (; at < end; at++) {
+                const char *name = *at == ';' ? skip_blanks(at + 1) : end;
+                if (end - name >= 2 && (name[0] == 'q' || name[0] == 'Q') && name[1] == '=')
+                        return thousandths(name + 2, end);
+        }
+        return 1000;
+}
+
+RunAs run_as_accepted(const char *accept)
+{
+        RunAs best = RUN_AS_JSON;
+        int best_quality = 0;
+        for (const char *at = skip_blanks(accept); *at != '\0';) {
+                const char *end = at + strcspn(at, ",");
+                size_t n = strcspn(at, " \t;,");
+                int q = quality(at + n, end);
+                for (size_t i = 0; i < ARRAY_LENGTH(media_names); i++) {
+                        bool same = strlen(media_names[i].name) == n && strncasecmp(at, media_names[i].name, n) == 0;
+                        if (same && q > best_quality) {
+                                best = media_names[i].as;
+                                best_quality = q;
+                        }
+                }
+                at = skip_blanks(end + (*end == ','));
+        }
+        return best;
+}
+
+// ---- arrays ----
+static Status number_tensor(Dtype dtype, const void *item, Tensor **out_tensor)
+{
+        TensorMeta meta;
+        _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
+        meta_init(&meta, dtype, 0, NULL);
+        TRY(tensor_new(&meta, NULL, &tensor));
+        memcpy(tensor_data(tensor), item, dtype_info[dtype].bytes);
+        *out_tensor = take_ptr(tensor);
+        return STATUS_OK;
+}
+
+static Status array_of(const OutputLeaf *leaf, Tensor **out_tensor)
+{
+        const Value *value = &leaf->value;
+        uint8_t flag = value->kind == VALUE_BOOL && value->b;
+        switch (value->kind) {
+        case VALUE_TENSOR:
+                return tensor_contiguous(value->tensor, NULL, out_tensor);
+        case VALUE_BOOL:
+                return number_tensor(DTYPE_BOOL, &flag, out_tensor);
+        case VALUE_INT:
+                return number_tensor(DTYPE_I64, &value->i, out_tensor);
+        case VALUE_FLOAT:
+                return number_tensor(DTYPE_F64, &value->f, out_tensor);
+        default:
+                return fail(STATUS_NOT_ACCEPTABLE,
+                            "output \"%.100s\" is a %s, which no binary form holds; ask for as=json, or pick tensors with outputs=NODE",
+                            leaf->name, value_kind_name(value->kind));
+        }
+}
+
+static Status write_npy(const NamedTensor *named, ApiReply *reply)
+{
+        const Tensor *tensor = named->tensor;
+        TRY(npy_write_header(&tensor->meta, &reply->body));
+        return api_reply_piece(reply, tensor->storage, tensor_data(tensor),
+                               (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes);
+}
+
+static Status write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiReply *reply)
+{
+        switch (as) {
+        case RUN_AS_NPY:
+                reply->content_type = "application/x-npy";
+                return write_npy(arrays, reply);
+        case RUN_AS_NPZ:
+                reply->content_type = "application/x-npz";
+                return npz_write(arrays, n, reply);
+        default:
+                reply->content_type = "application/x-safetensors";
+                return safetensors_write(arrays, n, reply);
+        }
+}
+
+Status run_write_binary(RunAs as, const OutputList *list, ApiReply *reply)
+{
+        if (as == RUN_AS_NPY && list->n != 1)
+                return fail(
+                        STATUS_NOT_ACCEPTABLE,
+                        "as=npy holds one array, but there are %u outputs; pick one with outputs=NODE, or use as=npz, as=safetensors or "
+                        "as=json",
+                        list->n);
+        NamedTensor *arrays = new_array(list->n, sizeof(*arrays));
+        if (arrays == NULL)
+                return fail_memory();
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < list->n && status == STATUS_OK; i++) {
+                arrays[i].name = list->leaves[i].name;
+                status = array_of(&list->leaves[i], &arrays[i].tensor);
+        }
+        if (status == STATUS_OK)
+                status = write_arrays(as, arrays, list->n, reply);
+        for (uint32_t i = 0; i < list->n; i++)
+                tensor_unref(arrays[i].tensor);
+        free(arrays);
+        return status;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// open_numbers.c: a number may stay open as long as every node that reads it hands it, as it is, to an operator: then it arrives at emit()
+// with its mark, or at a place that reports a look at it. Containers, child graphs, modules, rows with a Python body of their own and the
+// output node could do anything with it.
+#include "core/compile/open_numbers.h"
+
+#include <string.h>
+#include "core/targets/targets.h"
+
+static bool is_arithmetic(const Overload *overload)
+{
+        static const char *const names[] = { "add", "sub", "mul", "truediv", "eq",   "ne",   "lt",
+                                             "le",  "gt",  "ge",  "iadd",    "isub", "imul", "itruediv" };
+        if (strcmp(overload->schema.ns, "aten") == 0)
+                return true;
+        for (size_t i = 0; i < ARRAY_LENGTH(names) && strcmp(overload->schema.ns, "py") == 0; i++) {
+                if (strcmp(names[i], overload->schema.name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static bool hands_on(const Node *node)
+{
+        const Target *target = node->resolved;
+        if ((node->op != OP_CALL_FUNCTION && node->op != OP_CALL_METHOD) || target == NULL)
+                return false;
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                if (!is_arithmetic(target->overloads[i]))
+                        return false;
+        }
+        return true;
+}
+
+typedef struct Reading {
+        const uint32_t *place; // by node: placeholder's number + 1; 0: none of ours
+        uint64_t read, direct;
+        bool twice; // one of them in two places
+} Reading;
+
+static Status note_read(void *context, Node *input)
+{
+        Reading *reading = context;
+        if (reading->place[input->index] != 0) {
+                uint64_t bit = (uint64_t)1 << (reading->place[input->index] - 1);
+                reading->twice |= (reading->read & bit) != 0;
+                reading->read |= bit;
+        }
+        return STATUS_OK;
+}
+
+static void note_direct(Reading *reading, Value value)
+{
+        if (value.kind == VALUE_NODE && reading->place[value.node->index] != 0)
+                reading->direct |= (uint64_t)1 << (reading->place[value.node->index] - 1);
+}
+
+// Those that `node` reads in a way that does not leave them open.
+static uint64_t closed_by(const Node *node, const uint32_t *place)
+{
+        Reading reading = { .place = place };
+        (void)node_visit_inputs(node, note_read, &reading);
+        if (reading.read == 0 || !hands_on(node) || reading.twice)
+                return reading.read;
+        for (uint32_t i = 0; i < node->args.seq->n; i++)
+                note_direct(&reading, node->args.seq->items[i]);
+        for (uint32_t k = 0; node->kwargs.kind == VALUE_DICT && k < node->kwargs.dict->n; k++)
+                note_direct(&reading, node->kwargs.dict->items[k].value);
+        return reading.read & ~reading.direct;
+}
+
+uint64_t open_numbers(const Graph *graph, ValueSpan inputs, const Node *const *fetch, uint32_t n_fetch)
+{
+        uint64_t open = 0;
+        for (uint32_t i = 0; i < inputs.n && i < OPEN_MAX; i++) {
+                if (inputs.items[i].kind == VALUE_FLOAT || inputs.items[i].kind == VALUE_INT)
+                        open |= (uint64_t)1 << i;
+        }
+        _cleanup_(freep) uint32_t *place = open == 0 ? NULL : new_array(graph->n_nodes, sizeof(*place));
+        if (place == NULL)
+                return 0;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < graph->n_nodes && at < OPEN_MAX; i++) {
+                if (graph->nodes[i]->op != OP_PLACEHOLDER)
+                        continue;
+                if ((open >> at & 1) != 0)
+                        place[i] = at + 1;
+                at++;
+        }
+        for (uint32_t i = 0; i < graph->n_nodes && open != 0; i++)
+                open &= ~closed_by(graph->nodes[i], place);
+        for (uint32_t i = 0; i < n_fetch; i++) {
+                if (place[fetch[i]->index] != 0)
+                        open &= ~((uint64_t)1 << (place[fetch[i]->index] - 1));
+        }
+        return open;
+}
+
+const char *open_number_name(const Graph *graph, uint32_t at)
+{
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                if (graph->nodes[i]->op == OP_PLACEHOLDER && at-- == 0)
+                        return graph->nodes[i]->name;
+        }
+        return NULL;
+}

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+// split.c: planned calls run first, then the dynamic rest, whatever the authored order. That gives what the authored order gives as long as
+// neither side sees a write or a random draw of the other that comes after it (before it) in the graph. So, for every node left out: what
+// bytes may it touch, may it write them, may its result share them, may it draw? And for every call: a write to bytes that an earlier node
+// of the rest touches, a read of bytes that an earlier one may write, a draw behind one that may draw: its node has to join the rest, and
+// the graph is recorded again. Names of operators tell what a node may do (node_effects), rather too much than too little.
+//
+// One thing does change: where both a call and an earlier node of the rest fail, the failure of the call is the one that is seen.
+//
+// Bytes are told apart by storage. State that some node may write is one item as a whole: modules and child graphs read it by themselves.
+#include "core/compile/split.h"
+
+#include <string.h>
+#include "core/base/limits.h"
+#include "core/targets/targets.h"
+
+enum { NEVER = UINT32_MAX, WRITTEN_STATE = 0, MAX_TAINT_WORDS = 1 << 20 };
+
+typedef struct Bytes { // one storage that the rest touches
+        const Storage *storage;
+        uint32_t touched, written; // index of the first node of the rest that does; NEVER
+} Bytes;
+
+typedef struct BytesSet {
+        uint64_t *words; // bit by index in Split.bytes
+        uint32_t n_words;
+} BytesSet;
+
+typedef struct Leaf { // a tensor handed to the rest, as it was then
+        const Tensor *live;
+        Tensor then;
+} Leaf;
+
+struct Split {
+        const Graph *graph;
+        const Recording *recording;
+        WalkSplit walk;
+        bool *left, *left_before; // by node
+        bool failed;              // a node was left out that may have recorded a part of itself
+        bool state_written;       // some state of the graph, or of a child graph, may be written
+        Arena arena;              // of the attempt
+        BytesSet *results;        // by node left out: bytes that its result may share
+        size_t taint_words;
+        Bytes *bytes;
+        uint32_t n_bytes, bytes_capacity;
+        uint32_t *slots; // open addressing over bytes; 0 = free, else index + 1
+        uint32_t n_slots;
+        uint32_t first_draw;
+        bool *walked; // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
+        bool *is_kept;
+        const Node **kept;
+        Value *kept_values; // counted
+        uint32_t n_kept, kept_capacity, kept_values_capacity;
+        Leaf *leaves;
+        uint32_t n_leaves, leaves_capacity;
+};
+
+// ---- life ----
+static bool any_written(const Graph *graph, int depth)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                if (graph->state[i].written)
+                        return true;
+        }
+        for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
+                if (graph->modules[i]->graph != NULL && any_written(graph->modules[i]->graph, depth + 1)) // depth: limits.max_child_graphs
+                        return true;
+        }
+        return false;
+}
+
+static void forget_kept(Split *split)
+{
+        for (uint32_t i = 0; i < split->n_kept; i++)
+                value_unref(split->kept_values[i]);
+        split->n_kept = 0;
+}
+
+Split *split_free(Split *split)
+{
+        if (split == NULL)
+                return NULL;
+        forget_kept(split);
+        free(split->left);
+        free(split->left_before);
+        free(split->walked);
+        free(split->is_kept);
+        free(split->results);
+        free(split->bytes);
+        free(split->slots);
+        free(split->kept);
+        free(split->kept_values);
+        free(split->leaves);
+        arena_deinit(&split->arena);
+        free(split);
+        return NULL;
+}
+
+static Status leave(void *context, const Node *node, const Value *values);
+
+Status split_new(const Graph *graph, Split **out_split)
+{
+        _cleanup_(split_freep) Split *split = calloc(1, sizeof(*split));
+        if (split == NULL)
+                return fail_memory();
+        uint32_t n = graph->n_nodes;
+        arena_init(&split->arena, 0);
+        split->graph = graph;
+        split->left = new_array(n, sizeof(bool));
+        split->left_before = new_array(n, sizeof(bool));
+        split->walked = new_array(n, sizeof(bool));
+        split->is_kept = new_array(n, sizeof(bool));
+        split->results = new_array(n, sizeof(BytesSet));
+        if (split->left == NULL || split->left_before == NULL || split->walked == NULL || split->is_kept == NULL || split->results == NULL)
+                return fail_memory();
+        split->state_written = any_written(graph, 0);
+        split->walk = (WalkSplit){ .left = split->left, .leave = leave, .context = split };
+        *out_split = take_ptr(split);
+        return STATUS_OK;
+}
+
+void split_start(Split *split, const Recording *recording)
+{
+        uint32_t n = split->graph->n_nodes;
+        split->recording = recording;
+        split->failed = false;
+        split->first_draw = NEVER;
+        split->n_bytes = split->n_leaves = 0;
+        split->taint_words = 0;
+        forget_kept(split);
+        memcpy(split->left_before, split->left, n * sizeof(bool));
+        memset(split->walked, 0, n * sizeof(bool));
+        memset(split->is_kept, 0, n * sizeof(bool));
+        memset(split->results, 0, n * sizeof(BytesSet));
+        if (split->n_slots > 0)
+                memset(split->slots, 0, split->n_slots * sizeof(*split->slots));
+        arena_deinit(&split->arena);
+        arena_init(&split->arena, 0);
+}
+
+const WalkSplit *split_walk(const Split *split)
+{
+        return &split->walk;
+}
+
+bool split_gave_up(const Split *split)
+{
+        return split->failed;
+}
+
+bool split_is_whole(const Split *split)
+{
+        for (uint32_t i = 0; i < split->graph->n_nodes; i++) {
+                if (split->left[i])
+                        return false;
+        }
+        return true;
+}
+
+// ---- bytes ----
+static uint32_t slot_of(const Split *split, const Storage *storage)
+{
+        uint32_t at = (uint32_t)(((uintptr_t)storage * 0x9e3779b97f4a7c15u) >> 32) & (split->n_slots - 1);
+        while (split->slots[at] != 0 && split->bytes[split->slots[at] - 1].storage != storage)
+                at = (at + 1) & (split->n_slots - 1);
+        return at;
+}
+
+static Status grow_slots(Split *split)
+{
+        uint32_t n = split->n_slots == 0 ? 64 : 2 * split->n_slots;
+        uint32_t *slots = new_array(n, sizeof(*slots));
+        if (slots == NULL)
+                return fail_memory();
+        free(split->slots);
+        split->slots = slots;
+        split->n_slots = n;
+        for (uint32_t i = 0; i < split->n_bytes; i++)
+                split->slots[slot_of(split, split->bytes[i].storage)] = i + 1;
+        return STATUS_OK;
+}
+
+// NULL stands for all state that may be written.
+static const Storage *storage_key(const Tensor *tensor)
+{
+        const Buffer *buffer = tensor->storage->buffer;
+        return buffer != NULL && buffer->kind == BUFFER_STATE ? NULL : tensor->storage;
+}
+
+static Status index_of(Split *split, const Storage *storage, uint32_t *out_index)
+{
+        if (2 * (split->n_bytes + 1) > split->n_slots)
+                TRY(grow_slots(split));
+        uint32_t slot = slot_of(split, storage);
+        if (split->slots[slot] == 0) {
+                TRY(array_reserve(&split->bytes, &split->bytes_capacity, split->n_bytes + 1, sizeof(*split->bytes)));
+                split->bytes[split->n_bytes++] = (Bytes){ .storage = storage, .touched = NEVER, .written = NEVER };
+                split->slots[slot] = split->n_bytes;
+        }
+        *out_index = split->slots[slot] - 1;
+        return STATUS_OK;
+}
+
+// NULL when the rest does not touch them.
+static const Bytes *find_bytes(const Split *split, const Recorded *value)
+{
+        if (value == NULL || split->n_bytes == 0)
+                return NULL;
+        uint32_t slot = slot_of(split, storage_key(&value->tensor));
+        return split->slots[slot] == 0 ? NULL : &split->bytes[split->slots[slot] - 1];
+}
+
+static const Bytes *state_bytes(const Split *split)
+{
+        uint32_t slot = split->n_bytes == 0 ? 0 : split->slots[slot_of(split, NULL)];
+        return slot == 0 ? NULL : &split->bytes[slot - 1];
+}
+
+static Status set_room(Split *split, BytesSet *set, uint32_t n_words)
+{
+        if (n_words <= set->n_words)
+                return STATUS_OK;
+        split->taint_words += n_words;
+        uint64_t *words = split->taint_words > MAX_TAINT_WORDS ? NULL : arena_array(&split->arena, n_words, sizeof(*words));
+        if (words == NULL)
+                return fail(STATUS_DYNAMIC, "too much of the graph depends on numbers that only a run knows");
+        if (set->n_words > 0)
+                memcpy(words, set->words, set->n_words * sizeof(*words));
+        *set = (BytesSet){ words, n_words };
+        return STATUS_OK;
+}
+
+static Status set_add(Split *split, BytesSet *set, uint32_t index)
+{
+        TRY(set_room(split, set, MAX(index / 64 + 1, (split->n_bytes + 63) / 64)));
+        set->words[index / 64] |= (uint64_t)1 << (index % 64);
+        return STATUS_OK;
+}
+
+static Status set_merge(Split *split, BytesSet *set, const BytesSet *from)
+{
+        TRY(set_room(split, set, from->n_words));
+        for (uint32_t i = 0; i < from->n_words; i++)
+                set->words[i] |= from->words[i];
+        return STATUS_OK;
+}
+
+// ---- what a node of the rest reads ----
+typedef struct Leaving {
+        Split *split;
+        const Node *node;
+        const Value *values;
+        BytesSet reads;
+        bool reads_state;
+} Leaving;
+
+static Status touch_leaf(void *context, const Value *leaf)
+{
+        Leaving *leaving = context;
+        uint32_t index;
+        leaving->reads_state |= leaf->kind == VALUE_GRAPH;
+        if (leaf->kind != VALUE_TENSOR || leaf->tensor->storage == NULL)
+                return STATUS_OK;
+        TRY(index_of(leaving->split, storage_key(leaf->tensor), &index));
+        return set_add(leaving->split, &leaving->reads, index);
+}
+
+// Whether the rest can take the node's value where an eager run takes it.
+static bool runs_by_itself(const Node *node, Value value)
+{
+        if (node->op == OP_GET_ATTR)
+                return true;
+        if (node->op != OP_PLACEHOLDER || value_is_sequence(value) || value.kind == VALUE_DICT)
+                return false;
+        return value.kind != VALUE_TENSOR || (value.tensor->recorded != NULL && value.tensor->recorded->from == FROM_STATE);
+}
+
+static Status note_leaf(void *context, const Value *leaf)
+{
+        Split *split = context;
+        if (leaf->kind != VALUE_TENSOR)
+                return STATUS_OK;
+        TRY(array_reserve(&split->leaves, &split->leaves_capacity, split->n_leaves + 1, sizeof(*split->leaves)));
+        split->leaves[split->n_leaves++] = (Leaf){ .live = leaf->tensor, .then = *leaf->tensor };
+        return STATUS_OK;
+}
+
+Status split_keep(Split *split, const Node *node, Value value)
+{
+        if (value.kind == VALUE_DYNAMIC || split->left[node->index] || split->walked[node->index] || split->is_kept[node->index])
+                return STATUS_OK;
+        if (runs_by_itself(node, value)) {
+                split->walked[node->index] = true;
+                return STATUS_OK;
+        }
+        TRY(array_reserve(&split->kept, &split->kept_capacity, split->n_kept + 1, sizeof(*split->kept)));
+        TRY(array_reserve(&split->kept_values, &split->kept_values_capacity, split->n_kept + 1, sizeof(*split->kept_values)));
+        split->kept[split->n_kept] = node;
+        split->kept_values[split->n_kept++] = value_ref(value);
+        split->is_kept[node->index] = true;
+        return value_walk(value, note_leaf, split);
+}
+
+static Status read_input(void *context, Node *input)
+{
+        Leaving *leaving = context;
+        const Value *value = &leaving->values[input->index];
+        if (value->kind == VALUE_DYNAMIC)
+                return set_merge(leaving->split, &leaving->reads, &leaving->split->results[input->index]);
+        TRY(value_walk(*value, touch_leaf, leaving));
+        return split_keep(leaving->split, input, *value);
+}
+
+static void note_touched(Split *split, const BytesSet *reads, uint32_t at, bool writes)
+{
+        for (uint32_t w = 0; w < reads->n_words; w++) {
+                for (uint64_t bits = reads->words[w]; bits != 0; bits &= bits - 1) {
+                        Bytes *bytes = &split->bytes[64 * w + (uint32_t)__builtin_ctzll(bits)];
+                        bytes->touched = MIN(bytes->touched, at);
+                        bytes->written = writes ? MIN(bytes->written, at) : bytes->written;
+                }
+        }
+}
+
+static Status reads_left(void *context, Node *input)
+{
+        const Leaving *leaving = context;
+        return leaving->values[input->index].kind == VALUE_DYNAMIC ? STATUS_DYNAMIC : STATUS_OK;
+}
+
+static bool mark(Split *split, uint32_t node)
+{
+        bool fresh = !split->left[node];
+        split->left[node] = true;
+        return fresh;
+}
+
+static Status read_leaf(void *context, const Value *leaf)
+{
+        return leaf->kind == VALUE_NODE ? read_input(context, leaf->node) : STATUS_OK;
+}
+
+// The bytes of the first argument only.
+static Status find_first(const Leaving *leaving, BytesSet *out_set)
+{
+        Leaving first = { .split = leaving->split, .node = leaving->node, .values = leaving->values };
+        if (leaving->node->args.seq->n == 0) { // given by name
+                *out_set = leaving->reads;
+                return STATUS_OK;
+        }
+        TRY(value_walk(leaving->node->args.seq->items[0], read_leaf, &first));
+        *out_set = first.reads;
+        return STATUS_OK;
+}
+
+static Status leave(void *context, const Node *node, const Value *values)
+{
+        Split *split = context;
+        Leaving leaving = { .split = split, .node = node, .values = values, .reads_state = node->op == OP_CALL_MODULE };
+        // One that was tried and gave up in the middle: what it recorded so far must go.
+        if (!split->left_before[node->index] && node_visit_inputs(node, reads_left, &leaving) == STATUS_OK) {
+                split->failed = true;
+                mark(split, split->graph->output->index); // where there is a rest, it makes the result
+        }
+        TRY(node_visit_inputs(node, read_input, &leaving));
+        if (leaving.reads_state && split->state_written) {
+                uint32_t index;
+                TRY(index_of(split, NULL, &index));
+                TRY(set_add(split, &leaving.reads, index));
+        }
+        uint32_t effects = node_effects(split->graph, node);
+        BytesSet shared = leaving.reads;
+        if ((effects & NODE_MOVES) != 0 && leaving.reads.n_words > 0)
+                return fail(STATUS_DYNAMIC, "a node that runs on real numbers changes the geometry of a tensor in place");
+        note_touched(split, &leaving.reads, node->index, (effects & NODE_WRITES) != 0);
+        if ((effects & (NODE_WRITES | NODE_WRITES_FIRST)) == NODE_WRITES_FIRST) {
+                TRY(find_first(&leaving, &shared));
+                note_touched(split, &shared, node->index, true);
+        }
+        if ((effects & NODE_DRAWS) != 0)
+                split->first_draw = MIN(split->first_draw, node->index);
+        if ((effects & NODE_SHARES) != 0)
+                split->results[node->index] = shared;
+        return STATUS_OK;
+}
+
+// ---- conflicts ----
+typedef struct Conflict {
+        const Split *split;
+        uint32_t at; // index of the call's node
+        bool found, reads_state;
+} Conflict;
+
+static Status look_at_read(void *context, Recorded *value)
+{
+        Conflict *conflict = context;
+        const Bytes *bytes = find_bytes(conflict->split, value);
+        conflict->found |= bytes != NULL && conflict->at > bytes->written;
+        conflict->reads_state |= value != NULL && storage_key(&value->tensor) == NULL;
+        return STATUS_OK;
+}
+
+static bool writes_argument(const RecordedCall *call, uint32_t i)
+{
+        return call->call.schema->args[i].is_written || (i == 0 && call->call.inplace);
+}
+
+// Bytes that the call writes and did not make.
+static void look_at_writes(const RecordedCall *call, Conflict *conflict, bool *out_writes_state)
+{
+        for (uint32_t i = 0; i < call->call.n_args; i++) {
+                if (!writes_argument(call, i) || call->call.args[i].kind != VALUE_TENSOR)
+                        continue;
+                const Recorded *self = recorded_of(call->call.args[i].tensor);
+                const Bytes *bytes = find_bytes(conflict->split, self);
+                conflict->found |= bytes != NULL && conflict->at > bytes->touched;
+                *out_writes_state |= storage_key(&self->tensor) == NULL;
+        }
+}
+
+static Status mark_conflicts(Split *split, bool *out_again)
+{
+        const Recording *recording = split->recording;
+        bool writes_state = false;
+        bool touches_state = state_bytes(split) != NULL;
+        for (int pass = 0; pass < 2; pass++) {
+                for (uint32_t i = 0; i < recording->n_calls; i++) {
+                        const RecordedCall *call = recording->calls[i];
+                        if (!call->computes || call->n_nodes == 0)
+                                continue;
+                        bool call_writes_state = false;
+                        Conflict conflict = { .split = split, .at = call->nodes[0]->index };
+                        TRY(recorded_visit_inputs(call, look_at_read, &conflict));
+                        look_at_writes(call, &conflict, &call_writes_state);
+                        conflict.found |= (call->call.op->flags & OP_RANDOM) != 0 && conflict.at > split->first_draw;
+                        // Both sides would have a copy of the state of their own.
+                        writes_state |= call_writes_state;
+                        conflict.found |= touches_state && writes_state && (conflict.reads_state || call_writes_state);
+                        if (conflict.found)
+                                *out_again |= mark(split, conflict.at);
+                }
+                if (!writes_state || !touches_state)
+                        break; // else once more: reads before the first write
+        }
+        return STATUS_OK;
+}
+
+static bool moved(const Leaf *leaf)
+{
+        const Tensor *a = leaf->live, *b = &leaf->then;
+        size_t bytes = a->meta.rank * sizeof(int64_t);
+        return a->storage != b->storage || a->offset != b->offset || a->meta.dtype != b->meta.dtype || a->meta.rank != b->meta.rank ||
+               memcmp(a->meta.size, b->meta.size, bytes) != 0 || memcmp(a->meta.stride, b->meta.stride, bytes) != 0;
+}
+
+static Status look_for_state(void *context, const Value *leaf)
+{
+        *(bool *)context |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage != NULL && storage_key(leaf->tensor) == NULL;
+        return STATUS_OK;
+}
+
+// State that the rest writes is the rest's own: views of it have to be made there, too.
+static void mark_views_of_state(Split *split, bool *out_again)
+{
+        const Bytes *state = state_bytes(split);
+        for (uint32_t i = 0; state != NULL && state->written != NEVER && i < split->n_kept; i++) {
+                bool found = false;
+                (void)value_walk(split->kept_values[i], look_for_state, &found);
+                if (found)
+                        *out_again |= mark(split, split->kept[i]->index);
+        }
+}
+
+Status split_settle(Split *split, bool *out_again)
+{
+        *out_again = split->failed;
+        if (!split->failed) {
+                TRY(mark_conflicts(split, out_again));
+                mark_views_of_state(split, out_again);
+        }
+        for (uint32_t i = 0; i < split->n_leaves && !*out_again; i++) {
+                if (moved(&split->leaves[i]))
+                        return fail(STATUS_DYNAMIC, "a tensor changes its geometry in place between two nodes that run on real numbers");
+        }
+        return STATUS_OK;
+}
+
+// ---- the rest ----
+// The calls' bytes that the rest may write are barriers to the passes, as if a call wrote them.
+static Status mark_written(Split *split)
+{
+        for (uint32_t i = 0; i < split->n_bytes; i++) {
+                const Bytes *bytes = &split->bytes[i];
+                if (bytes->written == NEVER || bytes->storage == NULL)
+                        continue;
+                Buffer *buffer = bytes->storage->buffer;
+                if (buffer == NULL)
+                        return fail(STATUS_DYNAMIC, "a node that runs on real numbers writes to a constant");
+                buffer->written = buffer->written_later = true;
+        }
+        const Bytes *state = state_bytes(split);
+        for (uint32_t i = 0; i < split->recording->n_buffers && state != NULL && state->written != NEVER; i++) {
+                Buffer *buffer = split->recording->buffers[i];
+                if (buffer->kind == BUFFER_STATE)
+                        buffer->written = buffer->written_later = true;
+        }
+        return STATUS_OK;
+}
+
+Status split_finish(Split *split, Recording *recording, ValueSpan *out_values)
+{
+        uint32_t n = split->graph->n_nodes;
+        TRY(mark_written(split));
+        DynamicRest *rest = arena_alloc(&recording->arena, sizeof(*rest));
+        if (rest == NULL)
+                return fail_memory();
+        rest->skip = arena_array(&recording->arena, n, sizeof(bool));
+        rest->nodes = arena_array(&recording->arena, n, sizeof(Node *));
+        rest->known = arena_array(&recording->arena, split->n_kept, sizeof(Node *));
+        if (rest->skip == NULL || rest->nodes == NULL || rest->known == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < n; i++) {
+                rest->skip[i] = !split->left[i] && !split->walked[i];
+                if (!rest->skip[i])
+                        rest->nodes[rest->n_nodes++] = split->graph->nodes[i];
+        }
+        for (uint32_t i = 0; i < split->n_kept; i++)
+                rest->known[rest->n_known++] = split->kept[i];
+        recording->rest = rest;
+        *out_values = (ValueSpan){ split->kept_values, split->n_kept };
+        return STATUS_OK;
+}

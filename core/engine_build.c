@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building programs. A build holds what compiling needs and nothing of the request that asked for it: the graph, the signature (metas
+// only), the nodes to fetch. It belongs to the registry's entry, not to a caller: callers come and go while it runs; when the last one that
+// waited has left and nobody else wanted it, its context is cancelled and compiling stops at the next poll.
+#include <string.h>
+#include "core/engine_private.h"
+
+enum { SMALL_NODES = 64 };
+
+struct ProgramBuild {
+        Engine *engine;
+        RegistryEntry *entry;
+        RegistryKey key, base; // base: without the values of numbers
+        PlannedRun plan;       // inputs without bytes
+        Graph *graph;          // counted
+        const Node **fetch;
+        RunContext ctx;
+        bool learns; // decides the tune record; no entry
+        uint32_t n_tries;
+};
+
+static Status copy_inputs(const PlannedRun *plan, PlannedRun *out)
+{
+        out->inputs = new_array(plan->n_inputs, sizeof(*out->inputs));
+        if (out->inputs == NULL)
+                return fail_memory();
+        for (; out->n_inputs < plan->n_inputs; out->n_inputs++)
+                TRY(signature_value(plan->inputs[out->n_inputs], &out->inputs[out->n_inputs]));
+        return STATUS_OK;
+}
+
+static Status copy_fetch(const PlannedRun *plan, ProgramBuild *build)
+{
+        build->fetch = new_array(plan->request.n_fetch, sizeof(*build->fetch));
+        if (build->fetch == NULL)
+                return fail_memory();
+        if (plan->request.n_fetch > 0)
+                memcpy(build->fetch, plan->request.fetch, plan->request.n_fetch * sizeof(*build->fetch));
+        build->plan.request.fetch = build->fetch;
+        return STATUS_OK;
+}
+
+Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key, ProgramBuild **out_build)
+{
+        ProgramBuild *build = calloc(1, sizeof(*build));
+        if (build == NULL)
+                return fail_memory();
+        build->engine = engine;
+        build->key = *key;
+        build->graph = graph_ref((Graph *)(uintptr_t)plan->graph);
+        build->plan.graph = plan->graph;
+        build->plan.request = plan->request;
+        build->plan.n_threads = plan->n_threads;
+        build->plan.tune = plan->tune;
+        if (plan->tune != NULL)
+                refcount_get(&plan->tune->ref);
+        run_context_init(&build->ctx);
+        Status status = engine_program_key(plan, 0, &build->base);
+        if (status == STATUS_OK)
+                status = copy_inputs(plan, &build->plan);
+        if (status == STATUS_OK)
+                status = copy_fetch(plan, build);
+        if (status != STATUS_OK)
+                program_build_free(build);
+        else
+                *out_build = build;
+        return status;
+}
+
+Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build)
+{
+        RegistryKey none = { { 0 } };
+        TRY(program_build_new(engine, plan, &none, out_build));
+        (*out_build)->learns = true;
+        return STATUS_OK;
+}
+
+void program_build_begin(ProgramBuild *build, RegistryEntry *entry)
+{
+        build->entry = entry;
+        registry_watch(build->engine->programs, entry, &build->ctx.cancelled);
+}
+
+ProgramBuild *program_build_free(ProgramBuild *build)
+{
+        planned_run_deinit(&build->plan);
+        free(build->fetch);
+        graph_unref(build->graph);
+        free(build);
+        return NULL;
+}
+
+bool engine_build_is_small(const ProgramBuild *build)
+{
+        return build->graph->n_nodes <= SMALL_NODES;
+}
+
+_Atomic int *engine_build_stop(ProgramBuild *build)
+{
+        return &build->ctx.cancelled;
+}
+
+// What one node may not cost is refused before any node runs.
+static Status check_costs(const Program *program)
+{
+        for (uint32_t i = 0; i < program->n_rows; i++) {
+                const ProgramRow *row = &program->rows[i];
+                Status status = run_check_cost(row->flops, row->bytes);
+                if (status != STATUS_OK)
+                        return row->n_nodes == 0 ? status : walk_annotate(status, row->nodes[0]);
+        }
+        return STATUS_OK;
+}
+
+static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram **out_cached)
+{
+        CompileOptions options = engine_compile_options(&build->plan);
+        if (learning != NULL)
+                options.tune = learning;
+        Program *program;
+        options.cache = build->engine->packs;
+        TRY(run_poll(&build->ctx));
+        TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options, &build->ctx, &program));
+        Status status = engine_check_pages(build->engine, build->graph); // what was folded or packed is worth what was read
+        if (status == STATUS_OK)
+                status = check_costs(program);
+        if (status != STATUS_OK) {
+                program_unref(program);
+                return status;
+        }
+        atomic_fetch_add(&build->engine->n_compiles, 1u);
+        return cached_program_new(program, out_cached);
+}
+
+// Where it does not depend on all numbers, the program serves more than the values it was built for: it moves to the key that says so.
+static void settle_key(ProgramBuild *build, CachedProgram *cached)
+{
+        RegistryKey key, group;
+        Engine *engine = build->engine;
+        memcpy(group.bytes, build->graph->content, sizeof(group.bytes));
+        by_value_learn(engine, &build->base, cached->program->by_value);
+        if (engine_program_key(&build->plan, cached->program->by_value, &key) != STATUS_OK ||
+            memcmp(key.bytes, build->key.bytes, sizeof(key.bytes)) == 0)
+                return;
+        if (registry_put_in(engine->programs, &key, &group, cached) == STATUS_OK)
+                registry_drop(engine->programs, &build->key);
+}
+
+// A failure is not cached, but neither repeated at every request: two more sights.
+static void forget_sights(ProgramBuild *build)
+{
+        seen_forget(&build->engine->seen, &build->base);
+        seen_forget(&build->engine->seen, &build->key);
+}
+
+// What was learnt names the program, too: it is there from then on for everybody who plans with the record.
+static Status learn(ProgramBuild *build)
+{
+        _cleanup_(tune_freep) TuneRecord *record = NULL;
+        Engine *engine = build->engine;
+        CachedProgram *cached = NULL;
+        RegistryKey key, group;
+        TRY(tune_new(true, &record));
+        TRY(compile(build, record, &cached));
+        memcpy(group.bytes, build->graph->content, sizeof(group.bytes));
+        build->plan.tune = shared_tune_unref(build->plan.tune);
+        Status status = engine_learnt(engine, build->graph, record, &build->plan.tune);
+        if (status == STATUS_OK)
+                status = engine_program_key(&build->plan, cached->program->by_value, &key);
+        if (status == STATUS_OK) {
+                if (tune_count(record) > 0)
+                        registry_drop_group(engine->programs, &group); // made without it: nobody will ask for them again
+                by_value_learn(engine, &build->base, cached->program->by_value);
+                status = registry_put_in(engine->programs, &key, &group, cached);
+        }
+        cached_program_unref(cached);
+        return status;
+}
+
+static void learn_or_try_later(ProgramBuild *take_build)
+{
+        Engine *engine = take_build->engine;
+        Status status = learn(take_build);
+        if (status == STATUS_CANCELLED && atomic_load(&take_build->ctx.cancelled) != 0) {
+                atomic_store(&take_build->ctx.cancelled, 0);
+                engine_learn_again(engine, take_build, ++take_build->n_tries);
+                return;
+        }
+        if (status != STATUS_OK)
+                engine_not_learnt(engine, take_build->graph);
+        program_build_free(take_build);
+}
+
+Ticket *engine_build(ProgramBuild *take_build)
+{
+        Engine *engine = take_build->engine;
+        CachedProgram *cached = NULL;
+        if (take_build->learns) {
+                learn_or_try_later(take_build);
+                return NULL;
+        }
+        Status status = compile(take_build, NULL, &cached);
+        if (status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED)
+                seen_before(&engine->unplannable, &take_build->key);
+        else if (status != STATUS_OK)
+                forget_sights(take_build);
+        if (cached != NULL)
+                refcount_get(&cached->ref);
+        Ticket *tickets = registry_publish(engine->programs, take_build->entry, cached);
+        if (cached != NULL) {
+                settle_key(take_build, cached);
+                engine_learn_later(engine, &take_build->plan);
+        }
+        cached_program_unref(cached);
+        program_build_free(take_build);
+        return tickets;
+}
+
+Ticket *engine_build_drop(ProgramBuild *take_build)
+{
+        Ticket *tickets = NULL;
+        fail(STATUS_CANCELLED, "the build was given up");
+        if (!take_build->learns)
+                tickets = registry_publish(take_build->engine->programs, take_build->entry, NULL);
+        program_build_free(take_build);
+        return tickets;
+}

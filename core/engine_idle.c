@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done while nobody waits, one piece at a time: programs for graphs whose signature leaves nothing open are built before their
+// first run (warm-up), and stored graphs are tuned.
+//
+// Tuning: a stored graph's first program is compiled with a learning record, which is written to the store and then used for every program
+// of that content. It is never decided again: a record that is there is read when the graph comes in. Programs from before have other keys.
+#include <string.h>
+#include "core/engine_private.h"
+
+enum { MAX_PIECES = 256, MAX_TRIES = 3 };
+
+// ---- tune records by content ----
+typedef struct TuneEntry {
+        char content[2 * sizeof(RegistryKey) + 1];
+        HashHex id;       // in the store
+        SharedTune *tune; // counted; NULL: none (yet)
+        bool decided;     // read, learnt or given up
+} TuneEntry;
+
+static void content_name(const void *content, char out[2 * sizeof(RegistryKey) + 1])
+{
+        static const char digits[] = "0123456789abcdef";
+        const uint8_t *bytes = content;
+        for (size_t i = 0; i < sizeof(RegistryKey); i++) {
+                out[2 * i] = digits[bytes[i] >> 4];
+                out[2 * i + 1] = digits[bytes[i] & 15];
+        }
+        out[2 * sizeof(RegistryKey)] = '\0';
+}
+
+SharedTune *shared_tune_unref(SharedTune *tune)
+{
+        if (tune == NULL || !refcount_put(&tune->ref))
+                return NULL;
+        tune_free(tune->record);
+        free(tune);
+        return NULL;
+}
+
+static Status shared_tune_new(const Text *text, SharedTune **out_tune)
+{
+        SharedTune *tune = calloc(1, sizeof(*tune));
+        if (tune == NULL)
+                return fail_memory();
+        refcount_init(&tune->ref);
+        Status status = tune_parse(text->data == NULL ? "" : text->data, text->n, &tune->record);
+        if (status != STATUS_OK)
+                free(tune);
+        else
+                *out_tune = tune;
+        return status;
+}
+
+static TuneEntry *entry_of(Engine *engine, const void *content)
+{
+        char name[2 * sizeof(RegistryKey) + 1];
+        content_name(content, name);
+        return string_map_get(&engine->tunes, name);
+}
+
+SharedTune *engine_tune_of(Engine *engine, const Graph *graph)
+{
+        SharedTune *tune = NULL;
+        if (engine->store == NULL)
+                return NULL;
+        pthread_mutex_lock(&engine->mutex);
+        const TuneEntry *entry = entry_of(engine, graph->content);
+        if (entry != NULL && entry->tune != NULL) {
+                tune = entry->tune;
+                refcount_get(&tune->ref);
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        return tune;
+}
+
+static bool wants_tuning(Engine *engine, const Graph *graph)
+{
+        if (engine->store == NULL || engine->no_warm_up)
+                return false;
+        pthread_mutex_lock(&engine->mutex);
+        const TuneEntry *entry = entry_of(engine, graph->content);
+        bool wants = entry != NULL && !entry->decided;
+        pthread_mutex_unlock(&engine->mutex);
+        return wants;
+}
+
+// `tune` NULL: none, for good.
+static void decide(Engine *engine, const void *content, SharedTune *take_tune)
+{
+        pthread_mutex_lock(&engine->mutex);
+        TuneEntry *entry = entry_of(engine, content);
+        if (entry != NULL && !entry->decided) {
+                entry->decided = true;
+                entry->tune = take_ptr(take_tune);
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        shared_tune_unref(take_tune);
+}
+
+static Status add_entry(Engine *engine, const GraphVersion *version)
+{
+        Text text = { 0 };
+        SharedTune *tune = NULL;
+        TuneEntry *entry = calloc(1, sizeof(*entry));
+        if (entry == NULL)
+                return fail_memory();
+        content_name(version->key.bytes, entry->content);
+        entry->id = version->stored.id;
+        if (store_get_tune(engine->store, &entry->id, &text) == STATUS_OK && text.n > 0 && shared_tune_new(&text, &tune) == STATUS_OK) {
+                entry->tune = tune;
+                entry->decided = true;
+        }
+        text_deinit(&text);
+        pthread_mutex_lock(&engine->mutex);
+        Status status = string_map_get(&engine->tunes, entry->content) != NULL
+                                ? STATUS_CONFLICT
+                                : string_map_set(&engine->tunes, entry->content, entry, NULL);
+        pthread_mutex_unlock(&engine->mutex);
+        if (status == STATUS_OK)
+                return STATUS_OK;
+        shared_tune_unref(entry->tune);
+        free(entry);
+        return status;
+}
+
+void engine_forget_tune(Engine *engine, const RegistryKey *content)
+{
+        char name[2 * sizeof(RegistryKey) + 1];
+        content_name(content->bytes, name);
+        pthread_mutex_lock(&engine->mutex);
+        TuneEntry *entry = string_map_remove(&engine->tunes, name);
+        pthread_mutex_unlock(&engine->mutex);
+        if (entry != NULL)
+                shared_tune_unref(entry->tune);
+        free(entry);
+}
+
+// ---- pieces of work ----
+struct IdlePiece {
+        IdlePiece *next;
+        GraphVersion *version; // to warm up; counted, or NULL
+        ProgramBuild *build;   // to learn from; or NULL
+};
+
+static void piece_free(IdlePiece *piece)
+{
+        if (piece == NULL)
+                return;
+        graph_version_unref(piece->version);
+        if (piece->build != NULL)
+                program_build_free(piece->build);
+        free(piece);
+}
+
+// Best effort: what does not fit is built when it is run.
+static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_build)
+{
+        IdlePiece *piece = calloc(1, sizeof(*piece));
+        pthread_mutex_lock(&engine->mutex);
+        bool room = piece != NULL && engine->n_idle < MAX_PIECES;
+        if (room) {
+                *piece = (IdlePiece){ .version = take_ptr(take_version), .build = take_ptr(take_build) };
+                IdlePiece **link = &engine->idle;
+                while (*link != NULL)
+                        link = &(*link)->next;
+                *link = piece;
+                engine->n_idle++;
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        if (room)
+                return;
+        graph_version_unref(take_version);
+        if (take_build != NULL)
+                program_build_free(take_build);
+        free(piece);
+}
+
+static IdlePiece *pop(Engine *engine)
+{
+        pthread_mutex_lock(&engine->mutex);
+        IdlePiece *piece = engine->idle;
+        if (piece != NULL) {
+                engine->idle = piece->next;
+                engine->n_idle--;
+        }
+        pthread_mutex_unlock(&engine->mutex);
+        return piece;
+}
+
+void engine_prepare(Engine *engine, GraphVersion *version)
+{
+        if (engine->store != NULL)
+                (void)add_entry(engine, version); // without memory for it: not tuned
+        if (!engine->no_warm_up)
+                push(engine, graph_version_ref(version), NULL);
+}
+
+bool engine_has_idle_work(Engine *engine)
+{
+        pthread_mutex_lock(&engine->mutex);
+        bool has = engine->idle != NULL;
+        pthread_mutex_unlock(&engine->mutex);
+        return has;
+}
+
+void engine_close_idle(Engine *engine)
+{
+        IdlePiece *piece;
+        while ((piece = pop(engine)) != NULL)
+                piece_free(piece);
+        for (uint32_t i = 0; i < engine->tunes.n; i++) {
+                TuneEntry *entry = engine->tunes.entries[i].key == NULL ? NULL : engine->tunes.entries[i].value;
+                if (entry != NULL)
+                        shared_tune_unref(entry->tune);
+                free(entry);
+        }
+        string_map_deinit(&engine->tunes);
+}
+
+// ---- warm-up ----
+static Status static_input(const Input *input, Value *out_value)
+{
+        TensorMeta meta;
+        Tensor *tensor;
+        int64_t size[MAX_RANK];
+        out_value->kind = VALUE_ABSENT;
+        if (input->kind == INPUT_LITERAL)
+                return STATUS_OK;
+        if ((input->value_kind != VALUE_TENSOR && input->value_kind != VALUE_NONE) || input->spec.dtype == DTYPE_NONE ||
+            input->spec.rank < 0)
+                return fail(STATUS_DYNAMIC, "an input's signature is open");
+        for (int d = 0; d < input->spec.rank; d++) {
+                if (input->spec.size[d].expr != NULL)
+                        return fail(STATUS_DYNAMIC, "an input's size is open");
+                size[d] = input->spec.size[d].value;
+        }
+        meta_init(&meta, input->spec.dtype, input->spec.rank, size);
+        TRY(tensor_new_view(NULL, &meta, 0, &tensor));
+        *out_value = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+static Status static_plan(const Graph *graph, int n_threads, PlannedRun *plan)
+{
+        const Signature *signature = &graph->signature;
+        uint32_t n = 0;
+        Value *values = new_array(signature->n_inputs, sizeof(*values));
+        if (values == NULL)
+                return fail_memory();
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < signature->n_inputs && status == STATUS_OK; i++)
+                if (signature->inputs[i].kind != INPUT_STATE)
+                        status = static_input(&signature->inputs[i], &values[n++]);
+        RunRequest request = { .inputs = { values, n }, .mode = RUN_MODE_COMPILED };
+        if (status == STATUS_OK)
+                status = engine_bind(graph, &request, plan);
+        if (status == STATUS_OK)
+                plan->n_threads = engine_width(plan, n_threads);
+        for (uint32_t i = 0; i < n; i++)
+                value_clear(&values[i]);
+        free(values);
+        return status;
+}
+
+static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, int n_threads)
+{
+        PlannedRun plan = { .graph = NULL };
+        ProgramBuild *build = NULL;
+        Graph *graph = registry_peek(engine->decoded, &version->key);
+        if (graph == NULL)
+                return NULL;
+        if (static_plan(graph, n_threads, &plan) == STATUS_OK) {
+                if (wants_tuning(engine, graph))
+                        (void)program_build_learning(engine, &plan, &build);
+                else
+                        (void)engine_plan_background(engine, &plan, &build);
+        }
+        planned_run_deinit(&plan);
+        graph_unref(graph);
+        return build;
+}
+
+ProgramBuild *engine_idle_build(Engine *engine, int n_threads)
+{
+        ProgramBuild *build = NULL;
+        IdlePiece *piece;
+        while (build == NULL && (piece = pop(engine)) != NULL) {
+                build = piece->version != NULL ? warm_up(engine, piece->version, n_threads) : take_ptr(piece->build);
+                piece_free(piece);
+        }
+        return build;
+}
+
+// ---- tuning ----
+void engine_learn_later(Engine *engine, const PlannedRun *plan)
+{
+        ProgramBuild *build = NULL;
+        if (wants_tuning(engine, plan->graph) && program_build_learning(engine, plan, &build) == STATUS_OK)
+                push(engine, NULL, build);
+}
+
+void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_tries)
+{
+        if (n_tries < MAX_TRIES)
+                push(engine, NULL, take_build);
+        else
+                program_build_free(take_build);
+}
+
+Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune)
+{
+        Text text = { 0 };
+        SharedTune *tune = NULL;
+        HashHex id = { .hex = "" };
+        pthread_mutex_lock(&engine->mutex);
+        const TuneEntry *entry = entry_of(engine, graph->content);
+        bool wanted = entry != NULL && !entry->decided;
+        if (wanted)
+                id = entry->id;
+        pthread_mutex_unlock(&engine->mutex);
+        if (!wanted)
+                return fail(STATUS_CANCELLED, "the graph has gone, or has been tuned meanwhile");
+        tune_print(record, &text);
+        Status status = text_status(&text);
+        if (status == STATUS_OK)
+                status = shared_tune_new(&text, &tune);
+        if (status == STATUS_OK && tune_count(tune->record) > 0)
+                status = store_put_tune(engine->store, &id, (ByteSpan){ (const uint8_t *)text.data, text.n });
+        text_deinit(&text);
+        if (status == STATUS_OK) {
+                refcount_get(&tune->ref);
+                *out_tune = tune;
+                decide(engine, graph->content, tune);
+        } else {
+                shared_tune_unref(tune);
+                decide(engine, graph->content, NULL);
+        }
+        return status;
+}
+
+void engine_not_learnt(Engine *engine, const Graph *graph)
+{
+        decide(engine, graph->content, NULL);
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between graphs and the store. Taking in: the loader has decoded the parts where they lie (memory, or a spooled file) and noted which
+// storages are made of them (Pieces). Each large one becomes a blob and the hole it leaves; then all of them are given the mapped bytes of
+// what was stored, so that nothing keeps the upload itself, and equal weights are the same pages. Loading: the document and the blobs are
+// mapped, the blobs are handed to the loader as pieces.
+//
+// Stored bytes that turn out bad mark their versions, whoever notices: the load, the run that met an unreadable page, the scrubber.
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/base/limits.h"
+#include "core/engine_private.h"
+
+// ---- mapped storages ----
+static void release_mapping(void *owner, void *data)
+{
+        (void)data;
+        mapping_unref(owner);
+}
+
+static Status adopt_mapping(Mapping *take_mapping, bool readonly, Storage **out_storage)
+{
+        Status status = storage_adopt(take_mapping->data, take_mapping->n_bytes, readonly, release_mapping, take_mapping, out_storage);
+        if (status != STATUS_OK)
+                mapping_unref(take_mapping);
+        else
+                (*out_storage)->mapped = true;
+        return status;
+}
+
+bool engine_has_folder(const Engine *engine)
+{
+        return engine->store != NULL;
+}
+
+Status engine_temporary(Engine *engine, int *out_fd)
+{
+        if (engine->store == NULL)
+                return fail(STATUS_NOT_FOUND, "the server runs without a data folder");
+        return store_temporary(engine->store, out_fd);
+}
+
+Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage)
+{
+        Mapping *mapping;
+        TRY(mapping_new(fd, n_bytes, &mapping));
+        return adopt_mapping(mapping, true, out_storage);
+}
+
+// ---- taking in ----
+static Status new_bytes(void *context, size_t n_bytes, Storage **out_storage)
+{
+        Engine *engine = context;
+        Mapping *mapping;
+        int fd;
+        TRY(store_temporary(engine->store, &fd));
+        Status status = mapping_new_writable(fd, n_bytes, &mapping);
+        close(fd);
+        TRY(status);
+        return adopt_mapping(mapping, false, out_storage);
+}
+
+void engine_collect(Engine *engine, UploadPart *parts, uint32_t n_parts, Pieces *pieces)
+{
+        for (uint32_t i = 0; i < n_parts && engine->store != NULL; i++) {
+                pieces[i] = (Pieces){ .collect = true, .new_bytes = new_bytes, .context = engine };
+                parts[i].pieces = &pieces[i];
+        }
+}
+
+static bool is_large(const Piece *piece)
+{
+        return piece->storage->n_bytes >= PIECE_MIN_BYTES;
+}
+
+static Status hold_part(Engine *engine, const UploadPart *part, StorePart *stored)
+{
+        uint32_t n = 0, n_pieces = part->pieces == NULL ? 0 : part->pieces->n;
+        _cleanup_(freep) StoreCut *cuts = new_array(n_pieces, sizeof(*cuts));
+        if (cuts == NULL)
+                return fail_memory();
+        if (part->pieces != NULL)
+                pieces_sort(part->pieces);
+        for (uint32_t i = 0; i < n_pieces; i++) {
+                const Piece *piece = &part->pieces->items[i];
+                if (is_large(piece))
+                        cuts[n++] = (StoreCut){ piece->offset, piece->n, { piece->storage->data, piece->storage->n_bytes } };
+        }
+        return store_hold_part(engine->store, (ByteSpan){ part->bytes->data, part->bytes->n_bytes }, cuts, n, stored);
+}
+
+// The storages of the part, wherever their bytes were, have those of the store from here on.
+static Status rebase_pieces(Engine *engine, const UploadPart *part, const StorePart *stored)
+{
+        uint32_t n = 0, n_pieces = part->pieces == NULL ? 0 : part->pieces->n;
+        _cleanup_(mapping_unrefp) Mapping *document = NULL;
+        for (uint32_t i = 0; i < n_pieces; i++) {
+                Piece *piece = &part->pieces->items[i];
+                Mapping *mapping;
+                uint8_t *data;
+                if (is_large(piece)) {
+                        TRY(store_map_hole(engine->store, &stored->holes->items[n++], &mapping));
+                        data = mapping->data;
+                } else {
+                        if (document == NULL)
+                                TRY(store_map_document(engine->store, stored, &document));
+                        mapping = mapping_ref(document);
+                        data = mapping->data + piece->offset;
+                }
+                storage_rebase(piece->storage, data, release_mapping, mapping);
+                piece->storage->mapped = true;
+        }
+        return STATUS_OK;
+}
+
+void engine_release_parts(Engine *engine, const StoreVersion *version)
+{
+        if (engine->store == NULL)
+                return;
+        for (uint32_t i = 0; i < version->n_parts; i++)
+                store_release_part(engine->store, &version->parts[i]);
+        store_version_unref(version);
+}
+
+Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version)
+{
+        Status status = STATUS_OK;
+        uint32_t n = 0;
+        for (; engine->store != NULL && n < version->n_parts && status == STATUS_OK; n++)
+                status = hold_part(engine, &parts[n], &version->parts[n]);
+        StoreVersion held = *version;
+        held.n_parts = status == STATUS_OK ? n : n - 1;
+        for (uint32_t i = 0; i < held.n_parts && status == STATUS_OK; i++)
+                status = rebase_pieces(engine, &parts[i], &version->parts[i]);
+        if (status != STATUS_OK)
+                engine_release_parts(engine, &held);
+        return status;
+}
+
+// ---- loading ----
+static Status load_pieces(Engine *engine, const StorePart *stored, Pieces *pieces)
+{
+        uint32_t n = stored->holes == NULL ? 0 : stored->holes->n;
+        pieces->items = new_array(n, sizeof(*pieces->items));
+        if (pieces->items == NULL)
+                return fail_memory();
+        for (; pieces->n < n; pieces->n++) {
+                const StoreHole *hole = &stored->holes->items[pieces->n];
+                Piece *piece = &pieces->items[pieces->n];
+                Mapping *mapping;
+                TRY(store_map_hole(engine->store, hole, &mapping));
+                *piece = (Piece){ .offset = (size_t)hole->offset, .n = (size_t)hole->n };
+                TRY(adopt_mapping(mapping, true, &piece->storage));
+        }
+        return STATUS_OK;
+}
+
+static Status load_part(Engine *engine, const GraphVersion *version, uint32_t index, UploadPart *part)
+{
+        const StorePart *stored = &version->stored.parts[index];
+        Mapping *document;
+        if (version->bytes[index] != NULL) {
+                part->bytes = storage_ref(version->bytes[index]);
+                return STATUS_OK;
+        }
+        TRY(store_map_document(engine->store, stored, &document));
+        TRY(adopt_mapping(document, true, &part->bytes));
+        return load_pieces(engine, stored, part->pieces);
+}
+
+Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph)
+{
+        UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
+        Pieces pieces[STORE_MAX_PARTS] = { { .items = NULL } };
+        const char *model = version->stored.model[0] == '\0' ? NULL : version->stored.model;
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
+                parts[i].name = version->stored.parts[i].name;
+                parts[i].pieces = &pieces[i];
+                status = load_part(engine, version, i, &parts[i]);
+        }
+        if (status == STATUS_OK)
+                status = engine->loader.load(engine->loader.context, parts, version->stored.n_parts, model, out_graph);
+        if (status == STATUS_OK)
+                engine_set_content(engine, *out_graph, &version->key);
+        for (uint32_t i = 0; i < STORE_MAX_PARTS; i++) {
+                storage_unref(parts[i].bytes);
+                pieces_deinit(&pieces[i]);
+        }
+        return status;
+}
+
+// ---- damage ----
+void engine_mark(Engine *engine, GraphVersion *version, Status status)
+{
+        if (status == STATUS_OK) {
+                int loading = GRAPH_STATE_LOADING;
+                atomic_compare_exchange_strong(&version->state, &loading, GRAPH_STATE_READY);
+                return;
+        }
+        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE)
+                return;
+        pthread_mutex_lock(&engine->mutex);
+        if (atomic_load(&version->state) != GRAPH_STATE_DAMAGED) { // the reason is written once
+                snprintf(version->reason, sizeof(version->reason), "%.255s", failure_current()->message);
+                atomic_store(&version->state, GRAPH_STATE_DAMAGED);
+        }
+        pthread_mutex_unlock(&engine->mutex);
+}
+
+// Programs made of what was read before must not serve what is read from now on, although the content has the same name.
+void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key)
+{
+        graph_set_content(graph, key);
+        graph->content[0] += atomic_load(&engine->n_damaged);
+}
+
+static bool is_damaged(const Graph *graph)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                const Storage *storage = graph->state[i].tensor->storage;
+                if (storage->data != NULL && mapping_damaged_at(storage->data))
+                        return true;
+        }
+        return false;
+}
+
+// Child graphs are few and at most limits.max_child_graphs deep.
+static bool is_damaged_anywhere(const Graph *graph, int64_t depth)
+{
+        if (is_damaged(graph))
+                return true;
+        for (uint32_t i = 0; i < graph->n_modules && depth > 0; i++)
+                if (graph->modules[i]->graph != NULL && is_damaged_anywhere(graph->modules[i]->graph, depth - 1))
+                        return true;
+        return false;
+}
+
+// Marks every version whose decoded graph is this one.
+static void mark_versions_of(Engine *engine, const Graph *graph)
+{
+        for (;;) {
+                GraphVersion *found = NULL;
+                pthread_mutex_lock(&engine->mutex);
+                for (uint32_t i = 0; i < engine->graphs.n && found == NULL; i++) {
+                        const EngineGraph *named = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                        for (uint32_t v = 0; named != NULL && v < named->n_versions && found == NULL; v++) {
+                                GraphVersion *version = named->versions[v];
+                                if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
+                                        continue;
+                                Graph *decoded = registry_peek(engine->decoded, &version->key);
+                                if (decoded == graph)
+                                        found = graph_version_ref(version);
+                                graph_unref(decoded);
+                        }
+                }
+                pthread_mutex_unlock(&engine->mutex);
+                if (found == NULL)
+                        return;
+                engine_mark(engine, found, STATUS_DAMAGED);
+                engine_say(engine, "graph '%s' version %lld is damaged: %s", found->name, (long long)found->stored.version, found->reason);
+                graph_version_unref(found);
+        }
+}
+
+static void drop_graph(Engine *engine, const Graph *graph)
+{
+        pthread_mutex_lock(&engine->mutex);
+        for (uint32_t i = 0; i < engine->graphs.n; i++) {
+                const EngineGraph *named = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                for (uint32_t v = 0; named != NULL && v < named->n_versions; v++) {
+                        Graph *decoded = registry_peek(engine->decoded, &named->versions[v]->key);
+                        if (decoded == graph)
+                                registry_drop(engine->decoded, &named->versions[v]->key);
+                        graph_unref(decoded);
+                }
+        }
+        pthread_mutex_unlock(&engine->mutex);
+}
+
+Status engine_check_pages(Engine *engine, const Graph *graph)
+{
+        if (!mapping_faulted() || !is_damaged_anywhere(graph, limits.max_child_graphs))
+                return STATUS_OK;
+        atomic_fetch_add(&engine->n_damaged, 1u);
+        fail(STATUS_DAMAGED, "uploaded bytes in the data folder can no longer be read; upload the model again");
+        mark_versions_of(engine, graph);
+        drop_graph(engine, graph);
+        return STATUS_DAMAGED;
+}
+
+// ---- scrubbing ----
+// The next version (counted) that nobody has used yet; NULL: none.
+static GraphVersion *next_unread(Engine *engine, const char *after, int64_t after_version)
+{
+        GraphVersion *found = NULL;
+        pthread_mutex_lock(&engine->mutex);
+        for (uint32_t i = 0; i < engine->graphs.n; i++) {
+                const EngineGraph *graph = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                for (uint32_t v = 0; graph != NULL && v < graph->n_versions; v++) {
+                        GraphVersion *version = graph->versions[v];
+                        int order = strcmp(version->name, after);
+                        bool later = order > 0 || (order == 0 && version->stored.version > after_version);
+                        bool first = found == NULL || strcmp(version->name, found->name) < 0;
+                        if (later && first && atomic_load(&version->state) == GRAPH_STATE_LOADING)
+                                found = version;
+                }
+        }
+        if (found != NULL)
+                graph_version_ref(found);
+        pthread_mutex_unlock(&engine->mutex);
+        return found;
+}
+
+static void *scrub(void *argument)
+{
+        Engine *engine = argument;
+        char after[STORE_NAME_MAX + 1] = "";
+        int64_t after_version = 0;
+        const struct sched_param idle = { .sched_priority = 0 };
+        pthread_setschedparam(pthread_self(), SCHED_IDLE, &idle);
+        while (!atomic_load(&engine->stopping)) {
+                GraphVersion *version = next_unread(engine, after, after_version);
+                if (version == NULL)
+                        break;
+                Status status = STATUS_OK;
+                for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++)
+                        status = store_scrub_part(engine->store, &version->stored.parts[i], &engine->stopping);
+                if (status == STATUS_DAMAGED) {
+                        engine_mark(engine, version, status);
+                        engine_say(engine, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
+                                   version->reason);
+                }
+                memcpy(after, version->name, sizeof(after));
+                after_version = version->stored.version;
+                graph_version_unref(version);
+        }
+        return NULL;
+}
+
+void engine_start_scrub(Engine *engine)
+{
+        engine->scrubbing = engine->store != NULL && pthread_create(&engine->scrubber, NULL, scrub, engine) == 0;
+}
+
+void engine_stop_scrub(Engine *engine)
+{
+        atomic_store(&engine->stopping, true);
+        if (engine->scrubbing)
+                pthread_join(engine->scrubber, NULL);
+        engine->scrubbing = false;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list, so that a stretch at the border simply has a shorter
+// one: rows above and below the image are left out for a whole row, columns beside it pixel by pixel.
+#include "core/kernels/depthwise.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DEPTHWISE_PIXELS = 8, MAX_TAPS = 128 };
+
+typedef struct Tap {
+        int64_t in, weight; // floats, from the stretch's first input pixel and the first weight
+} Tap;
+
+typedef struct Stretch {
+        const float *in, *weights, *bias;
+        float *out;
+        const float *residual; // NULL: none
+        int64_t channels, in_step;
+        const Tap *taps;
+        int n_taps;
+        DirectClamp clamp;
+} Stretch;
+
+#if defined(__x86_64__)
+#include "core/kernels/direct_avx512.h"
+#include "core/kernels/depthwise.inc"
+#include "core/kernels/direct_off.h"
+
+#include "core/kernels/direct_avx2.h"
+#include "core/kernels/depthwise.inc"
+#include "core/kernels/direct_off.h"
+#endif
+
+typedef void Stretches(int n_pixels, const Stretch *stretch);
+
+struct Depthwise {
+        TensorMeta in, out;
+        int64_t kernel[2], stride[2], pad[2], dilation[2];
+        float *weights, *bias; // [tap][channel], channels padded to whole vectors
+        int64_t width;         // ... that many
+        DirectClamp clamp;
+        Stretches *run;
+        char name[32];
+};
+
+static Stretches *loops_of(const DirectIsa *isa)
+{
+#if defined(__x86_64__)
+        if (isa != NULL)
+                return isa->lanes == 16 ? avx512_stretches : avx2_stretches;
+#endif
+        return NULL;
+}
+
+static bool fits(const DnnlConv *conv)
+{
+        int64_t channels = conv->input.rank == 4 ? conv->input.size[1] : 0;
+        return channels > 1 && conv->groups == channels && conv->out.size[1] == channels && !conv->epilogue.add_out &&
+               conv->epilogue.activation == DNNL_NOTHING && meta_is_channels_last(&conv->input) && meta_is_channels_last(&conv->out) &&
+               meta_numel(&conv->out) > 0 && conv->weight.size[2] <= MAX_TAPS && conv->weight.size[3] <= MAX_TAPS &&
+               conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS;
+}
+
+static Status pack(const DnnlConv *conv, Depthwise *depthwise)
+{
+        int64_t channels = conv->input.size[1], n_taps = depthwise->kernel[0] * depthwise->kernel[1];
+        const float *weights = conv->weight_data;
+        depthwise->width = (channels + 15) / 16 * 16;
+        depthwise->weights = new_array((size_t)(depthwise->width * n_taps), sizeof(float));
+        depthwise->bias = new_array((size_t)depthwise->width, sizeof(float));
+        if (depthwise->weights == NULL || depthwise->bias == NULL)
+                return fail_memory();
+        for (int64_t t = 0; t < n_taps; t++)
+                for (int64_t c = 0; c < channels; c++)
+                        depthwise->weights[t * depthwise->width + c] = weights[c * n_taps + t];
+        if (conv->bias_data != NULL)
+                memcpy(depthwise->bias, conv->bias_data, (size_t)channels * sizeof(float));
+        return STATUS_OK;
+}
+
+Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, Depthwise **out_depthwise)
+{
+        *out_depthwise = NULL;
+        isa = isa == NULL ? direct_isa() : isa;
+        if (isa == NULL || !fits(conv))
+                return STATUS_OK;
+        Depthwise *depthwise = calloc(1, sizeof(*depthwise));
+        if (depthwise == NULL)
+                return fail_memory();
+        depthwise->in = conv->input;
+        depthwise->out = conv->out;
+        meta_set_channels_last(&depthwise->in); // strides of dimensions of size 1 may say anything
+        meta_set_channels_last(&depthwise->out);
+        depthwise->clamp = *clamp;
+        depthwise->run = loops_of(isa);
+        for (int i = 0; i < 2; i++) {
+                depthwise->kernel[i] = conv->weight.size[2 + i];
+                depthwise->stride[i] = conv->stride[i];
+                depthwise->pad[i] = conv->padding[i];
+                depthwise->dilation[i] = conv->dilation[i];
+        }
+        snprintf(depthwise->name, sizeof(depthwise->name), "depthwise:%s", isa->name);
+        Status status = pack(conv, depthwise);
+        if (status == STATUS_OK)
+                *out_depthwise = depthwise;
+        else
+                depthwise_free(depthwise);
+        return status;
+}
+
+void depthwise_free(Depthwise *depthwise)
+{
+        if (depthwise == NULL)
+                return;
+        free(depthwise->weights);
+        free(depthwise->bias);
+        free(depthwise);
+}
+
+const char *depthwise_name(const Depthwise *depthwise)
+{
+        return depthwise->name;
+}
+
+// ---- running ----
+typedef struct DepthwiseRun {
+        const Depthwise *depthwise;
+        const float *in, *residual;
+        float *out;
+} DepthwiseRun;
+
+// The taps inside the image for the result at (y, x), from the input's pixel that its window begins at, which may lie outside.
+static int taps_at(const Depthwise *depthwise, int64_t y, int64_t x, Tap *taps)
+{
+        const TensorMeta *in = &depthwise->in;
+        int n = 0;
+        for (int64_t i = 0; i < depthwise->kernel[0]; i++) {
+                int64_t row = y * depthwise->stride[0] - depthwise->pad[0] + i * depthwise->dilation[0];
+                for (int64_t j = 0; row >= 0 && row < in->size[2] && j < depthwise->kernel[1]; j++) {
+                        int64_t column = x * depthwise->stride[1] - depthwise->pad[1] + j * depthwise->dilation[1];
+                        if (column >= 0 && column < in->size[3])
+                                taps[n++] = (Tap){ .in = i * depthwise->dilation[0] * in->stride[2] +
+                                                         j * depthwise->dilation[1] * in->stride[3],
+                                                   .weight = (i * depthwise->kernel[1] + j) * depthwise->width };
+                }
+        }
+        return n;
+}
+
+// Results first..next - 1 of a row have every column of their windows inside.
+static void inner_columns(const Depthwise *depthwise, int64_t *out_first, int64_t *out_next)
+{
+        int64_t width = depthwise->out.size[3], stride = depthwise->stride[1], pad = depthwise->pad[1];
+        int64_t reach = (depthwise->kernel[1] - 1) * depthwise->dilation[1] + 1, room = depthwise->in.size[3] + pad - reach;
+        *out_first = MIN((pad + stride - 1) / stride, width);
+        *out_next = room < 0 ? *out_first : MAX(MIN(room / stride + 1, width), *out_first);
+}
+
+static void run_stretch(const DepthwiseRun *run, int64_t image, int64_t y, int64_t x, int n_pixels, Stretch *stretch)
+{
+        const Depthwise *depthwise = run->depthwise;
+        const TensorMeta *in = &depthwise->in, *out = &depthwise->out;
+        int64_t to = image * out->stride[0] + y * out->stride[2] + x * out->stride[3];
+        stretch->in = run->in + image * in->stride[0] + (y * depthwise->stride[0] - depthwise->pad[0]) * in->stride[2] +
+                      (x * depthwise->stride[1] - depthwise->pad[1]) * in->stride[3];
+        stretch->out = run->out + to;
+        stretch->residual = run->residual == NULL ? NULL : run->residual + to;
+        depthwise->run(n_pixels, stretch);
+}
+
+static void run_rows(void *argument, int64_t begin, int64_t end)
+{
+        const DepthwiseRun *run = argument;
+        const Depthwise *depthwise = run->depthwise;
+        Tap taps[MAX_TAPS];
+        int64_t width = depthwise->out.size[3], first, next;
+        Stretch stretch = { .weights = depthwise->weights,
+                            .bias = depthwise->bias,
+                            .channels = depthwise->in.size[1],
+                            .in_step = depthwise->stride[1] * depthwise->in.stride[3],
+                            .taps = taps,
+                            .clamp = depthwise->clamp };
+        inner_columns(depthwise, &first, &next);
+        for (int64_t r = begin; r < end; r++) {
+                int64_t image = r / depthwise->out.size[2], y = r % depthwise->out.size[2];
+                for (int64_t x = 0; x < width; x++) { // the border
+                        x = x == first ? next : x;
+                        if (x == width)
+                                break;
+                        stretch.n_taps = taps_at(depthwise, y, x, taps);
+                        run_stretch(run, image, y, x, 1, &stretch);
+                }
+                int64_t n = next - first, n_parts = (n + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS;
+                stretch.n_taps = n == 0 ? 0 : taps_at(depthwise, y, first, taps);
+                for (int64_t part = 0; part < n_parts; part++) {
+                        int64_t from = part * n / n_parts, until = (part + 1) * n / n_parts;
+                        run_stretch(run, image, y, first + from, (int)(until - from), &stretch);
+                }
+        }
+}
+
+Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const float *in, const float *residual, float *out)
+{
+        DepthwiseRun run = { .depthwise = depthwise, .in = in, .residual = residual, .out = out };
+        int64_t work = depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
+        return parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2], MAX((int64_t)1, 1000000 / work), run_rows, &run);
+}

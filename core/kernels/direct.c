@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// direct.c: which tiles, in which order. The output is cut into stretches of pixels that lie at one distance; stretches make groups whose
+// input fits the second-level cache; within a group every panel of weights meets all stretches while it is warm. Padding is made once, by
+// copying the input into a frame of zeros.
+#include "core/kernels/direct.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUP_BYTES = 256 << 10 };
+
+// ---- panels of weights ----
+typedef struct Panels {
+        const DirectIsa *isa;
+        int64_t n_k, n_columns, n_panels;
+        float *weights, *bias; // bias: padded with zeros
+} Panels;
+
+static int panel_width(const Panels *panels)
+{
+        return DIRECT_VECTORS * panels->isa->lanes;
+}
+
+// Columns of a panel; the last panel may be one vector wide.
+static int panel_vectors(const Panels *panels, int64_t panel)
+{
+        return panels->n_columns - panel * panel_width(panels) <= panels->isa->lanes ? 1 : DIRECT_VECTORS;
+}
+
+static int64_t panel_at(const Panels *panels, int64_t panel)
+{
+        return panel * panel_width(panels) * panels->n_k;
+}
+
+static void panels_deinit(Panels *panels)
+{
+        free(panels->weights);
+        free(panels->bias);
+}
+
+static void *aligned_floats(int64_t n)
+{
+        size_t n_bytes = ((size_t)n * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
+        void *floats = aligned_alloc(STORAGE_ALIGN, MAX(n_bytes, (size_t)STORAGE_ALIGN));
+        if (floats != NULL)
+                memset(floats, 0, n_bytes);
+        return floats;
+}
+
+static Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns)
+{
+        *panels = (Panels){ .isa = isa, .n_k = n_k, .n_columns = n_columns };
+        panels->n_panels = (n_columns + panel_width(panels) - 1) / panel_width(panels);
+        int64_t width = panels->n_panels * panel_width(panels);
+        panels->weights = aligned_floats(width * n_k);
+        panels->bias = aligned_floats(width);
+        return panels->weights == NULL || panels->bias == NULL ? fail_memory() : STATUS_OK;
+}
+
+// Row `k` of one panel, from columns that lie `step` apart.
+static void panels_set(Panels *panels, int64_t panel, int64_t k, const float *from, int64_t step)
+{
+        int64_t column = panel * panel_width(panels), lanes = panel_vectors(panels, panel) * panels->isa->lanes;
+        int64_t n = MIN(panels->n_columns - column, lanes);
+        float *to = panels->weights + panel_at(panels, panel) + k * lanes;
+        for (int64_t c = 0; c < n; c++)
+                to[c] = from[c * step];
+}
+
+// Tells a tile about panel `panel`.
+static void use_panel(const Panels *panels, int64_t panel, DirectTile *tile)
+{
+        int64_t column = panel * panel_width(panels);
+        tile->weights = panels->weights + panel_at(panels, panel);
+        tile->bias = panels->bias + column;
+        tile->n_valid = (int)MIN(panels->n_columns - column, (int64_t)panel_width(panels));
+}
+
+// Rows that lie a multiple of 4 KiB apart share one set of the first-level cache, which has room for eight.
+static int64_t most_pixels(const DirectIsa *isa, int64_t pixel_step)
+{
+        return pixel_step % 1024 == 0 ? MIN(isa->max_pixels, 7) : isa->max_pixels;
+}
+
+// ---- convolutions ----
+struct DirectConv {
+        Panels panels;
+        DirectRun *runs;
+        uint32_t n_runs;
+        DirectClamp clamp;
+        TensorMeta in, out; // `in` as read: with padding
+        TensorMeta given;
+        int64_t pad[2], stride[2];
+        bool padded;
+        int64_t n_pixels;                  // of a line: an output row, or all there are
+        int64_t n_parts, n_units;          // stretches of a line, in all
+        int64_t units, n_groups, n_chunks; // of a group; groups; pieces that the panels are cut into
+        char name[32];
+};
+
+static bool fits(const DnnlConv *conv)
+{
+        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out || conv->epilogue.activation != DNNL_NOTHING ||
+            !meta_is_channels_last(&conv->out) || (!meta_is_channels_last(&conv->input) && !meta_is_contiguous(&conv->input)))
+                return false;
+        for (int i = 0; i < 2; i++) {
+                int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
+                if (conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
+                        return false;
+        }
+        return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0;
+}
+
+// The input with its frame, as large as the windows reach.
+static void plan_input(const DnnlConv *conv, DirectConv *direct)
+{
+        TensorMeta *in = &direct->in;
+        *in = conv->input;
+        // Strides of dimensions of size 1 may say anything.
+        if (meta_is_channels_last(in))
+                meta_set_channels_last(in);
+        else
+                meta_set_contiguous(in);
+        direct->given = *in;
+        for (int i = 0; i < 2; i++) {
+                int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
+                int64_t last = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach;
+                direct->pad[i] = conv->padding[i];
+                direct->stride[i] = conv->stride[i];
+                direct->padded |= conv->padding[i] > 0 || last > in->size[2 + i];
+                in->size[2 + i] = MAX(last, in->size[2 + i] + conv->padding[i]);
+        }
+        if (!direct->padded)
+                *in = direct->given;
+        else if (in->stride[1] == 1 && in->size[1] > 1)
+                meta_set_channels_last(in);
+        else
+                meta_set_contiguous(in);
+}
+
+// The weight's elements in the order of memory: the innermost loop walks along what lies together in the input.
+typedef struct Order {
+        int64_t n[3], in_step[3], weight_step[3]; // outer to inner
+} Order;
+
+static Order order_of(const DnnlConv *conv, const DirectConv *direct)
+{
+        const TensorMeta *in = &direct->in, *weight = &conv->weight;
+        Order rows = { .n = { weight->size[2], weight->size[3], weight->size[1] },
+                       .in_step = { in->stride[2] * conv->dilation[0], in->stride[3] * conv->dilation[1], in->stride[1] },
+                       .weight_step = { weight->stride[2], weight->stride[3], weight->stride[1] } };
+        if (in->stride[1] == 1)
+                return rows;
+        return (Order){ .n = { rows.n[2], rows.n[0], rows.n[1] },
+                        .in_step = { rows.in_step[2], rows.in_step[0], rows.in_step[1] },
+                        .weight_step = { rows.weight_step[2], rows.weight_step[0], rows.weight_step[1] } };
+}
+
+static void add_element(DirectConv *direct, int64_t offset)
+{
+        DirectRun *last = direct->n_runs == 0 ? NULL : &direct->runs[direct->n_runs - 1];
+        if (last != NULL && last->offset + last->n == offset)
+                last->n++;
+        else
+                direct->runs[direct->n_runs++] = (DirectRun){ .offset = offset, .n = 1 };
+}
+
+static void pack_panel(const DnnlConv *conv, const Order *order, int64_t panel, Panels *panels)
+{
+        const float *weights = (const float *)conv->weight_data + panel * panel_width(panels) * conv->weight.stride[0];
+        int64_t k = 0;
+        for (int64_t a = 0; a < order->n[0]; a++)
+                for (int64_t b = 0; b < order->n[1]; b++)
+                        for (int64_t c = 0; c < order->n[2]; c++)
+                                panels_set(panels, panel, k++,
+                                           weights + a * order->weight_step[0] + b * order->weight_step[1] + c * order->weight_step[2],
+                                           conv->weight.stride[0]);
+}
+
+static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
+{
+        Order order = order_of(conv, direct);
+        int64_t n_k = order.n[0] * order.n[1] * order.n[2], n_out = conv->weight.size[0];
+        TRY(panels_init(&direct->panels, isa, n_k, n_out));
+        direct->runs = new_array((size_t)n_k, sizeof(DirectRun));
+        if (direct->runs == NULL)
+                return fail_memory();
+        for (int64_t a = 0; a < order.n[0]; a++)
+                for (int64_t b = 0; b < order.n[1]; b++)
+                        for (int64_t c = 0; c < order.n[2]; c++)
+                                add_element(direct, a * order.in_step[0] + b * order.in_step[1] + c * order.in_step[2]);
+        for (int64_t panel = 0; panel < direct->panels.n_panels; panel++)
+                pack_panel(conv, &order, panel, &direct->panels);
+        if (conv->bias_data != NULL)
+                memcpy(direct->panels.bias, conv->bias_data, (size_t)n_out * sizeof(float));
+        return STATUS_OK;
+}
+
+// Pixels of the output that lie at one distance in the input as well: a row, or everything.
+static void plan_units(const DnnlConv *conv, DirectConv *direct)
+{
+        const TensorMeta *in = &direct->in, *out = &conv->out;
+        int64_t rows = out->size[2], pixel_step = in->stride[3] * direct->stride[1];
+        bool rows_join = in->stride[2] * direct->stride[0] == out->size[3] * pixel_step;
+        direct->n_pixels = out->size[3];
+        if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
+                direct->n_pixels *= rows * out->size[0];
+        int64_t most = most_pixels(direct->panels.isa, pixel_step), n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
+        direct->n_parts = (direct->n_pixels + most - 1) / most;
+        direct->n_units = n_lines * direct->n_parts;
+        int64_t all_bytes = meta_numel(in) * (int64_t)sizeof(float);
+        direct->n_groups = MIN(MAX(all_bytes / GROUP_BYTES, (int64_t)1), direct->n_units);
+        direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
+        direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
+        direct->n_chunks =
+                conv->n_threads > 1 && direct->n_groups < 4 * conv->n_threads ? MIN(direct->panels.n_panels, 4 * conv->n_threads) : 1;
+}
+
+Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, DirectConv **out_conv)
+{
+        *out_conv = NULL;
+        isa = isa == NULL ? direct_isa() : isa;
+        if (isa == NULL || !fits(conv))
+                return STATUS_OK;
+        DirectConv *direct = calloc(1, sizeof(*direct));
+        if (direct == NULL)
+                return fail_memory();
+        direct->out = conv->out;
+        direct->clamp = *clamp;
+        plan_input(conv, direct);
+        Status status = pack_weights(conv, isa, direct);
+        if (status != STATUS_OK) {
+                direct_conv_free(direct);
+                return status;
+        }
+        plan_units(conv, direct);
+        snprintf(direct->name, sizeof(direct->name), "direct:%s", isa->name);
+        *out_conv = direct;
+        return STATUS_OK;
+}
+
+void direct_conv_free(DirectConv *conv)
+{
+        if (conv == NULL)
+                return;
+        panels_deinit(&conv->panels);
+        free(conv->runs);
+        free(conv);
+}
+
+const char *direct_conv_name(const DirectConv *conv)
+{
+        return conv->name;
+}
+
+size_t direct_conv_scratch(const DirectConv *conv)
+{
+        return conv->padded ? (size_t)meta_numel(&conv->in) * sizeof(float) : 0;
+}
+
+// ---- padding ----
+typedef struct Padding {
+        const DirectConv *conv;
+        const float *in;
+        float *out;
+        int64_t n_inner, planes; // floats of a pixel; planes of rows: images, or images times channels
+} Padding;
+
+static void pad_rows(void *argument, int64_t begin, int64_t end)
+{
+        const Padding *padding = argument;
+        const DirectConv *conv = padding->conv;
+        int64_t rows = conv->in.size[2], inner = padding->n_inner, width = conv->in.size[3] * inner,
+                from_width = conv->given.size[3] * inner;
+        int64_t before = conv->pad[1] * inner, after = width - before - from_width;
+        for (int64_t r = begin; r < end; r++) {
+                int64_t y = r % rows - conv->pad[0];
+                float *to = padding->out + r * width;
+                if (y < 0 || y >= conv->given.size[2]) {
+                        memset(to, 0, (size_t)width * sizeof(float));
+                        continue;
+                }
+                memset(to, 0, (size_t)before * sizeof(float));
+                memcpy(to + before, padding->in + (r / rows * conv->given.size[2] + y) * from_width, (size_t)from_width * sizeof(float));
+                memset(to + before + from_width, 0, (size_t)after * sizeof(float));
+        }
+}
+
+static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in, float *scratch)
+{
+        bool last = conv->in.stride[1] == 1;
+        Padding padding = { .conv = conv,
+                            .in = in,
+                            .out = scratch,
+                            .n_inner = last ? conv->in.size[1] : 1,
+                            .planes = conv->in.size[0] * (last ? 1 : conv->in.size[1]) };
+        int64_t width = conv->in.size[3] * padding.n_inner;
+        return parallel_for(ctx, padding.planes * conv->in.size[2], MAX((int64_t)1, 32768 / MAX(width, (int64_t)1)), pad_rows, &padding);
+}
+
+// ---- running ----
+typedef struct ConvRun {
+        const DirectConv *conv;
+        const float *in, *residual;
+        float *out;
+} ConvRun;
+
+static void run_unit(const ConvRun *run, int64_t unit, int vectors, DirectTile *tile)
+{
+        const DirectConv *conv = run->conv;
+        int64_t line = unit / conv->n_parts, part = unit % conv->n_parts;
+        int64_t first = part * conv->n_pixels / conv->n_parts, next = (part + 1) * conv->n_pixels / conv->n_parts;
+        int64_t rows = conv->out.size[2], image = line / rows, y = line % rows, channel = tile->bias - conv->panels.bias;
+        int64_t to = (line * conv->n_pixels + first) * conv->out.size[1] + channel;
+        tile->in = run->in + image * conv->in.stride[0] + y * conv->stride[0] * conv->in.stride[2] + first * tile->pixel_step;
+        tile->out = run->out + to;
+        tile->residual = run->residual == NULL ? NULL : run->residual + to;
+        conv->panels.isa->of[vectors - 1][next - first - 1](tile);
+}
+
+static void run_piece(void *argument, int64_t begin, int64_t end)
+{
+        const ConvRun *run = argument;
+        const DirectConv *conv = run->conv;
+        DirectTile tile = { .pixel_step = conv->in.stride[3] * conv->stride[1],
+                            .runs = conv->runs,
+                            .n_runs = conv->n_runs,
+                            .out_step = conv->out.size[1],
+                            .clamps = conv->clamp.on,
+                            .low = conv->clamp.low,
+                            .high = conv->clamp.high };
+        for (int64_t piece = begin; piece < end; piece++) {
+                int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks, n_panels = conv->panels.n_panels;
+                int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
+                for (int64_t panel = chunk * n_panels / conv->n_chunks; panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
+                        use_panel(&conv->panels, panel, &tile);
+                        for (int64_t unit = group * conv->units; unit < last; unit++)
+                                run_unit(run, unit, panel_vectors(&conv->panels, panel), &tile);
+                }
+        }
+}
+
+Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch)
+{
+        ConvRun run = { .conv = conv, .in = in, .residual = residual, .out = out };
+        if (conv->padded) {
+                TRY(pad(conv, ctx, in, scratch));
+                run.in = scratch;
+        }
+        return parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run);
+}
+
+// ---- products ----
+struct DirectProducts {
+        Panels panels; // of all planes, side by side
+        int64_t n_planes, n_columns, plane_panels;
+        DirectRun run;
+        char name[32];
+};
+
+Status direct_products_new(int64_t n_planes, int64_t n_k, int64_t n_columns, const float *b, const DirectIsa *isa,
+                           DirectProducts **out_products)
+{
+        *out_products = NULL;
+        isa = isa == NULL ? direct_isa() : isa;
+        if (isa == NULL || n_columns % (DIRECT_VECTORS * isa->lanes) != 0)
+                return STATUS_OK;
+        DirectProducts *products = calloc(1, sizeof(*products));
+        Status status = products == NULL ? fail_memory() : panels_init(&products->panels, isa, n_k, n_planes * n_columns);
+        if (status != STATUS_OK) {
+                direct_products_free(products);
+                return status;
+        }
+        products->n_planes = n_planes;
+        products->n_columns = n_columns;
+        products->plane_panels = n_columns / panel_width(&products->panels);
+        products->run = (DirectRun){ .n = n_k };
+        for (int64_t panel = 0; panel < products->panels.n_panels; panel++) {
+                int64_t plane = panel / products->plane_panels, column = panel % products->plane_panels * panel_width(&products->panels);
+                for (int64_t k = 0; k < n_k; k++)
+                        panels_set(&products->panels, panel, k, b + (plane * n_k + k) * n_columns + column, 1);
+        }
+        snprintf(products->name, sizeof(products->name), "direct:%s", isa->name);
+        *out_products = products;
+        return STATUS_OK;
+}
+
+void direct_products_free(DirectProducts *products)
+{
+        if (products == NULL)
+                return;
+        panels_deinit(&products->panels);
+        free(products);
+}
+
+const char *direct_products_name(const DirectProducts *products)
+{
+        return products->name;
+}
+
+typedef struct ProductsRun {
+        const DirectProducts *products;
+        const float *a;
+        float *out;
+        int64_t n_rows, a_step, out_step;
+} ProductsRun;
+
+static void run_panels(void *argument, int64_t begin, int64_t end)
+{
+        const ProductsRun *run = argument;
+        const DirectProducts *products = run->products;
+        int64_t n_k = products->run.n, n_columns = products->n_columns, most = most_pixels(products->panels.isa, n_k);
+        int64_t n_parts = (run->n_rows + most - 1) / most;
+        DirectTile tile = { .pixel_step = n_k, .runs = &products->run, .n_runs = 1, .out_step = n_columns };
+        for (int64_t panel = begin; panel < end; panel++) {
+                int64_t plane = panel / products->plane_panels, column = panel % products->plane_panels * panel_width(&products->panels);
+                use_panel(&products->panels, panel, &tile);
+                for (int64_t part = 0; part < n_parts; part++) {
+                        int64_t first = part * run->n_rows / n_parts, next = (part + 1) * run->n_rows / n_parts;
+                        tile.in = run->a + plane * run->a_step + first * n_k;
+                        tile.out = run->out + plane * run->out_step + first * n_columns + column;
+                        products->panels.isa->of[DIRECT_VECTORS - 1][next - first - 1](&tile);
+                }
+        }
+}
+
+Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows, const float *a, int64_t a_step,
+                           float *out, int64_t out_step)
+{
+        ProductsRun run = { .products = products, .a = a, .out = out, .n_rows = n_rows, .a_step = a_step, .out_step = out_step };
+        int64_t work = n_rows * products->run.n * panel_width(&products->panels);
+        return parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)), run_panels, &run);
+}

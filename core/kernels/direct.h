@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct convolution of images without packing the input, with what follows it done while results are in registers: a residual is added,
+// then results are clamped. And products of many small matrices, for Winograd's. float32, AVX2 with FMA or AVX-512.
+#pragma once
+#include "core/kernels/dnnl/primitive.h"
+#include "core/kernels/direct_tile.h"
+
+typedef struct DirectClamp { // x < low ? low : x > high ? high : x
+        bool on;
+        float low, high;
+} DirectClamp;
+
+typedef struct DirectConv DirectConv;
+
+// Two spatial dimensions, one group, no windows wholly outside; output channels_last, input channels_last or contiguous. Else, and where
+// the CPU lacks the instructions, *out_conv stays NULL (STATUS_OK). conv->epilogue must be empty. `isa` NULL: the best.
+Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, DirectConv **out_conv);
+void direct_conv_free(DirectConv *conv); // NULL-safe
+const char *direct_conv_name(const DirectConv *conv);
+size_t direct_conv_scratch(const DirectConv *conv);
+// `residual`: laid out as the output, apart from it; NULL: none. `scratch`: direct_conv_scratch bytes, 64-byte aligned.
+Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch);
+
+// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once.
+typedef struct DirectProducts DirectProducts;
+Status direct_products_new(int64_t n_planes, int64_t n_k, int64_t n_columns, const float *b, const DirectIsa *isa,
+                           DirectProducts **out_products);
+void direct_products_free(DirectProducts *products); // NULL-safe
+const char *direct_products_name(const DirectProducts *products);
+// `a_step`, `out_step`: floats between planes.
+Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows, const float *a, int64_t a_step,
+                           float *out, int64_t out_step);

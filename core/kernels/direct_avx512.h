@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of direct_tile.inc and depthwise.inc for AVX-512; direct_off.h takes them back. x where it is NaN or neither is larger:
+// DIRECT_MAX(low, x), DIRECT_MIN(high, x). The first n lanes only: DIRECT_LOAD_PART (the others are 0), DIRECT_STORE_PART.
+#include <immintrin.h>
+
+#define DIRECT(x)                   avx512_##x
+#define DIRECT_TARGET               __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")))
+#define DIRECT_LANES                16
+#define DIRECT_FMA(x, b, c)         _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
+#define DIRECT_FMAV(x, b, c)        _mm512_fmadd_ps((x), (b), (c))
+#define DIRECT_MAX(low, x)          _mm512_max_ps((low), (x))
+#define DIRECT_MIN(high, x)         _mm512_min_ps((high), (x))
+#define DIRECT_LOAD(from)           _mm512_loadu_ps(from)
+#define DIRECT_STORE(to, x)         _mm512_storeu_ps((to), (x))
+#define DIRECT_LOAD_PART(from, n)   _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), (from))
+#define DIRECT_STORE_PART(to, n, x) _mm512_mask_storeu_ps((to), (__mmask16)((1u << (n)) - 1), (x))

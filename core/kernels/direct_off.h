@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes back what direct_avx512.h or direct_avx2.h defined.
+#undef DIRECT
+#undef DIRECT_TARGET
+#undef DIRECT_LANES
+#undef DIRECT_FMA
+#undef DIRECT_FMAV
+#undef DIRECT_MAX
+#undef DIRECT_MIN
+#undef DIRECT_LOAD
+#undef DIRECT_STORE
+#undef DIRECT_LANES_BELOW
+#undef DIRECT_LOAD_PART
+#undef DIRECT_STORE_PART

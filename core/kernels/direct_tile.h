@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heart of direct convolutions and products: a stretch of pixels times a panel of output channels, held in registers over the whole
+// sum. Every result is one chain of fused multiply-adds over the runs in order, started with the bias, so that AVX2 and AVX-512 give the
+// same bits and no result depends on what is computed beside it.
+#pragma once
+#include "core/base/memory.h"
+
+enum { DIRECT_MAX_PIXELS = 14, DIRECT_VECTORS = 2 };
+
+// `n` consecutive floats, `offset` floats from a pixel's first one.
+typedef struct DirectRun {
+        int64_t offset, n;
+} DirectRun;
+
+typedef struct DirectTile {
+        const float *in;    // of the first pixel
+        int64_t pixel_step; // floats
+        const DirectRun *runs;
+        uint32_t n_runs;
+        const float *weights, *bias; // of the panel: [element of the runs][channel], [channel]
+        float *out;                  // of the first pixel
+        const float *residual;       // same places as out, added before the clamp; NULL: none
+        int64_t out_step;            // floats between pixels
+        int n_valid;                 // channels of the panel that exist; the others are not written
+        bool clamps;                 // then low..high; NaN stays
+        float low, high;
+} DirectTile;
+
+typedef void DirectLoop(const DirectTile *tile);
+typedef struct DirectIsa {
+        const char *name;
+        int lanes, max_pixels;                             // channels of a vector; pixels of a tile
+        DirectLoop *of[DIRECT_VECTORS][DIRECT_MAX_PIXELS]; // [vectors of the panel - 1][pixels - 1]
+} DirectIsa;
+
+// NULL where the CPU has no fused multiply-add. The same for all of a process.
+const DirectIsa *direct_isa(void);
+// For tests: by name "avx2", "avx512"; NULL when the CPU lacks it.
+const DirectIsa *direct_isa_named(const char *name);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hash table under one mutex. The table does not count its entries: what users hold is a storage whose release takes the entry out.
+// Between its last reference going and that release taking the lock an entry can still be found; it is told by its count, which is not
+// raised from zero, and a new one is made beside it. Waiting for a maker blocks the thread: makers depend on nobody and take milliseconds.
+#include "core/kernels/pack_cache.h"
+#include <pthread.h>
+#include <string.h>
+#include "core/base/hash.h"
+
+enum { N_BUCKETS = 1024 };
+
+typedef struct PackEntry {
+        struct PackEntry *next;
+        PackCache *cache; // counted
+        HashHex key;
+        bool busy;
+        Storage *made;   // counted
+        Storage *shared; // what users count; its owner is this entry
+} PackEntry;
+
+struct PackCache {
+        RefCount ref;
+        pthread_mutex_t mutex;
+        pthread_cond_t settled; // an entry is not busy any more, or gone
+        PackEntry *buckets[N_BUCKETS];
+        PackCacheStats stats;
+};
+
+Status pack_cache_open(PackCache **out_cache)
+{
+        PackCache *cache = calloc(1, sizeof(*cache));
+        if (cache == NULL)
+                return fail_memory();
+        refcount_init(&cache->ref);
+        pthread_mutex_init(&cache->mutex, NULL);
+        pthread_cond_init(&cache->settled, NULL);
+        *out_cache = cache;
+        return STATUS_OK;
+}
+
+PackCache *pack_cache_close(PackCache *cache)
+{
+        if (cache == NULL || !refcount_put(&cache->ref))
+                return NULL;
+        pthread_mutex_destroy(&cache->mutex);
+        pthread_cond_destroy(&cache->settled);
+        free(cache);
+        return NULL;
+}
+
+// ---- keys ----
+static HashHex key_of(const char *format, const PackSource *sources, uint32_t n_sources)
+{
+        Sha256 sha;
+        sha256_start(&sha);
+        sha256_add(&sha, format, strlen(format) + 1);
+        for (uint32_t i = 0; i < n_sources; i++) {
+                const TensorMeta *meta = sources[i].meta;
+                int64_t words[4] = { (int64_t)(uintptr_t)sources[i].data, meta == NULL ? -1 : meta->rank, meta == NULL ? 0 : meta->dtype,
+                                     0 };
+                sha256_add(&sha, words, sizeof(words));
+                if (meta == NULL)
+                        continue;
+                sha256_add(&sha, meta->size, meta->rank * sizeof(int64_t));
+                sha256_add(&sha, meta->stride, meta->rank * sizeof(int64_t));
+        }
+        return sha256_finish(&sha);
+}
+
+static PackEntry **bucket_of(PackCache *cache, const HashHex *key)
+{
+        uint32_t word;
+        memcpy(&word, key->hex, sizeof(word));
+        uint32_t mixed = word * 2654435761u; // hex digits: few bits each
+        return &cache->buckets[mixed >> 22];
+}
+
+// ---- entries ----
+static void entry_unlink(PackEntry *entry)
+{
+        PackEntry **link = bucket_of(entry->cache, &entry->key);
+        while (*link != entry)
+                link = &(*link)->next;
+        *link = entry->next;
+}
+
+static void entry_free(PackEntry *entry)
+{
+        storage_unref(entry->made);
+        pack_cache_close(entry->cache);
+        free(entry);
+}
+
+// The last user has gone.
+static void release(void *owner, void *data)
+{
+        PackEntry *entry = owner;
+        PackCache *cache = entry->cache;
+        (void)data;
+        pthread_mutex_lock(&cache->mutex);
+        entry_unlink(entry);
+        cache->stats.bytes -= entry->made->n_bytes;
+        cache->stats.n_entries--;
+        pthread_mutex_unlock(&cache->mutex);
+        entry_free(entry);
+}
+
+// One more user, unless the last one has just gone.
+static bool try_ref(Storage *storage)
+{
+        uint32_t count = atomic_load(&storage->ref.count);
+        while (count != 0)
+                if (atomic_compare_exchange_weak(&storage->ref.count, &count, count + 1))
+                        return true;
+        return false;
+}
+
+// Under the lock, which waiting gives up. NULL: absent.
+static Storage *find(PackCache *cache, const HashHex *key)
+{
+        PackEntry *entry = *bucket_of(cache, key);
+        while (entry != NULL) {
+                bool same = memcmp(entry->key.hex, key->hex, sizeof(key->hex)) == 0;
+                if (same && entry->busy) {
+                        pthread_cond_wait(&cache->settled, &cache->mutex);
+                        entry = *bucket_of(cache, key); // anything may have changed
+                } else if (same && try_ref(entry->shared)) {
+                        return entry->shared;
+                } else {
+                        entry = entry->next;
+                }
+        }
+        return NULL;
+}
+
+static Status finish(PackEntry *entry, Status status, Storage *made, Storage **out_storage)
+{
+        PackCache *cache = entry->cache;
+        if (status == STATUS_OK) {
+                status = storage_adopt(made->data, made->n_bytes, true, release, entry, &entry->shared);
+                if (status != STATUS_OK)
+                        storage_unref(made);
+        }
+        pthread_mutex_lock(&cache->mutex);
+        entry->busy = false;
+        if (status == STATUS_OK) {
+                entry->made = made;
+                cache->stats.bytes += made->n_bytes;
+                cache->stats.n_entries++;
+                *out_storage = entry->shared;
+        } else {
+                entry_unlink(entry);
+        }
+        pthread_cond_broadcast(&cache->settled);
+        pthread_mutex_unlock(&cache->mutex);
+        if (status != STATUS_OK)
+                entry_free(entry);
+        return status;
+}
+
+Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources, PackMaker maker,
+                      Storage **out_storage)
+{
+        if (cache == NULL)
+                return maker.make(maker.context, out_storage);
+        HashHex key = key_of(format, sources, n_sources);
+        PackEntry *entry = calloc(1, sizeof(*entry));
+        if (entry == NULL)
+                return fail_memory();
+        pthread_mutex_lock(&cache->mutex);
+        Storage *found = find(cache, &key);
+        if (found == NULL) {
+                PackEntry **bucket = bucket_of(cache, &key);
+                refcount_get(&cache->ref);
+                *entry = (PackEntry){ .next = *bucket, .cache = cache, .key = key, .busy = true };
+                *bucket = entry;
+                cache->stats.builds++;
+        } else {
+                cache->stats.hits++;
+        }
+        pthread_mutex_unlock(&cache->mutex);
+        if (found != NULL) {
+                free(entry);
+                *out_storage = found;
+                return STATUS_OK;
+        }
+        Storage *made = NULL;
+        Status status = maker.make(maker.context, &made);
+        return finish(entry, status, made, out_storage);
+}
+
+PackCacheStats pack_cache_stats(PackCache *cache)
+{
+        pthread_mutex_lock(&cache->mutex);
+        PackCacheStats stats = cache->stats;
+        pthread_mutex_unlock(&cache->mutex);
+        return stats;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// PackCache: constants in the layout their kernel wants, made once and shared by all programs that need them, whichever graph or version
+// they belong to. An entry is found by where the constant lies, its view and the name of the layout; it goes busy -> ready once and dies
+// with its last user.
+//
+// Constants are known by address: whoever holds packed bytes keeps what they were made from alive until it has let go of them.
+#pragma once
+#include "core/tensor/tensor.h"
+
+typedef struct PackCache PackCache;
+
+typedef struct PackSource {
+        const void *data;
+        const TensorMeta *meta; // NULL: the address says it all
+} PackSource;
+
+Status pack_cache_open(PackCache **out_cache);
+PackCache *pack_cache_close(PackCache *cache); // NULL-safe; what is still in use lives on
+
+typedef struct PackMaker {
+        Status (*make)(void *context, Storage **out_storage);
+        void *context;
+} PackMaker;
+
+// The packed bytes, counted: storage_unref lets go of them. `format` tells everything the bytes depend on besides the sources: layout,
+// implementation, threads. When they are not there yet they are made on this thread, and others that want them wait for it. `cache` NULL:
+// makes them for this caller alone. Failures are the maker's and are not kept. Any thread.
+Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources, PackMaker maker,
+                      Storage **out_storage);
+
+typedef struct PackCacheStats {
+        size_t bytes;
+        uint32_t n_entries;
+        uint64_t hits, builds;
+} PackCacheStats;
+PackCacheStats pack_cache_stats(PackCache *cache);

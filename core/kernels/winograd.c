@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// winograd.c: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are transformed once, in double. A run takes blocks
+// of tiles: transforms them to 36 (or 16) matrices [tiles, channels in], multiplies each by its weights, and transforms the products back,
+// adding the bias. A block is small enough for the second-level cache.
+#include "core/kernels/winograd.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_STEP = 4, MAX_SIDE = 6, MAX_PLANES = MAX_SIDE * MAX_SIDE, LANES = 16, BLOCK_BYTES = 768 << 10 };
+
+typedef float Lane __attribute__((vector_size(4 * LANES), aligned(4)));
+
+typedef int32_t LaneChoice __attribute__((vector_size(4 * LANES), aligned(4)));
+#define CHOOSE(which, yes, no) ((Lane)(((LaneChoice)(which) & (LaneChoice)(yes)) | (~(LaneChoice)(which) & (LaneChoice)(no))))
+
+typedef struct TileTask {
+        int low[2], high[2];           // rows, columns that are there
+        int64_t row_step, column_step; // floats, in the image
+        int64_t channels, plane;       // floats between planes
+        const float *bias, *residual;  // GIVE; NULL: none. The residual's pixel that is `to`
+        DirectClamp clamp;
+} TileTask;
+
+typedef struct Kernels {
+        // `from`: the tile's first pixel, may lie outside; rows and columns low..high - 1 are inside. `to`: element (line, channel) at line
+        // * plane + channel.
+        void (*take)(const TileTask *task, const float *from, float *to);
+        // Rows and columns up to `high` are written.
+        bool (*give)(const TileTask *task, const float *from, float *to);
+} Kernels;
+
+// Points of the interpolation for steps of 4: 0, +-5/8, +-3/2 and infinity, and their squares. Errors are about half of those with 0, +-1,
+// +-2.
+#define A1 0.625f
+#define A2 0.390625f
+#define B1 1.5f
+#define B2 2.25f
+
+// No fused multiply-add anywhere, so that all of them give the same bits.
+#define WINOGRAD_TARGET
+#define WINOGRAD(x)   plain4_##x
+#define WINOGRAD_STEP 4
+#include "core/kernels/winograd_tile.inc"
+#undef WINOGRAD
+#undef WINOGRAD_STEP
+#define WINOGRAD(x)   plain2_##x
+#define WINOGRAD_STEP 2
+#include "core/kernels/winograd_tile.inc"
+#undef WINOGRAD
+#undef WINOGRAD_STEP
+#undef WINOGRAD_TARGET
+#if defined(__x86_64__)
+#define WINOGRAD_TARGET __attribute__((target("avx512f,avx512vl,prefer-vector-width=512")))
+#define WINOGRAD(x)     avx512_4_##x
+#define WINOGRAD_STEP   4
+#include "core/kernels/winograd_tile.inc"
+#undef WINOGRAD
+#undef WINOGRAD_STEP
+#define WINOGRAD(x)   avx512_2_##x
+#define WINOGRAD_STEP 2
+#include "core/kernels/winograd_tile.inc"
+#undef WINOGRAD
+#undef WINOGRAD_STEP
+#undef WINOGRAD_TARGET
+#define WINOGRAD_TARGET __attribute__((target("avx2")))
+#define WINOGRAD(x)     avx2_4_##x
+#define WINOGRAD_STEP   4
+#include "core/kernels/winograd_tile.inc"
+#undef WINOGRAD
+#undef WINOGRAD_STEP
+#define WINOGRAD(x)   avx2_2_##x
+#define WINOGRAD_STEP 2
+#include "core/kernels/winograd_tile.inc"
+#undef WINOGRAD
+#undef WINOGRAD_STEP
+#undef WINOGRAD_TARGET
+#endif
+
+static Kernels plain_kernels(int step)
+{
+        return step == 4 ? (Kernels){ plain4_take, plain4_give } : (Kernels){ plain2_take, plain2_give };
+}
+
+static Kernels choose_kernels(int step)
+{
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+                return step == 4 ? (Kernels){ avx512_4_take, avx512_4_give } : (Kernels){ avx512_2_take, avx512_2_give };
+        if (__builtin_cpu_supports("avx2"))
+                return step == 4 ? (Kernels){ avx2_4_take, avx2_4_give } : (Kernels){ avx2_2_take, avx2_2_give };
+#endif
+        return plain_kernels(step);
+}
+
+struct Winograd {
+        TensorMeta in, out;
+        int step, side, planes;
+        int64_t pad[2], rows, columns, n_tiles, block; // tiles: per image down and across, in all, per block
+        DirectProducts *products;
+        DirectConv *direct;
+        DirectClamp clamp;
+        float *bias;
+        Kernels kernels;
+        char name[32];
+};
+
+// ---- weights ----
+// Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the product of p's distances to the other points.
+#define POINT(p, p2, q2)                                                                                                                   \
+        {                                                                                                                                  \
+                1 / (2 * (p2) * ((p2) - (q2))), (p) / (2 * (p2) * ((p2) - (q2))), 1 / (2 * ((p2) - (q2)))                                  \
+        }
+static const double weight_lines_4[6][3] = { { 1 / (0.390625 * 2.25), 0, 0 }, POINT(0.625, 0.390625, 2.25), POINT(-0.625, 0.390625, 2.25),
+                                             POINT(1.5, 2.25, 0.390625),      POINT(-1.5, 2.25, 0.390625),  { 0, 0, 1 } };
+#undef POINT
+
+static const double weight_lines_2[4][3] = { { 1, 0, 0 }, { 0.5, 0.5, 0.5 }, { 0.5, -0.5, 0.5 }, { 0, 0, 1 } };
+
+static void transform_weight(int step, const float *kernel, double out[MAX_PLANES])
+{
+        const double(*lines)[3] = step == 4 ? weight_lines_4 : weight_lines_2;
+        int side = step + 2;
+        double half[MAX_SIDE][3];
+        for (int i = 0; i < side; i++)
+                for (int j = 0; j < 3; j++)
+                        half[i][j] =
+                                lines[i][0] * (double)kernel[j] + lines[i][1] * (double)kernel[3 + j] + lines[i][2] * (double)kernel[6 + j];
+        for (int i = 0; i < side; i++)
+                for (int j = 0; j < side; j++)
+                        out[i * side + j] = half[i][0] * lines[j][0] + half[i][1] * lines[j][1] + half[i][2] * lines[j][2];
+}
+
+// [plane][in][out]
+static float *transform_weights(const DnnlConv *conv, int step)
+{
+        int64_t n_planes = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_in = conv->weight.size[1];
+        float *planes = new_array((size_t)(n_planes * n_in * n_out), sizeof(float));
+        const float *kernels = conv->weight_data;
+        for (int64_t c = 0; c < n_in && planes != NULL; c++) {
+                for (int64_t k = 0; k < n_out; k++) {
+                        double one[MAX_PLANES];
+                        transform_weight(step, kernels + (k * n_in + c) * 9, one);
+                        for (int64_t p = 0; p < n_planes; p++)
+                                planes[(p * n_in + c) * n_out + k] = (float)one[p];
+                }
+        }
+        return planes;
+}
+
+// ---- the guard ----
+enum { SAMPLES = 16 };
+
+static float noise_at(uint64_t *state)
+{
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        return (float)((double)(*state >> 11) / 4503599627370496.0 - 1);
+}
+
+// NaN is worst.
+static double worse(double a, double b)
+{
+        return b > a || isnan(b) ? b : a;
+}
+
+typedef struct Guard {
+        const DnnlConv *conv;
+        int step;
+        const float *planes;
+        float *tile, *moved;     // a tile of noise, transformed
+        double direct, winograd; // largest errors so far, against double
+} Guard;
+
+// One tile's results in output channel `k`.
+static void tile_errors(Guard *guard, int64_t k)
+{
+        int step = guard->step, side = step + 2, n_planes = side * side;
+        int64_t n_out = guard->conv->weight.size[0], n_in = guard->conv->weight.size[1];
+        const float *kernel = (const float *)guard->conv->weight_data + k * n_in * 9;
+        float products[MAX_PLANES * LANES] = { 0 }, result[MAX_STEP * MAX_STEP * LANES];
+        for (int64_t p = 0; p < n_planes; p++)
+                for (int64_t c = 0; c < n_in; c++)
+                        products[p * LANES] += guard->moved[p * n_in + c] * guard->planes[(p * n_in + c) * n_out + k];
+        TileTask whole = { .high = { step, step }, .row_step = step * LANES, .column_step = LANES, .channels = LANES, .plane = LANES };
+        plain_kernels(step).give(&whole, products, result);
+        for (int i = 0; i < step; i++) {
+                for (int j = 0; j < step; j++) {
+                        double exact = 0;
+                        float plain = 0;
+                        for (int64_t c = 0; c < n_in; c++) {
+                                for (int t = 0; t < 9; t++) {
+                                        float x = guard->tile[((i + t / 3) * side + j + t % 3) * n_in + c], w = kernel[c * 9 + t];
+                                        exact += (double)x * (double)w;
+                                        plain += x * w;
+                                }
+                        }
+                        guard->direct = worse(guard->direct, fabs((double)plain - exact));
+                        guard->winograd = worse(guard->winograd, fabs((double)result[(i * step + j) * LANES] - exact));
+                }
+        }
+}
+
+static Status is_accurate(const DnnlConv *conv, int step, const float *planes, bool *out_accurate)
+{
+        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1], side = step + 2, n = side * side * n_in;
+        _cleanup_(freep) float *tile = new_array((size_t)(2 * n), sizeof(float));
+        if (tile == NULL)
+                return fail_memory();
+        Guard guard = { .conv = conv, .step = step, .planes = planes, .tile = tile, .moved = tile + n };
+        uint64_t state = 1;
+        TileTask whole = {
+                .high = { (int)side, (int)side }, .row_step = side * n_in, .column_step = n_in, .channels = n_in, .plane = n_in
+        };
+        for (int64_t i = 0; i < n; i++)
+                tile[i] = noise_at(&state);
+        plain_kernels(step).take(&whole, tile, guard.moved);
+        for (int64_t i = 0; i < SAMPLES; i++)
+                tile_errors(&guard, i * n_out / SAMPLES);
+        *out_accurate = guard.winograd <= 4 * guard.direct; // false for NaN
+        return STATUS_OK;
+}
+
+// ---- making ----
+// Measured with AVX-512; elsewhere the direct one is at the roof already.
+int winograd_rule(const DnnlConv *conv)
+{
+        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0], height = conv->out.size[2], width = conv->out.size[3];
+        if (n_in < 32 || n_out < 32 || height < 7 || width < 7)
+                return 0;
+        int64_t n_tiles = conv->out.size[0] * ((height + 3) / 4) * ((width + 3) / 4);
+        return n_tiles >= 12 ? 4 : 2;
+}
+
+static bool fits(const DnnlConv *conv)
+{
+        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out || conv->epilogue.activation != DNNL_NOTHING ||
+            conv->weight.size[1] % LANES != 0 || conv->weight.size[0] % (2 * LANES) != 0 || !meta_is_channels_last(&conv->input) ||
+            !meta_is_channels_last(&conv->out))
+                return false;
+        for (int i = 0; i < 2; i++) {
+                int64_t out = conv->out.size[2 + i], in = conv->input.size[2 + i];
+                if (conv->weight.size[2 + i] != 3 || conv->stride[i] != 1 || conv->dilation[i] != 1 || conv->padding[i] > 2 ||
+                    out != in + 2 * conv->padding[i] - 2)
+                        return false;
+        }
+        return true;
+}
+
+static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, const float *planes, Winograd *winograd)
+{
+        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0];
+        winograd->step = step;
+        winograd->side = step + 2;
+        winograd->planes = winograd->side * winograd->side;
+        winograd->in = conv->input;
+        winograd->out = conv->out;
+        winograd->clamp = *clamp;
+        memcpy(winograd->pad, conv->padding, sizeof(winograd->pad));
+        winograd->rows = (conv->out.size[2] + step - 1) / step;
+        winograd->columns = (conv->out.size[3] + step - 1) / step;
+        winograd->n_tiles = conv->out.size[0] * winograd->rows * winograd->columns;
+        int64_t most = MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->planes / (n_in + n_out), (int64_t)28);
+        int64_t n_blocks = (winograd->n_tiles + most - 1) / most;
+        winograd->block = (winograd->n_tiles + n_blocks - 1) / n_blocks;
+        winograd->kernels = choose_kernels(step);
+        if (conv->bias_data != NULL) {
+                winograd->bias = new_array((size_t)n_out, sizeof(float));
+                if (winograd->bias == NULL)
+                        return fail_memory();
+                memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
+        }
+        TRY(direct_conv_new(conv, clamp, NULL, &winograd->direct));
+        return direct_products_new(winograd->planes, n_in, n_out, planes, NULL, &winograd->products);
+}
+
+Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Winograd **out_winograd)
+{
+        bool accurate = false;
+        *out_winograd = NULL;
+        if (direct_isa() == NULL || !fits(conv))
+                return STATUS_OK;
+        _cleanup_(freep) float *planes = transform_weights(conv, step);
+        Winograd *winograd = calloc(1, sizeof(*winograd));
+        Status status = planes == NULL || winograd == NULL ? fail_memory() : is_accurate(conv, step, planes, &accurate);
+        if (status == STATUS_OK && accurate)
+                status = init(conv, clamp, step, planes, winograd);
+        if (status != STATUS_OK || winograd->products == NULL || winograd->direct == NULL) {
+                winograd_free(winograd);
+                return status;
+        }
+        snprintf(winograd->name, sizeof(winograd->name), "winograd_%dx%d:%s", step, step, direct_isa()->name);
+        *out_winograd = winograd;
+        return STATUS_OK;
+}
+
+void winograd_free(Winograd *winograd)
+{
+        if (winograd == NULL)
+                return;
+        direct_products_free(winograd->products);
+        direct_conv_free(winograd->direct);
+        free(winograd->bias);
+        free(winograd);
+}
+
+const char *winograd_name(const Winograd *winograd)
+{
+        return winograd->name;
+}
+
+// Transformed tiles, or products.
+static size_t taken_bytes(const Winograd *winograd, int64_t channels)
+{
+        return ((size_t)(winograd->planes * winograd->block * channels) * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN *
+               STORAGE_ALIGN;
+}
+
+size_t winograd_scratch(const Winograd *winograd)
+{
+        size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
+        return MAX(n, direct_conv_scratch(winograd->direct));
+}
+
+// ---- running ----
+typedef struct Block {
+        const Winograd *winograd;
+        const float *in, *residual;
+        float *out, *taken, *products;
+        int64_t first, n; // tiles
+        atomic_bool spoiled;
+} Block;
+
+static void locate(const Winograd *winograd, int64_t tile, int64_t *image, int64_t *row, int64_t *column)
+{
+        *column = tile % winograd->columns * winograd->step;
+        *row = tile / winograd->columns % winograd->rows * winograd->step;
+        *image = tile / winograd->columns / winograd->rows;
+}
+
+static int clip(int64_t value, int most)
+{
+        return value < 0 ? 0 : value > most ? most : (int)value;
+}
+
+static void take_tiles(void *argument, int64_t begin, int64_t end)
+{
+        const Block *block = argument;
+        const Winograd *winograd = block->winograd;
+        const TensorMeta *in = &winograd->in;
+        int64_t channels = in->size[1], image, row, column;
+        int side = winograd->side;
+        TileTask task = { .row_step = in->stride[2], .column_step = in->stride[3], .channels = channels, .plane = block->n * channels };
+        for (int64_t t = begin; t < end; t++) {
+                locate(winograd, block->first + t, &image, &row, &column);
+                row -= winograd->pad[0];
+                column -= winograd->pad[1];
+                task.low[0] = clip(-row, side);
+                task.low[1] = clip(-column, side);
+                task.high[0] = clip(in->size[2] - row, side);
+                task.high[1] = clip(in->size[3] - column, side);
+                const float *from = block->in + image * in->stride[0] + row * in->stride[2] + column * in->stride[3];
+                winograd->kernels.take(&task, from, block->taken + t * channels);
+        }
+}
+
+static void give_tiles(void *argument, int64_t begin, int64_t end)
+{
+        Block *block = argument;
+        const Winograd *winograd = block->winograd;
+        const TensorMeta *out = &winograd->out;
+        int64_t channels = out->size[1], image, row, column;
+        TileTask task = { .row_step = out->stride[2],
+                          .column_step = out->stride[3],
+                          .channels = channels,
+                          .plane = block->n * channels,
+                          .bias = winograd->bias,
+                          .clamp = winograd->clamp };
+        for (int64_t t = begin; t < end; t++) {
+                locate(winograd, block->first + t, &image, &row, &column);
+                task.high[0] = clip(out->size[2] - row, winograd->step);
+                task.high[1] = clip(out->size[3] - column, winograd->step);
+                int64_t at = image * out->stride[0] + row * out->stride[2] + column * out->stride[3];
+                task.residual = block->residual == NULL ? NULL : block->residual + at;
+                if (!winograd->kernels.give(&task, block->products + t * channels, block->out + at))
+                        atomic_store_explicit(&block->spoiled, true, memory_order_relaxed);
+        }
+}
+
+Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch)
+{
+        char *bytes = scratch;
+        Block block = { .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch };
+        int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
+        block.products = (float *)(bytes + taken_bytes(winograd, n_in));
+        for (block.first = 0; block.first < winograd->n_tiles; block.first += winograd->block) {
+                block.n = MIN(winograd->block, winograd->n_tiles - block.first);
+                TRY(parallel_for(ctx, block.n, 8, take_tiles, &block));
+                TRY(direct_products_run(winograd->products, ctx, block.n, block.taken, block.n * n_in, block.products, block.n * n_out));
+                TRY(parallel_for(ctx, block.n, 8, give_tiles, &block));
+                if (atomic_load_explicit(&block.spoiled, memory_order_relaxed))
+                        return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);
+        }
+        return STATUS_OK;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// fused_tail.c: blocks of rows. Each block is made by the tile program in scratch, then the row operator's run sees it as a tensor of its
+// own: the same dimensions, as many rows as the block has.
+#include "core/ops/fused_tail.h"
+
+#include <string.h>
+#include "core/kernels/dense.h"
+#include "core/ops/emitter.h"
+
+enum { BLOCK_FLOATS = 16384, LONGEST_ROW = 65536 };
+
+typedef enum RowsBy { BY_DIM, BY_DIMS, BY_SHAPE } RowsBy;
+
+static const struct RowOperator {
+        const char *schema; // up to the bracket
+        RowsBy by;
+        int dtype_arg; // -1: none
+} row_operators[] = {
+        { "aten::softmax.int(", BY_DIM, 2 },   { "aten::_softmax(", BY_DIM, -1 },        { "aten::log_softmax.int(", BY_DIM, 2 },
+        { "aten::_log_softmax(", BY_DIM, -1 }, { "aten::sum.dim_IntList(", BY_DIMS, 3 }, { "aten::mean.dim(", BY_DIMS, 3 },
+        { "aten::amax(", BY_DIMS, -1 },        { "aten::amin(", BY_DIMS, -1 },           { "aten::layer_norm(", BY_SHAPE, -1 },
+        { "aten::rms_norm(", BY_SHAPE, -1 },
+};
+
+static const struct RowOperator *find_row_operator(const OpCall *call)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(row_operators); i++) {
+                if (strncmp(call->op->schema, row_operators[i].schema, strlen(row_operators[i].schema)) == 0)
+                        return &row_operators[i];
+        }
+        return NULL;
+}
+
+// Dimensions before the rows'; -1: the call does not go along the last ones.
+static int lead_of(const OpCall *call, const struct RowOperator *row)
+{
+        int rank = arg_meta(call, 0)->rank, dim, n;
+        int64_t shape[MAX_RANK];
+        uint32_t mask;
+        if (row->dtype_arg >= 0 && !arg_is_none(call, row->dtype_arg))
+                return -1;
+        if (row->by == BY_DIM)
+                return arg_dim(call, 1, rank, &dim) == STATUS_OK && dim == rank - 1 ? dim : -1;
+        if (row->by == BY_SHAPE)
+                return arg_ints(call, 1, MAX_RANK, shape, &n) == STATUS_OK && n > 0 && n < rank ? rank - n : -1;
+        if (arg_dims(call, 1, rank, true, &mask) != STATUS_OK)
+                return -1;
+        for (int lead = 1; lead < rank; lead++) {
+                if (mask == (((1u << rank) - 1) & ~((1u << lead) - 1)))
+                        return lead;
+        }
+        return -1;
+}
+
+static int64_t rows_of(const TensorMeta *meta, int lead)
+{
+        int64_t n = 1;
+        for (int d = 0; d < lead; d++)
+                n *= meta->size[d];
+        return n;
+}
+
+bool fused_takes_tail(const OpCall *call)
+{
+        const struct RowOperator *row = find_row_operator(call);
+        if (row == NULL || call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
+                return false;
+        const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
+        if (in == NULL || in->dtype != DTYPE_F32 || out->dtype != DTYPE_F32 || in->rank < 2 || !meta_is_contiguous(in) ||
+            !meta_is_contiguous(out) || meta_numel(in) == 0)
+                return false;
+        int lead = lead_of(call, row);
+        return lead > 0 && meta_numel(in) / rows_of(in, lead) <= LONGEST_ROW;
+}
+
+Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand)
+{
+        const struct RowOperator *row = find_row_operator(call);
+        if (row == NULL)
+                return fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group", call->schema->name);
+        tail->call = (OpCall){ .op = call->op, .schema = call->schema, .args = tail->args, .n_args = call->n_args, .given = call->given };
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                tail->args[i] = value_ref(call->args[i]);
+                tail->operand[i] = operand[i];
+                if (call->args[i].kind != VALUE_TENSOR)
+                        continue;
+                tail->tensors[i] = (Tensor){ .meta = call->args[i].tensor->meta };
+                tail->args[i] = (Value){ .kind = VALUE_TENSOR, .tensor = &tail->tensors[i] };
+        }
+        tail->out = call->outs[0].meta;
+        tail->lead = lead_of(call, row);
+        tail->n_rows = rows_of(&tail->tensors[0].meta, tail->lead);
+        tail->n_in = meta_numel(&tail->tensors[0].meta) / tail->n_rows;
+        tail->n_out = meta_numel(&tail->out) / tail->n_rows;
+        return STATUS_OK;
+}
+
+void fused_tail_deinit(FusedTail *tail)
+{
+        for (uint32_t i = 0; i < tail->call.n_args; i++) {
+                if (tail->args[i].kind != VALUE_TENSOR)
+                        value_unref(tail->args[i]);
+        }
+}
+
+// ---- running ----
+typedef struct TailRun {
+        const FusedTail *tail;
+        const TileProgram *program;
+        const OpRun *run;
+        _Atomic Status status; // of a piece that failed
+} TailRun;
+
+// As many rows as a block has, in the first dimension.
+static TensorMeta block_meta(const TensorMeta *meta, int lead, int64_t n_rows)
+{
+        TensorMeta block = *meta;
+        for (int d = 0; d < lead; d++)
+                block.size[d] = d == 0 ? n_rows : 1;
+        meta_set_contiguous(&block);
+        return block;
+}
+
+static Status run_block(const TailRun *task, RunContext *ctx, float *rows, int64_t begin, int64_t end)
+{
+        const FusedTail *tail = task->tail;
+        TRY(tile_run_part(task->program, task->run->in, (void *const[]){ rows }, begin * tail->n_in, end * tail->n_in));
+        TensorMeta out_meta = block_meta(&tail->out, tail->lead, end - begin);
+        Tensor first = { .meta = block_meta(&tail->tensors[0].meta, tail->lead, end - begin) };
+        Value args[SCHEMA_MAX_ARGS];
+        OpCall call = tail->call;
+        const void *in[SCHEMA_MAX_ARGS] = { rows };
+        const TensorMeta *in_meta[SCHEMA_MAX_ARGS] = { &first.meta };
+        OpRun run = { .in = in, .in_meta = in_meta, .n_in = 1, .n_out = 1, .call = &call, .ctx = ctx };
+        memcpy(args, tail->args, call.n_args * sizeof(Value));
+        args[0].tensor = &first;
+        call.args = args;
+        for (uint32_t i = 1; i < call.n_args; i++) {
+                if (call.schema->args[i].type != ARG_TENSOR)
+                        continue;
+                bool given = tail->operand[i] >= 0;
+                in[run.n_in] = given ? task->run->in[tail->operand[i]] : NULL;
+                in_meta[run.n_in++] = given ? &tail->tensors[i].meta : NULL;
+        }
+        run.out = (void *const[]){ (float *)task->run->out[0] + begin * tail->n_out };
+        run.out_meta = (const TensorMeta *const[]){ &out_meta };
+        return call.op->run(&run);
+}
+
+static int64_t block_rows(const FusedTail *tail)
+{
+        return MAX((int64_t)1, BLOCK_FLOATS / tail->n_in);
+}
+
+static void run_blocks(void *argument, int64_t begin, int64_t end)
+{
+        TailRun *task = argument;
+        const RunContext *outer = task->run->ctx;
+        int64_t step = block_rows(task->tail);
+        _cleanup_(scratch_deinit) Scratch rows = { 0 };
+        RunContext ctx;
+        run_context_init(&ctx); // one thread, this one
+        ctx.budget = outer->budget;
+        ctx.pool = outer->pool;
+        Status status = scratch_init(&rows, &ctx, step * task->tail->n_in, sizeof(float));
+        for (int64_t at = begin; at < end && status == STATUS_OK; at += step)
+                status = run_block(task, &ctx, rows.data, at, MIN(at + step, end));
+        if (status != STATUS_OK)
+                atomic_store_explicit(&task->status, status, memory_order_relaxed);
+}
+
+Status fused_tail_run(const FusedTail *tail, const TileProgram *program, const OpRun *run)
+{
+        TailRun task = { .tail = tail, .program = program, .run = run };
+        int64_t step = block_rows(tail);
+        TRY(parallel_for(run->ctx, tail->n_rows, step * 4, run_blocks, &task));
+        Status status = atomic_load_explicit(&task.status, memory_order_relaxed);
+        if (status == STATUS_OK)
+                return STATUS_OK;
+        return status == STATUS_NO_MEMORY ? fail_memory() : fail(status, "%s failed on a block of rows", tail->call.schema->name);
+}

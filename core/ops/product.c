@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// product.c: which algorithm a convolution takes. Without a tune record a rule of sizes and weights decides, never timing, so that a
+// program has the same bits wherever it is made; a record decides otherwise; a learning record is told which one was fastest on noise.
+// Whatever is asked for, an algorithm that does not fit the call, or whose weights fail the accuracy guard, is not taken.
+#include "core/ops/product.h"
+
+#include <math.h>
+#include <string.h>
+#include "core/base/clock.h"
+#include "core/kernels/depthwise.h"
+#include "core/kernels/winograd.h"
+
+const Tensor *product_constant(const OpCall *call, int index)
+{
+        const Tensor *tensor = NULL;
+        if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
+            tensor->meta.dtype != DTYPE_F32 || !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+                return NULL;
+        return tensor;
+}
+
+bool product_takes(const TensorMeta *meta)
+{
+        if (meta->dtype != DTYPE_F32 || meta_numel(meta) == 0)
+                return false;
+        for (int d = 0; d < meta->rank; d++)
+                if (meta->stride[d] <= 0 && meta->size[d] > 1)
+                        return false;
+        return true;
+}
+
+// ---- kinds ----
+static Status run_onednn(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        (void)residual;
+        return dnnl_primitive_run(product->impl, run->in[0], NULL, run->out[0], run->scratch);
+}
+
+static Status run_direct(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        return direct_conv_run(product->impl, run->ctx, run->in[0], residual, run->out[0], run->scratch);
+}
+
+static Status run_winograd(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        return winograd_run(product->impl, run->ctx, run->in[0], residual, run->out[0], run->scratch);
+}
+
+static Status run_depthwise(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        return depthwise_run(product->impl, run->ctx, run->in[0], residual, run->out[0]);
+}
+
+static void free_direct(void *impl)
+{
+        direct_conv_free(impl);
+}
+
+static void free_depthwise(void *impl)
+{
+        depthwise_free(impl);
+}
+
+static void free_winograd(void *impl)
+{
+        winograd_free(impl);
+}
+
+const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, dnnl_primitive_free };
+static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct };
+static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise };
+static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd };
+static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd };
+static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &winograd_4, &winograd_2, &onednn_product };
+
+static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        PackedProduct made = { 0 };
+        if (kind == &onednn_product) {
+                DnnlPrimitive *primitive;
+                TRY(dnnl_conv_new(conv, &primitive));
+                if (primitive != NULL)
+                        made = (PackedProduct){ kind, primitive, dnnl_primitive_name(primitive), dnnl_primitive_scratch(primitive), 0 };
+        } else if (kind == &direct_product) {
+                DirectConv *direct;
+                TRY(direct_conv_new(conv, clamp, NULL, &direct));
+                if (direct != NULL)
+                        made = (PackedProduct){ kind, direct, direct_conv_name(direct), direct_conv_scratch(direct), 0 };
+        } else if (kind == &depthwise_product) {
+                Depthwise *depthwise;
+                TRY(depthwise_new(conv, clamp, NULL, &depthwise));
+                if (depthwise != NULL)
+                        made = (PackedProduct){ kind, depthwise, depthwise_name(depthwise), 0, 0 };
+        } else {
+                Winograd *winograd;
+                TRY(winograd_new(conv, clamp, kind == &winograd_4 ? 4 : 2, &winograd));
+                if (winograd != NULL)
+                        made = (PackedProduct){ kind, winograd, winograd_name(winograd), winograd_scratch(winograd), 0 };
+        }
+        *out_product = made;
+        return STATUS_OK;
+}
+
+void packed_product_deinit(PackedProduct *product)
+{
+        if (product->kind != NULL)
+                product->kind->free(product->impl);
+        *product = (PackedProduct){ 0 };
+}
+
+// ---- the rule ----
+static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        int step = winograd_rule(conv);
+        *out_product = (PackedProduct){ 0 };
+        if (step != 0)
+                TRY(make_kind(step == 4 ? &winograd_4 : &winograd_2, conv, clamp, out_product));
+        if (out_product->kind == NULL)
+                TRY(make_kind(conv->groups == 1 ? &direct_product : &depthwise_product, conv, clamp, out_product));
+        return out_product->kind != NULL ? STATUS_OK : make_kind(&onednn_product, conv, clamp, out_product);
+}
+
+// ---- the record ----
+static void add_sizes(Text *text, const char *label, int n, const int64_t *sizes)
+{
+        text_add(text, label);
+        for (int i = 0; i < n; i++)
+                text_addf(text, "%s%ld", i == 0 ? "" : "x", (long)sizes[i]);
+}
+
+// Everything an algorithm's speed depends on; weights are the program's.
+static Status key_of(const DnnlConv *conv, const DirectClamp *clamp, bool adds, Text *out)
+{
+        int spatial = conv->input.rank - 2;
+        add_sizes(out, "conv ", conv->input.rank, conv->input.size);
+        add_sizes(out, " w", conv->weight.rank, conv->weight.size);
+        add_sizes(out, " s", spatial, conv->stride);
+        add_sizes(out, " p", spatial, conv->padding);
+        add_sizes(out, " d", spatial, conv->dilation);
+        text_addf(out, " g%ld %s%s%s%s t%d", (long)conv->groups, meta_is_contiguous(&conv->input) ? "nchw" : "nhwc",
+                  conv->bias_data == NULL ? "" : " bias", adds ? " add" : "", clamp->on ? " clamp" : "", conv->n_threads);
+        return text_status(out);
+}
+
+enum { TRIALS = 4 };
+
+// The least of a few runs on noise; 0 input costs as much as any other, but not denormal products.
+static Status time_product(const PackedProduct *product, const DnnlConv *conv, int64_t *out_ns)
+{
+        size_t n_in = (size_t)meta_numel(&conv->input), n_out = (size_t)meta_numel(&conv->out);
+        RunContext ctx;
+        _cleanup_(storage_unrefp) Storage *in = NULL, *out = NULL, *scratch = NULL;
+        TRY(storage_new(n_in * sizeof(float), false, NULL, &in));
+        TRY(storage_new(n_out * sizeof(float), false, NULL, &out));
+        TRY(storage_new(product->scratch_bytes, false, NULL, &scratch));
+        float *noise = (float *)in->data;
+        for (size_t i = 0; i < n_in; i++)
+                noise[i] = (float)(i * 2654435761u % 1999) / 1000.0f - 1.0f;
+        run_context_init(&ctx);
+        ctx.n_threads = conv->n_threads;
+        OpRun run = { .in = (const void *const[]){ in->data }, .out = (void *const[]){ out->data }, .scratch = scratch->data, .ctx = &ctx };
+        *out_ns = INT64_MAX;
+        for (int i = 0; i < TRIALS; i++) {
+                int64_t start = clock_ns();
+                TRY(packed_product_run(product, &run, NULL));
+                *out_ns = MIN(*out_ns, clock_ns() - start);
+        }
+        return STATUS_OK;
+}
+
+static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        int64_t least = INT64_MAX, ns = 0;
+        _cleanup_(packed_product_deinit) PackedProduct best = { 0 };
+        for (size_t i = 0; i < ARRAY_LENGTH(conv_kinds); i++) {
+                _cleanup_(packed_product_deinit) PackedProduct made = { 0 };
+                TRY(make_kind(conv_kinds[i], conv, clamp, &made));
+                if (made.kind == NULL)
+                        continue;
+                TRY(time_product(&made, conv, &ns));
+                if (ns >= least)
+                        continue;
+                least = ns;
+                packed_product_deinit(&best);
+                best = made;
+                made = (PackedProduct){ 0 };
+        }
+        *out_product = best;
+        best = (PackedProduct){ 0 };
+        return STATUS_OK;
+}
+
+static Status make_named(const char *algorithm, const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(conv_kinds); i++) {
+                if (strcmp(algorithm, conv_kinds[i]->algorithm) == 0)
+                        return make_kind(conv_kinds[i], conv, clamp, out_product);
+        }
+        return STATUS_OK;
+}
+
+static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, TuneRecord *record, PackedProduct *out_product)
+{
+        *out_product = (PackedProduct){ 0 };
+        if (record == NULL)
+                return make_by_rule(conv, clamp, out_product);
+        Text key = { 0 };
+        Status status = key_of(conv, clamp, adds, &key);
+        const char *algorithm = status != STATUS_OK ? NULL : tune_algorithm(record, key.data);
+        if (algorithm != NULL) {
+                status = make_named(algorithm, conv, clamp, out_product);
+        } else if (status == STATUS_OK && tune_is_learning(record)) {
+                status = make_fastest(conv, clamp, out_product);
+                if (status == STATUS_OK && out_product->kind != NULL)
+                        status = tune_learn(record, key.data, out_product->kind->algorithm);
+        }
+        text_deinit(&key);
+        if (status == STATUS_OK && out_product->kind == NULL)
+                return make_by_rule(conv, clamp, out_product);
+        if (status != STATUS_OK)
+                packed_product_deinit(out_product);
+        return status;
+}
+
+Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        ConvArgs args;
+        *out_product = (PackedProduct){ 0 };
+        const TensorMeta *input = arg_meta(call, 0);
+        const Tensor *weight = product_constant(call, 1), *bias = product_constant(call, 2);
+        bool has_bias = arg_meta(call, 2) != NULL;
+        TRY(conv_args(call, &args));
+        if (args.transposed || weight == NULL || (has_bias && bias == NULL) || !product_takes(input))
+                return STATUS_OK;
+        DnnlConv conv = { .input = conv_batched(input, args.spatial),
+                          .weight = weight->meta,
+                          .out = conv_batched(&call->outs[0].meta, args.spatial),
+                          .weight_data = tensor_data(weight),
+                          .bias_data = has_bias ? tensor_data(bias) : NULL,
+                          .groups = args.groups,
+                          .n_threads = context->n_threads };
+        for (int i = 0; i < args.spatial; i++) {
+                conv.stride[i] = args.stride[i];
+                conv.padding[i] = args.padding[i];
+                conv.dilation[i] = args.dilation[i];
+        }
+        bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
+        TRY(choose(&conv, clamp, adds, context->tune, out_product));
+        out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
+        return STATUS_OK;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pack functions of products share.
+#pragma once
+#include "core/kernels/dnnl/primitive.h"
+#include "core/ops/conv.h"
+#include "core/ops/pack.h"
+
+// The argument's tensor when its bytes are known now and are contiguous float32; else NULL.
+const Tensor *product_constant(const OpCall *call, int index);
+// float32 elements, at least one, none of which share bytes.
+bool product_takes(const TensorMeta *meta);
+extern const ProductAlgorithm onednn_product; // impl: DnnlPrimitive

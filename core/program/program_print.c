@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// program_print.c: the listing. One line per instruction: implementation, places of operands, authored nodes; below it what was joined, or
+// why a pointwise call stands alone. Reasons are found anew from the calls as they stand: the passes keep none.
+#include "core/program/program.h"
+
+#include "core/graph/print.h"
+#include "core/ops/fused.h"
+
+static void print_operand(const Program *program, const Operand *operand, const TensorMeta *meta, Text *out)
+{
+        char shape[160];
+        if (meta == NULL) {
+                text_add(out, "None");
+                return;
+        }
+        text_addf(out, "%s%s ", dtype_info[meta->dtype].name, shape_text(meta->rank, meta->size, shape, sizeof(shape)));
+        if (operand->slot == SLOT_CONSTANT)
+                text_add(out, "constant");
+        else if (operand->slot == SLOT_ARENA)
+                text_addf(out, "arena+%zu", (size_t)operand->offset);
+        else if (operand->slot < SLOT_FIRST_INPUT + program->n_inputs)
+                text_addf(out, "input %u", operand->slot - SLOT_FIRST_INPUT);
+        else
+                text_addf(out, "output %u", operand->slot - SLOT_FIRST_INPUT - program->n_inputs);
+        if (operand->slot >= SLOT_FIRST_INPUT && operand->offset != 0)
+                text_addf(out, "+%zu", (size_t)operand->offset);
+}
+
+static void print_instruction(const Program *program, uint32_t i, Text *out)
+{
+        const Instruction *instruction = &program->code[i];
+        const Operand *operands = &program->operands[instruction->first_operand];
+        uint32_t n_out = instruction->run.n_out, n_in = instruction->run.n_in;
+        text_addf(out, "%4u  %-28s ", i, instruction->name);
+        for (uint32_t k = 0; k < n_out; k++) {
+                text_add(out, k > 0 ? ", " : "");
+                print_operand(program, &operands[k], instruction->run.out_meta[k], out);
+        }
+        text_add(out, n_out > 0 ? " = (" : "(");
+        for (uint32_t k = 0; k < n_in; k++) {
+                text_add(out, k > 0 ? ", " : "");
+                print_operand(program, &operands[n_out + k], instruction->run.in_meta[k], out);
+        }
+        text_add(out, ")");
+        for (uint32_t k = 0; instruction->call != NULL && k < instruction->call->n_nodes; k++)
+                text_addf(out, "%s%s", k == 0 ? "  # " : ", ", instruction->call->nodes[k]->name);
+        text_add_char(out, '\n');
+}
+
+// ---- why ----
+static const RecordedCall *maker_of(const Recorded *value)
+{
+        const RecordedCall *call = value == NULL || recorded_is_constant(value) ? NULL : recorded_buffer(value)->base->call;
+        return call != NULL && call->computes && !call->removed ? call : NULL;
+}
+
+static bool is_pointwise(const RecordedCall *call)
+{
+        return (call->call.op->flags & OP_ELEMENTWISE) != 0 || call->call.op->expand != NULL || fused_takes(&call->call);
+}
+
+typedef struct Neighbours { // of a pointwise call: those it reads from, or those that read it
+        const RecordedCall *call;
+        const RecordedCall *found, *other_shape, *in_the_way;
+} Neighbours;
+
+static bool is_fused(const RecordedCall *call)
+{
+        return call->call.n_args == 2 && call->call.args[1].kind == VALUE_GRAPH;
+}
+
+static void note_neighbour(Neighbours *neighbours, const RecordedCall *other)
+{
+        const Recorded *mine = neighbours->call->outs[0], *theirs = other->call.n_outs > 0 ? other->outs[0] : NULL;
+        if (theirs == NULL || mine == NULL)
+                return;
+        if (!is_fused(other) && !fused_takes(&other->call))
+                neighbours->in_the_way = other;
+        else if (!meta_same_shape(&mine->tensor.meta, &theirs->tensor.meta))
+                neighbours->other_shape = other;
+        else
+                neighbours->found = other;
+}
+
+static Status note_input(void *context, Recorded *value)
+{
+        const RecordedCall *maker = maker_of(value);
+        if (maker != NULL)
+                note_neighbour(context, maker);
+        return STATUS_OK;
+}
+
+typedef struct ReaderSearch {
+        Neighbours *neighbours;
+        const Recorded *value;
+        const RecordedCall *reader;
+} ReaderSearch;
+
+static Status note_reader(void *context, Recorded *value)
+{
+        ReaderSearch *search = context;
+        if (value == search->value)
+                note_neighbour(search->neighbours, search->reader);
+        return STATUS_OK;
+}
+
+static const char *name_of(const RecordedCall *call)
+{
+        return call->n_nodes > 0 ? call->nodes[0]->name : call->call.schema->name;
+}
+
+// Reading the reasons off looks at all calls for each: for listings that nobody reads line by line it is left out.
+enum { REASONS_MAX_CALLS = 4096 };
+
+static void print_alone(const Recording *recording, const RecordedCall *call, Text *out)
+{
+        Neighbours neighbours = { .call = call };
+        const Recorded *value = call->outs[0];
+        (void)recorded_visit_inputs(call, note_input, &neighbours);
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                ReaderSearch search = { .neighbours = &neighbours, .value = value, .reader = recording->calls[i] };
+                if (recording->calls[i]->computes)
+                        (void)recorded_visit_inputs(recording->calls[i], note_reader, &search);
+        }
+        text_add(out, "        alone: ");
+        if (recorded_writes_self(call))
+                text_add(out, "it writes to a tensor that others see\n");
+        else if (value != NULL && recorded_buffer(value)->written)
+                text_add(out, "its result is written again\n");
+        else if (neighbours.found != NULL)
+                text_addf(out, "between it and %s others read or write, or the group is full\n", name_of(neighbours.found));
+        else if (neighbours.other_shape != NULL)
+                text_addf(out, "%s has another shape\n", name_of(neighbours.other_shape));
+        else if (neighbours.in_the_way != NULL)
+                text_addf(out, "%s is not pointwise\n", name_of(neighbours.in_the_way));
+        else
+                text_add(out, "no call beside it\n");
+}
+
+static void print_why(const Program *program, const Instruction *instruction, Text *out)
+{
+        const RecordedCall *call = instruction->call;
+        if (call == NULL || call->call.n_outs == 0 || call->outs[0] == NULL)
+                return;
+        if (is_fused(call)) {
+                const Graph *body = call->call.args[1].graph;
+                uint32_t n = 0;
+                for (uint32_t i = 0; i < body->n_nodes; i++)
+                        n += node_is_call(body->nodes[i]);
+                text_addf(out, "        fused: %u pointwise call%s in one pass over memory\n", n, n == 1 ? "" : "s");
+        } else if (call->n_nodes > 1) {
+                text_addf(out, "        joined: %u nodes in one call\n", call->n_nodes);
+        } else if (program->recording->n_calls <= REASONS_MAX_CALLS && is_pointwise(call) && !recorded_is_constant(call->outs[0])) {
+                print_alone(program->recording, call, out);
+        }
+}
+
+static void print_rest(const Program *program, Text *out)
+{
+        const DynamicRest *rest = program->recording->rest;
+        text_addf(out, "dynamic rest: %u node%s on real tensors, after the instructions; from them:", rest->n_nodes,
+                  rest->n_nodes == 1 ? "" : "s");
+        for (uint32_t i = 0; i < rest->n_known; i++)
+                text_addf(out, "%s %s", i == 0 ? "" : ",", rest->known[i]->name);
+        text_add(out, rest->n_known == 0 ? " nothing\n" : "\n");
+        for (uint32_t i = 0; i < rest->n_nodes; i++) {
+                text_add(out, "      ");
+                node_print(rest->nodes[i], out);
+                text_add_char(out, '\n');
+        }
+}
+
+void program_print(const Program *program, Text *out)
+{
+        const PlanFigures *figures = &program->figures;
+        text_addf(out, "program %s, %u instructions, %d thread%s\n", program->id.hex, program->n_code, program->n_threads,
+                  program->n_threads == 1 ? "" : "s");
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                print_instruction(program, i, out);
+                print_why(program, &program->code[i], out);
+        }
+        if (program->recording->rest != NULL)
+                print_rest(program, out);
+        text_addf(out, "arena %zu bytes (without reuse %zu, lower bound %zu), outputs %zu, constants made here %zu", figures->arena_bytes,
+                  figures->naive_bytes, figures->lower_bound_bytes, figures->output_bytes, figures->constant_bytes);
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blobs: counted by digest, written once, mapped by whoever needs them. A count is taken (held) before a blob is compared or written and
+// dropped under the mutex together with the unlink, so that no file vanishes under somebody who counts on it. Bytes that are known are
+// compared: what was damaged on disk is written anew when somebody uploads it again; the mapping of the old file is forgotten then.
+//
+// A document with holes is known by the SHA-256 of what is left of it and of the table of its holes; any other blob by that of its bytes.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/store/store_private.h"
+
+enum { SCRUB_CHUNK = 1 << 20, SCRUB_PAUSE_MS = 10 };
+#define AGAIN "; upload the model again"
+
+void store_version_ref(const StoreVersion *version)
+{
+        for (uint32_t i = 0; i < version->n_parts; i++)
+                if (version->parts[i].holes != NULL)
+                        refcount_get(&version->parts[i].holes->ref);
+}
+
+void store_version_unref(const StoreVersion *version)
+{
+        for (uint32_t i = 0; i < version->n_parts; i++)
+                if (version->parts[i].holes != NULL && refcount_put(&version->parts[i].holes->ref))
+                        free(version->parts[i].holes);
+}
+
+// ---- users ----
+static Status use(Store *store, const HashHex *digest)
+{
+        Blob *blob = string_map_get(&store->users, digest->hex);
+        if (blob == NULL) {
+                blob = calloc(1, sizeof(*blob));
+                if (blob == NULL)
+                        return fail_memory();
+                blob->digest = *digest;
+                Status status = string_map_set(&store->users, blob->digest.hex, blob, NULL);
+                if (status != STATUS_OK) {
+                        free(blob);
+                        return status;
+                }
+        }
+        blob->n_users++;
+        return STATUS_OK;
+}
+
+// The unlink is not waited for: a crash brings back an orphan at worst, which the next start removes.
+static void unuse(Store *store, const HashHex *digest)
+{
+        Blob *blob = string_map_get(&store->users, digest->hex);
+        if (blob == NULL || --blob->n_users > 0)
+                return;
+        string_map_remove(&store->users, digest->hex);
+        unlinkat(store->blobs, digest->hex, 0);
+        mapping_table_forget(store->mappings, digest);
+        free(blob);
+}
+
+static uint32_t n_holes(const StorePart *part)
+{
+        return part->holes == NULL ? 0 : part->holes->n;
+}
+
+static void unuse_part(Store *store, const StorePart *part)
+{
+        unuse(store, &part->document);
+        for (uint32_t i = 0; i < n_holes(part); i++)
+                unuse(store, &part->holes->items[i].digest);
+}
+
+Status blobs_use(Store *store, const StoreGraph *graph)
+{
+        for (uint32_t v = 0; v < graph->n_versions; v++) {
+                for (uint32_t p = 0; p < graph->versions[v].n_parts; p++) {
+                        const StorePart *part = &graph->versions[v].parts[p];
+                        TRY(use(store, &part->document));
+                        for (uint32_t i = 0; i < n_holes(part); i++)
+                                TRY(use(store, &part->holes->items[i].digest));
+                }
+        }
+        return STATUS_OK;
+}
+
+void blobs_unuse(Store *store, const StoreGraph *graph)
+{
+        for (uint32_t v = 0; v < graph->n_versions; v++)
+                for (uint32_t p = 0; p < graph->versions[v].n_parts; p++)
+                        unuse_part(store, &graph->versions[v].parts[p]);
+}
+
+Status blobs_exist(Store *store, const StorePart *part)
+{
+        bool exist = faccessat(store->blobs, part->document.hex, R_OK, 0) == 0;
+        for (uint32_t i = 0; i < n_holes(part) && exist; i++)
+                exist = faccessat(store->blobs, part->holes->items[i].digest.hex, R_OK, 0) == 0;
+        return exist ? STATUS_OK : fail(STATUS_DAMAGED, "uploaded bytes are missing");
+}
+
+static Status hold(Store *store, const HashHex *digest, bool *out_known)
+{
+        pthread_mutex_lock(&store->mutex);
+        *out_known = string_map_get(&store->users, digest->hex) != NULL;
+        Status status = use(store, digest);
+        pthread_mutex_unlock(&store->mutex);
+        return status;
+}
+
+static void release(Store *store, const HashHex *digest)
+{
+        pthread_mutex_lock(&store->mutex);
+        unuse(store, digest);
+        pthread_mutex_unlock(&store->mutex);
+}
+
+static void set_verified(Store *store, const HashHex *digest)
+{
+        pthread_mutex_lock(&store->mutex);
+        Blob *blob = string_map_get(&store->users, digest->hex);
+        if (blob != NULL)
+                blob->is_verified = true;
+        pthread_mutex_unlock(&store->mutex);
+}
+
+static bool is_verified(Store *store, const HashHex *digest)
+{
+        pthread_mutex_lock(&store->mutex);
+        const Blob *blob = string_map_get(&store->users, digest->hex);
+        bool verified = blob != NULL && blob->is_verified;
+        pthread_mutex_unlock(&store->mutex);
+        return verified;
+}
+
+// ---- writing ----
+// Held when it returns OK.
+static Status put_blob(Store *store, const HashHex *digest, const FolderContent *content)
+{
+        bool known;
+        TRY(hold(store, digest, &known));
+        if (!known || !folder_has_content(store->blobs, digest->hex, content)) {
+                Status status = folder_write_content(store->tmp, store->blobs, digest->hex, content, 0444);
+                if (status != STATUS_OK) {
+                        release(store, digest);
+                        return status;
+                }
+                if (known)
+                        mapping_table_forget(store->mappings, digest);
+        }
+        set_verified(store, digest);
+        return STATUS_OK;
+}
+
+// What the holes leave, as ranges of the part.
+static uint32_t ranges_of(const StoreHole *holes, uint32_t n, ByteSpan bytes, FolderRange *out)
+{
+        uint32_t n_ranges = 0;
+        uint64_t at = 0;
+        for (uint32_t i = 0; i <= n; i++) {
+                uint64_t end = i < n ? holes[i].offset : bytes.n;
+                if (end > at)
+                        out[n_ranges++] = (FolderRange){ at, { bytes.data + at, (size_t)(end - at) } };
+                at = i < n ? end + holes[i].n : end;
+        }
+        return n_ranges;
+}
+
+static void digest_holes(Sha256 *sha, const StoreHole *holes, uint32_t n)
+{
+        char line[160];
+        for (uint32_t i = 0; i < n; i++) {
+                int length = snprintf(line, sizeof(line), "%llu %llu %s %llu\n", (unsigned long long)holes[i].offset,
+                                      (unsigned long long)holes[i].n, holes[i].digest.hex, (unsigned long long)holes[i].n_bytes);
+                sha256_add(sha, line, (size_t)length);
+        }
+}
+
+static Status put_document(Store *store, ByteSpan bytes, StorePart *part)
+{
+        if (part->holes == NULL) {
+                FolderRange whole = { 0, bytes };
+                FolderContent content = { &whole, 1, bytes.n };
+                part->document = part->digest;
+                return put_blob(store, &part->document, &content);
+        }
+        uint32_t n = part->holes->n;
+        _cleanup_(freep) FolderRange *ranges = new_array((size_t)n + 1, sizeof(*ranges));
+        if (ranges == NULL)
+                return fail_memory();
+        FolderContent content = { ranges, ranges_of(part->holes->items, n, bytes, ranges), bytes.n };
+        Sha256 sha;
+        sha256_start(&sha);
+        for (uint32_t i = 0; i < content.n_ranges; i++)
+                sha256_add(&sha, ranges[i].bytes.data, ranges[i].bytes.n);
+        digest_holes(&sha, part->holes->items, n);
+        part->document = sha256_finish(&sha);
+        return put_blob(store, &part->document, &content);
+}
+
+static Status put_holes(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StoreHoles *holes)
+{
+        uint64_t at = 0;
+        for (; holes->n < n_cuts; holes->n++) {
+                const StoreCut *cut = &cuts[holes->n];
+                StoreHole *hole = &holes->items[holes->n];
+                if (cut->offset < at || cut->n == 0 || cut->offset > bytes.n || cut->n > bytes.n - cut->offset)
+                        return fail(STATUS_INTERNAL, "weights of an upload that overlap or reach beyond it");
+                at = cut->offset + cut->n;
+                *hole = (StoreHole){ cut->offset, cut->n, sha256_of(cut->content.data, cut->content.n), cut->content.n };
+                FolderRange whole = { 0, cut->content };
+                FolderContent content = { &whole, 1, cut->content.n };
+                TRY(put_blob(store, &hole->digest, &content));
+        }
+        return STATUS_OK;
+}
+
+static Status put_part(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StorePart *part)
+{
+        if (n_cuts > 0)
+                TRY(put_holes(store, bytes, cuts, n_cuts, part->holes));
+        TRY(put_document(store, bytes, part));
+        Status status = folder_sync(store->blobs);
+        if (status != STATUS_OK)
+                release(store, &part->document);
+        return status;
+}
+
+Status store_hold_part(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StorePart *part)
+{
+        part->holes = NULL;
+        if (n_cuts > 0) {
+                part->holes = calloc(1, sizeof(*part->holes) + n_cuts * sizeof(StoreHole));
+                if (part->holes == NULL)
+                        return fail_memory();
+                refcount_init(&part->holes->ref);
+        }
+        Status status = put_part(store, bytes, cuts, n_cuts, part);
+        if (status != STATUS_OK) {
+                for (uint32_t i = 0; i < n_holes(part); i++)
+                        release(store, &part->holes->items[i].digest);
+                free(part->holes);
+                part->holes = NULL;
+        }
+        return status;
+}
+
+void store_release_part(Store *store, const StorePart *part)
+{
+        pthread_mutex_lock(&store->mutex);
+        unuse_part(store, part);
+        pthread_mutex_unlock(&store->mutex);
+}
+
+// ---- reading ----
+static Status open_blob(Store *store, const HashHex *digest, uint64_t n_bytes, int *out_fd)
+{
+        struct stat info;
+        int fd = openat(store->blobs, digest->hex, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+                return folder_fail("opening a stored file", errno);
+        if (fd < 0)
+                return fail(STATUS_DAMAGED, "uploaded bytes are missing from the data folder" AGAIN);
+        if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != n_bytes || n_bytes == 0) {
+                close(fd);
+                return fail(STATUS_DAMAGED, "uploaded bytes in the data folder have the wrong size" AGAIN);
+        }
+        *out_fd = fd;
+        return STATUS_OK;
+}
+
+static Status mismatch(void)
+{
+        return fail(STATUS_DAMAGED, "uploaded bytes in the data folder do not match their checksum" AGAIN);
+}
+
+static bool same_digest(const HashHex *a, const HashHex *b)
+{
+        return memcmp(a->hex, b->hex, sizeof(a->hex)) == 0;
+}
+
+static HashHex digest_mapped(const Mapping *mapping, const StoreHoles *holes)
+{
+        Sha256 sha;
+        uint64_t at = 0;
+        uint32_t n = holes == NULL ? 0 : holes->n;
+        sha256_start(&sha);
+        for (uint32_t i = 0; i <= n; i++) {
+                uint64_t end = i < n ? holes->items[i].offset : mapping->n_bytes;
+                sha256_add(&sha, mapping->data + at, (size_t)(end - at));
+                at = i < n ? end + holes->items[i].n : end;
+        }
+        if (n > 0)
+                digest_holes(&sha, holes->items, n);
+        return sha256_finish(&sha);
+}
+
+static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes, Mapping **out_mapping)
+{
+        _cleanup_(mapping_unrefp) Mapping *mapping = mapping_table_get(store->mappings, digest);
+        if (mapping != NULL && mapping->n_bytes != n_bytes)
+                return fail(STATUS_DAMAGED, "a manifest gives two sizes for the same bytes" AGAIN);
+        bool fresh = mapping == NULL;
+        if (fresh) {
+                int fd;
+                TRY(open_blob(store, digest, n_bytes, &fd));
+                Status status = mapping_new(fd, (size_t)n_bytes, &mapping);
+                close(fd);
+                TRY(status);
+                mapping = mapping_table_add(store->mappings, digest, mapping);
+        }
+        if (!is_verified(store, digest) || (fresh && mapping_faulted())) {
+                HashHex found = digest_mapped(mapping, holes);
+                if (!same_digest(&found, digest) || atomic_load(&mapping->damaged)) {
+                        mapping_table_forget(store->mappings, digest);
+                        return mismatch();
+                }
+                set_verified(store, digest);
+        }
+        *out_mapping = take_ptr(mapping);
+        return STATUS_OK;
+}
+
+static bool holes_fit(const StorePart *part)
+{
+        uint64_t at = 0;
+        for (uint32_t i = 0; i < n_holes(part); i++) {
+                const StoreHole *hole = &part->holes->items[i];
+                if (hole->offset < at || hole->offset > part->n_bytes || hole->n > part->n_bytes - hole->offset)
+                        return false;
+                at = hole->offset + hole->n;
+        }
+        return true;
+}
+
+Status store_map_document(Store *store, const StorePart *part, Mapping **out_mapping)
+{
+        if (!holes_fit(part))
+                return fail(STATUS_DAMAGED, "the manifest does not fit the uploaded bytes" AGAIN);
+        return map_blob(store, &part->document, part->n_bytes, part->holes, out_mapping);
+}
+
+Status store_map_hole(Store *store, const StoreHole *hole, Mapping **out_mapping)
+{
+        return map_blob(store, &hole->digest, hole->n_bytes, NULL, out_mapping);
+}
+
+Status store_temporary(Store *store, int *out_fd)
+{
+        return folder_unnamed(store->tmp, out_fd);
+}
+
+// ---- scrubbing ----
+// Reads [from, to) in steps with pauses, so that whoever works gets the disk first.
+static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sha256 *sha, const _Atomic bool *stop)
+{
+        while (from < to) {
+                const struct timespec pause = { .tv_nsec = SCRUB_PAUSE_MS * 1000000 };
+                if (atomic_load(stop))
+                        return fail(STATUS_CANCELLED, "stopped");
+                ssize_t got = pread(fd, chunk, (size_t)MIN(to - from, (uint64_t)SCRUB_CHUNK), (off_t)from);
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got <= 0)
+                        return got == 0 || errno == EIO ? mismatch() : folder_fail("reading a stored file", errno);
+                sha256_add(sha, chunk, (size_t)got);
+                from += (uint64_t)got;
+                nanosleep(&pause, NULL);
+        }
+        return STATUS_OK;
+}
+
+static Status scrub_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes, const _Atomic bool *stop)
+{
+        if (is_verified(store, digest))
+                return STATUS_OK;
+        int fd;
+        uint64_t at = 0;
+        uint32_t n = holes == NULL ? 0 : holes->n;
+        Sha256 sha;
+        Status status = STATUS_OK;
+        _cleanup_(freep) uint8_t *chunk = malloc(SCRUB_CHUNK);
+        if (chunk == NULL)
+                return fail_memory();
+        TRY(open_blob(store, digest, n_bytes, &fd));
+        sha256_start(&sha);
+        for (uint32_t i = 0; i <= n && status == STATUS_OK; i++) {
+                uint64_t end = i < n ? holes->items[i].offset : n_bytes;
+                status = scrub_range(fd, at, end, chunk, &sha, stop);
+                at = i < n ? end + holes->items[i].n : end;
+        }
+        close(fd);
+        TRY(status);
+        if (n > 0)
+                digest_holes(&sha, holes->items, n);
+        HashHex found = sha256_finish(&sha);
+        if (!same_digest(&found, digest))
+                return mismatch();
+        set_verified(store, digest);
+        return STATUS_OK;
+}
+
+Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool *stop)
+{
+        if (!holes_fit(part))
+                return mismatch();
+        TRY(scrub_blob(store, &part->document, part->n_bytes, part->holes, stop));
+        for (uint32_t i = 0; i < n_holes(part); i++)
+                TRY(scrub_blob(store, &part->holes->items[i].digest, part->holes->items[i].n_bytes, NULL, stop));
+        return STATUS_OK;
+}

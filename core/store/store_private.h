@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the store's own files.
+#pragma once
+#include <pthread.h>
+#include "core/base/map.h"
+#include "core/store/folder.h"
+#include "core/store/store.h"
+
+typedef struct Blob {
+        HashHex digest;
+        uint32_t n_users; // manifests' documents and holes, and holds
+        bool is_verified; // its bytes matched once in this process
+} Blob;
+
+struct Store {
+        pthread_mutex_t writing; // serialises manifests and tune records: held while the disk is written
+        pthread_mutex_t mutex;   // guards `manifests` and `users`: held for moments only; after `writing`
+        int top, blobs, graphs, quarantine, tmp, tunes, lock;
+        StoreLog log;
+        void *log_context;
+        StringMap manifests; // name -> StoreGraph *
+        StringMap users;     // digest -> Blob *
+        MappingTable *mappings;
+};
+
+// ---- blobs.c; under the mutex ----
+Status blobs_use(Store *store, const StoreGraph *graph);
+void blobs_unuse(Store *store, const StoreGraph *graph);
+// STATUS_DAMAGED when something a part needs is not there.
+Status blobs_exist(Store *store, const StorePart *part);
+
+// ---- tune.c ----
+// Removes the records of versions that `gone` had and no manifest has any more. While writing.
+void tune_remove_unused(Store *store, const StoreGraph *gone);
+// For folder_each at start.
+Status tune_remove_orphan(void *store, const char *name);

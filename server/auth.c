@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Only SHA-256 digests of tokens are kept. What a client sends is hashed, too, and compared with all of them, byte for byte without an
+// early end: how long that takes says nothing about how much of a token was right. Wrong tokens are counted per address (IPv6: per /64) in
+// a table of fixed size; an address that falls out of its slot starts anew.
+#include "server/auth.h"
+#include <fcntl.h>
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#include "core/base/clock.h"
+#include "core/base/limits.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+
+enum { FILE_MAX = 1 << 20, TOKENS_MAX = 4096, TOKEN_MIN = 16, TOKEN_MAX = 512, SLOTS = 4096 };
+static const int64_t WINDOW_NS = 10000000000;
+
+enum { SCOPE_READ = 1, SCOPE_RUN = 2, SCOPE_WRITE = 4, SCOPE_ADMIN = 15 };
+static const struct Scope {
+        const char *name;
+        int bits;
+} scopes[] = { { "read", SCOPE_READ }, { "run", SCOPE_RUN }, { "write", SCOPE_WRITE }, { "admin", SCOPE_ADMIN } };
+
+typedef struct Digest {
+        uint8_t bytes[SHA256_DIGEST_SIZE];
+} Digest;
+
+typedef struct Token {
+        Digest digest;
+        int scopes;
+} Token;
+
+typedef struct Slot {
+        AuthAddress address;
+        int64_t since_ns;
+        uint32_t n_wrong;
+} Slot;
+
+struct Auth {
+        char *path;
+        Token *tokens;
+        uint32_t n_tokens;
+        Slot slots[SLOTS];
+};
+
+static Digest digest_of(const char *bytes, size_t n)
+{
+        Digest digest;
+        struct sha256_ctx context;
+        sha256_init(&context);
+        sha256_update(&context, n, (const uint8_t *)bytes);
+        sha256_digest(&context, sizeof(digest.bytes), digest.bytes);
+        explicit_bzero(&context, sizeof(context));
+        return digest;
+}
+
+// ---- the file ----
+static Status read_scopes(const char *text, size_t n, int line, int *out_scopes)
+{
+        int bits = 0;
+        while (n > 0) {
+                const char *comma = memchr(text, ',', n);
+                size_t length = comma == NULL ? n : (size_t)(comma - text);
+                int found = 0;
+                for (size_t i = 0; i < ARRAY_LENGTH(scopes); i++)
+                        if (strlen(scopes[i].name) == length && memcmp(scopes[i].name, text, length) == 0)
+                                found = scopes[i].bits;
+                if (found == 0)
+                        return fail(STATUS_USAGE, "--token-file, line %d: scopes are read, run, write and admin, with commas", line);
+                bits |= found;
+                n -= comma == NULL ? n : length + 1;
+                text += length + 1;
+        }
+        if (bits == 0)
+                return fail(STATUS_USAGE, "--token-file, line %d: a token and its scopes, as in: <token> read,run", line);
+        *out_scopes = bits;
+        return STATUS_OK;
+}
+
+static Status read_line(const char *text, size_t n, int line, Token *out_token)
+{
+        static const char blanks[] = " \t", allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=";
+        size_t n_token = 0, at, end = n;
+        while (n_token < n && strchr(blanks, text[n_token]) == NULL) {
+                if (text[n_token] == '\0' || strchr(allowed, text[n_token]) == NULL)
+                        return fail(STATUS_USAGE, "--token-file, line %d: a token has letters, digits and -._~+/= only", line);
+                n_token++;
+        }
+        if (n_token < TOKEN_MIN || n_token > TOKEN_MAX)
+                return fail(STATUS_USAGE, "--token-file, line %d: a token has %d to %d characters; make one with: openssl rand -hex 32",
+                            line, TOKEN_MIN, TOKEN_MAX);
+        for (at = n_token; at < n && strchr(blanks, text[at]) != NULL; at++) {
+        }
+        while (end > at && strchr(blanks, text[end - 1]) != NULL)
+                end--;
+        TRY(read_scopes(text + at, end - at, line, &out_token->scopes));
+        out_token->digest = digest_of(text, n_token);
+        return STATUS_OK;
+}
+
+static Status read_tokens(const char *text, size_t n, Token *tokens, uint32_t *out_n)
+{
+        uint32_t n_tokens = 0;
+        int line = 0;
+        for (size_t at = 0; at < n;) {
+                const char *end = memchr(text + at, '\n', n - at);
+                size_t length = end == NULL ? n - at : (size_t)(end - (text + at)), next = at + length + 1;
+                line++;
+                const char *comment = memchr(text + at, '#', length);
+                length = comment == NULL ? length : (size_t)(comment - (text + at));
+                while (length > 0 && strchr(" \t\r", text[at + length - 1]) != NULL && text[at + length - 1] != '\0')
+                        length--;
+                if (length > 0) {
+                        if (n_tokens == TOKENS_MAX)
+                                return fail(STATUS_USAGE, "--token-file holds more than %d tokens", TOKENS_MAX);
+                        TRY(read_line(text + at, length, line, &tokens[n_tokens]));
+                        n_tokens++;
+                }
+                at = next;
+        }
+        if (n_tokens == 0)
+                return fail(STATUS_USAGE, "--token-file holds no token: nobody could call");
+        *out_n = n_tokens;
+        return STATUS_OK;
+}
+
+static Status read_file(const char *path, char *bytes, size_t *out_n)
+{
+        size_t n = 0;
+        ssize_t got;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return fail(STATUS_USAGE, "--token-file cannot be read");
+        while (n < FILE_MAX && (got = read(fd, bytes + n, FILE_MAX - n)) > 0)
+                n += (size_t)got;
+        close(fd);
+        if (n == FILE_MAX)
+                return fail(STATUS_USAGE, "--token-file is larger than %d bytes", FILE_MAX);
+        *out_n = n;
+        return STATUS_OK;
+}
+
+Status auth_reload(Auth *auth)
+{
+        char *bytes = malloc(FILE_MAX);
+        Token *tokens = new_array(TOKENS_MAX, sizeof(*tokens));
+        size_t n = 0;
+        uint32_t n_tokens = 0;
+        Status status = bytes == NULL || tokens == NULL ? fail_memory() : read_file(auth->path, bytes, &n);
+        if (status == STATUS_OK)
+                status = read_tokens(bytes, n, tokens, &n_tokens);
+        if (bytes != NULL)
+                explicit_bzero(bytes, n);
+        free(bytes);
+        if (status != STATUS_OK) {
+                free(tokens);
+                return status;
+        }
+        free(auth->tokens);
+        auth->tokens = tokens;
+        auth->n_tokens = n_tokens;
+        return STATUS_OK;
+}
+
+Status auth_open(const char *path, Auth **out_auth)
+{
+        Auth *auth = calloc(1, sizeof(*auth));
+        if (auth == NULL || (auth->path = copy_text(path, strlen(path))) == NULL) {
+                free(auth);
+                return fail_memory();
+        }
+        Status status = auth_reload(auth);
+        if (status != STATUS_OK) {
+                auth_close(auth);
+                return status;
+        }
+        *out_auth = auth;
+        return STATUS_OK;
+}
+
+Auth *auth_close(Auth *auth)
+{
+        if (auth == NULL)
+                return NULL;
+        free(auth->path);
+        free(auth->tokens);
+        free(auth);
+        return NULL;
+}
+
+// ---- checks ----
+// What a route asks for: looking, running, or changing what is stored. A new route is taken for the last unless it is a GET.
+static int scope_of(RouteId route)
+{
+        switch (route) {
+        case ROUTE_LIVEZ:
+        case ROUTE_READYZ:
+        case ROUTE_HEALTHZ:
+                return 0;
+        case ROUTE_RUN:
+        case ROUTE_VERSION_RUN:
+        case ROUTE_RUN_INLINE:
+                return SCOPE_RUN;
+        case ROUTE_NONE:
+                return SCOPE_READ; // so that a stranger does not learn what there is
+        default:
+                return strcmp(routes[route].method, "GET") == 0 ? SCOPE_READ : SCOPE_WRITE;
+        }
+}
+
+static const char *scope_name(int bit)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(scopes); i++)
+                if (scopes[i].bits == bit)
+                        return scopes[i].name;
+        return "admin";
+}
+
+static Slot *slot_of(Auth *auth, const AuthAddress *address)
+{
+        static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+        AuthAddress key = *address;
+        if (memcmp(key.bytes, mapped, sizeof(mapped)) != 0)
+                memset(key.bytes + 8, 0, 8);
+        uint64_t hash = 14695981039346656037u;
+        for (size_t i = 0; i < sizeof(key.bytes); i++)
+                hash = (hash ^ key.bytes[i]) * 1099511628211u;
+        Slot *slot = &auth->slots[hash >> 32 & (SLOTS - 1)];
+        if (memcmp(&slot->address, &key, sizeof(key)) != 0)
+                *slot = (Slot){ .address = key };
+        return slot;
+}
+
+static Status refuse_wrong(Auth *auth, const AuthAddress *address)
+{
+        Slot *slot = slot_of(auth, address);
+        int64_t now = clock_ns();
+        if (slot->n_wrong == 0 || now - slot->since_ns > WINDOW_NS)
+                *slot = (Slot){ .address = slot->address, .since_ns = now };
+        if (slot->n_wrong < UINT32_MAX)
+                slot->n_wrong++;
+        if (slot->n_wrong > (uint64_t)limits.max_wrong_tokens)
+                return fail(STATUS_TOO_MANY, "more than %lld wrong tokens came from this address within 10 seconds; try again later",
+                            (long long)limits.max_wrong_tokens);
+        return fail(STATUS_TOKEN, "this token is not known here");
+}
+
+Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, RouteId route)
+{
+        int needed = scope_of(route), has = 0;
+        if (needed == 0)
+                return STATUS_OK;
+        if (authorization == NULL)
+                return fail(STATUS_TOKEN, "this server wants a token: Authorization: Bearer <token>");
+        if (strncasecmp(authorization, "Bearer ", 7) != 0)
+                return fail(STATUS_TOKEN, "this server takes bearer tokens only: Authorization: Bearer <token>");
+        const char *token = authorization + 7;
+        Digest digest = digest_of(token, strnlen(token, TOKEN_MAX + 1));
+        for (uint32_t i = 0; i < auth->n_tokens; i++)
+                has |= memeql_sec(&digest, &auth->tokens[i].digest, sizeof(digest)) ? auth->tokens[i].scopes : 0;
+        if (has == 0)
+                return refuse_wrong(auth, address);
+        if ((has & needed) == 0)
+                return fail(STATUS_SCOPE, "this token lacks the scope \"%s\"", scope_name(needed));
+        return STATUS_OK;
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections and their clocks, on the loop thread. libmicrohttpd times out silence only; what a slow or vanished client costs is bounded
+// here:
+//   a head must be complete --header-timeout-s after its first byte; a body that is --body-grace-s old must have come at --min-body-rate
+//   on the whole so far: else 408 and the end. Connections that are in neither are on no list and cost nothing.
+//   A request that is away (suspended, its job on the workers) is looked at every SWEEP_MS: past its deadline it is answered 504 at once,
+//   with a stand-in for the job, which is detached; after WATCH_NS its socket is watched, and a client that goes (or closes its
+//   sending side, which looks the same) cancels its job.
+// The watch is one epoll descriptor of our own, so that nothing has to be closed asynchronously; a socket leaves it before it is resumed,
+// because descriptors are used again.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "core/base/limits.h"
+#include "server/http_private.h"
+
+enum { SWEEP_MS = 10, SLOW_SWEEP_MS = 200, LOOK_EVERY = 5, MAX_EVENTS = 64 };
+static const int64_t WATCH_NS = 15000000, SECOND_NS = 1000000000;
+
+// ---- begin and end ----
+void conn_notify(void *context, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode code)
+{
+        Http *http = context;
+        Conn *conn = *state;
+        if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+                if (conn != NULL) {
+                        tap_remove(conn);
+                        conn_settle(conn);
+                        free(conn);
+                }
+                *state = NULL;
+                return;
+        }
+        const union MHD_ConnectionInfo *fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        conn = calloc(1, sizeof(*conn));
+        if (conn == NULL || fd == NULL)
+                return; // its requests find no count of sound heads and are not answered
+        conn->http = http;
+        conn->fd = fd->connect_fd;
+        conn->tls = http->options.tls_cert != NULL;
+        raw_init(&conn->raw);
+        tap_add(conn);
+        *state = conn;
+}
+
+Conn *conn_of_connection(struct MHD_Connection *connection)
+{
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        return info == NULL ? NULL : info->socket_context;
+}
+
+// ---- slow clients ----
+void conn_settle(Conn *conn)
+{
+        Http *http = conn->http;
+        if (conn->since_ns == 0)
+                return;
+        *(conn->previous != NULL ? &conn->previous->next : &http->reading) = conn->next;
+        if (conn->next != NULL)
+                conn->next->previous = conn->previous;
+        conn->next = conn->previous = NULL;
+        conn->since_ns = 0;
+}
+
+static void start_reading(Conn *conn)
+{
+        Http *http = conn->http;
+        conn->since_ns = clock_ns();
+        conn->n_read = 0;
+        conn->next = http->reading;
+        if (conn->next != NULL)
+                conn->next->previous = conn;
+        http->reading = conn;
+        if (!uv_is_active((uv_handle_t *)&http->slow_timer))
+                uv_timer_start(&http->slow_timer, conn_sweep_slow, SLOW_SWEEP_MS, SLOW_SWEEP_MS);
+}
+
+void conn_has_read(Conn *conn, size_t n)
+{
+        bool in_body = raw_in_body(&conn->raw);
+        if (!in_body && !raw_in_head(&conn->raw)) {
+                conn_settle(conn);
+                return;
+        }
+        // A new clock for a body, and for a request that began behind another one in the same bytes.
+        if (conn->since_ns == 0 || conn->in_body != in_body || conn->n_heads != conn->raw.n_heads) {
+                conn_settle(conn);
+                start_reading(conn);
+                conn->in_body = in_body;
+                conn->n_heads = conn->raw.n_heads;
+        }
+        conn->n_read += n;
+}
+
+static bool is_slow(const Conn *conn, int64_t now)
+{
+        int64_t age_ns = now - conn->since_ns;
+        if (!conn->in_body)
+                return age_ns > limits.header_timeout_s * SECOND_NS;
+        return age_ns > limits.body_grace_s * SECOND_NS && (double)conn->n_read < (double)limits.min_body_rate * (double)age_ns / 1e9;
+}
+
+// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while one is read, so the few bytes are written
+// here, and the socket is shut, which libmicrohttpd finds as the end of the stream.
+static void refuse_slow(Conn *conn)
+{
+        static const char body[] = "{\"error\": \"the request came too slowly\", \"code\": \"slow_client\"}\n";
+        char text[512];
+        int n = snprintf(
+                text, sizeof(text),
+                "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                sizeof(body) - 1, body);
+        conn_settle(conn);
+        conn->slow = true;
+        if (conn->exchange == NULL)
+                count_slow_head(conn->http);
+        if (!conn->tls && send(conn->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+                // The client does not get to know why.
+        }
+        shutdown(conn->fd, SHUT_RDWR);
+}
+
+// When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the bytes, waits for another edge of its epoll
+// descriptor, and there is none.
+static bool has_left(const Conn *conn)
+{
+        char byte;
+        return recvfrom(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
+}
+
+void conn_sweep_slow(uv_timer_t *timer)
+{
+        Http *http = timer->data;
+        int64_t now = clock_ns();
+        bool look = ++http->n_slow_sweeps % LOOK_EVERY == 0;
+        for (Conn *conn = http->reading, *next; conn != NULL; conn = next) {
+                next = conn->next;
+                if (conn->exchange != NULL && conn->exchange->submitted)
+                        conn->since_ns = now; // the next request waits for this one, through no fault of its client
+                else if (is_slow(conn, now))
+                        refuse_slow(conn);
+                else if (look && has_left(conn))
+                        shutdown(conn->fd, SHUT_RDWR);
+        }
+        if (http->reading == NULL)
+                uv_timer_stop(timer);
+}
+
+// ---- requests that are away ----
+void away_add(Exchange *exchange)
+{
+        Http *http = exchange->http;
+        exchange->away_ns = clock_ns();
+        exchange->away_previous = http->away_last;
+        exchange->away_next = NULL;
+        *(http->away_last != NULL ? &http->away_last->away_next : &http->away) = exchange;
+        http->away_last = exchange;
+        if (!uv_is_active((uv_handle_t *)&http->away_timer))
+                uv_timer_start(&http->away_timer, away_sweep, SWEEP_MS, SWEEP_MS);
+}
+
+void away_remove(Exchange *exchange)
+{
+        Http *http = exchange->http;
+        *(exchange->away_previous != NULL ? &exchange->away_previous->away_next : &http->away) = exchange->away_next;
+        *(exchange->away_next != NULL ? &exchange->away_next->away_previous : &http->away_last) = exchange->away_previous;
+        exchange->away_next = exchange->away_previous = NULL;
+        exchange->away_ns = 0;
+        if (exchange->watched)
+                epoll_ctl(http->watch_fd, EPOLL_CTL_DEL, exchange->conn->fd, NULL);
+        exchange->watched = false;
+}
+
+static void watch(Exchange *exchange)
+{
+        struct epoll_event event = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = exchange };
+        exchange->watched = epoll_ctl(exchange->http->watch_fd, EPOLL_CTL_ADD, exchange->conn->fd, &event) == 0;
+}
+
+// The reply goes out now; the job stops when it can.
+static void answer_deadline(Exchange *exchange)
+{
+        Job *job = exchange->job, *other;
+        if (job_stand_in(job, &other) != STATUS_OK)
+                return; // the job's own deadline will do
+        exchange->job = other;
+        fail(STATUS_DEADLINE, "the run took longer than its deadline of %lld ms",
+             (long long)((atomic_load(&job->deadline_ns) - job->received_ns) / 1000000));
+        prepare_refusal(exchange);
+        job_detach(job);
+        away_remove(exchange);
+        MHD_resume_connection(exchange->connection);
+}
+
+void away_sweep(uv_timer_t *timer)
+{
+        Http *http = timer->data;
+        int64_t now = clock_ns();
+        bool any = false;
+        for (Exchange *exchange = http->away, *next; exchange != NULL; exchange = next) {
+                next = exchange->away_next;
+                int64_t deadline_ns = atomic_load(&exchange->job->deadline_ns);
+                if (deadline_ns != 0 && now >= deadline_ns) {
+                        answer_deadline(exchange);
+                        any = true;
+                } else if (!exchange->watched && now - exchange->away_ns >= WATCH_NS) {
+                        watch(exchange);
+                }
+        }
+        if (http->away == NULL)
+                uv_timer_stop(timer);
+        if (any)
+                http_turn(http);
+}
+
+static void on_gone(uv_poll_t *poll, int status, int events)
+{
+        Http *http = poll->data;
+        struct epoll_event found[MAX_EVENTS];
+        (void)status;
+        (void)events;
+        int n = epoll_wait(http->watch_fd, found, MAX_EVENTS, 0);
+        for (int i = 0; i < n; i++) {
+                Exchange *exchange = found[i].data.ptr;
+                job_cancel(exchange->job); // comes back as 499
+        }
+}
+
+// ---- start and stop ----
+Status conn_start(Http *http)
+{
+        http->watch_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (http->watch_fd < 0)
+                return fail(STATUS_INTERNAL, "the HTTP server could not be started");
+        uv_timer_init(http->options.loop, &http->slow_timer);
+        uv_timer_init(http->options.loop, &http->away_timer);
+        uv_poll_init(http->options.loop, &http->watch, http->watch_fd);
+        http->slow_timer.data = http->away_timer.data = http->watch.data = http;
+        uv_poll_start(&http->watch, UV_READABLE, on_gone);
+        return STATUS_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+        Http *http = handle->data;
+        close(http->watch_fd);
+}
+
+void conn_stop(Http *http)
+{
+        uv_close((uv_handle_t *)&http->slow_timer, NULL);
+        uv_close((uv_handle_t *)&http->away_timer, NULL);
+        uv_close((uv_handle_t *)&http->watch, on_closed);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A strict reader of HTTP/1 framing that runs beside libmicrohttpd on the very same bytes. It keeps nothing of a request but what decides
+// where it ends, and says no to whatever two servers could read differently. No I/O, no memory, any thread that owns the reader.
+#pragma once
+#include "core/base/status.h"
+
+typedef enum RawState {
+        RAW_START, // between requests; one empty line is borne
+        RAW_START_LF,
+        RAW_METHOD,
+        RAW_TARGET,
+        RAW_VERSION,
+        RAW_LINE_LF, // the LF after the request line
+        RAW_NAME,    // at or in a field name
+        RAW_VALUE_START,
+        RAW_VALUE,
+        RAW_FIELD_LF,
+        RAW_END_LF, // the LF of the empty line that ends the head, or the trailers
+        RAW_BODY,   // of known length
+        RAW_SIZE,   // of a chunk
+        RAW_EXTENSION,
+        RAW_SIZE_LF,
+        RAW_CHUNK,
+        RAW_CHUNK_CR,
+        RAW_CHUNK_LF,
+        RAW_BAD, // for good: no byte after it is read
+} RawState;
+
+enum { RAW_NAME_MAX = 24, RAW_VALUE_MAX = 24 };
+
+typedef struct RawReader {
+        RawState state;
+        RawState bad_in;     // the state in which it went wrong
+        Status verdict;      // why
+        const char *words;   // static: the same for people
+        uint64_t n_heads;    // sound heads so far: as many requests may be answered
+        uint64_t n_requests; // of these, read to their end
+        // The request under way.
+        uint64_t left; // bytes of the body, or of the chunk
+        uint32_t n_line, n_head, n_fields, n_digits, n_value;
+        uint8_t n_host, n_length, n_coding, minor;
+        bool chunked, in_trailers;
+        char name[RAW_NAME_MAX], value[RAW_VALUE_MAX];
+} RawReader;
+
+void raw_init(RawReader *raw);
+// Reads `n` more bytes. Returns how many of them are sound: fewer than n only when the state is RAW_BAD now. `*out_start` is the index in
+// `bytes` at which the request under way began, or -1 when it began earlier (before a sound end: where the next would begin).
+size_t raw_read(RawReader *raw, const uint8_t *bytes, size_t n, int64_t *out_start);
+// A request has begun and its head is not complete yet.
+bool raw_in_head(const RawReader *raw);
+bool raw_in_body(const RawReader *raw);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The raw look at what clients send. libmicrohttpd 0.9.75 repairs what RFC 9112 wants refused (bare LF as a line end, folded fields, a
+// value cut at NUL, chunk sizes that end in LF) and its callbacks see the repaired text only; there is no hook before its parser, and
+// peeking at the socket from outside cannot tell where one request of a pipeline ends. So this file defines recv() and
+// gnutls_record_recv(): the program's definition goes before the C library's and GnuTLS's, libmicrohttpd reads through them, and for its
+// connections the bytes go by http_raw.c first. All other descriptors are passed through.
+//
+// A request that http_raw.c refuses never reaches libmicrohttpd's parser whole: it is replaced by a small sound one, which the guard then
+// answers with the verdict and `Connection: close`. If its beginning was handed on before (it came in pieces), it is brought to an end as
+// quickly as the syntax allows. The check is closed against failure: the guard answers request k of a connection only if http_raw.c has
+// counted k sound heads there, so that if these definitions were not in place, nothing would be answered at all.
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include "server/http_private.h"
+
+// ---- connections by descriptor ----
+// Made once, large enough for every descriptor this process may have; only the loop thread writes to it.
+static Conn **by_fd;
+static size_t n_by_fd;
+
+Status tap_start(void)
+{
+        enum { MOST = 1 << 20 };
+        struct rlimit files;
+        if (by_fd != NULL)
+                return STATUS_OK;
+        if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+                return fail(STATUS_INTERNAL, "the limit of open files is not known");
+        files.rlim_cur = MIN(files.rlim_max, (rlim_t)MOST);
+        if (setrlimit(RLIMIT_NOFILE, &files) != 0 && getrlimit(RLIMIT_NOFILE, &files) != 0)
+                return fail(STATUS_INTERNAL, "the limit of open files is not known");
+        size_t n = (size_t)MIN(files.rlim_cur, (rlim_t)MOST);
+        by_fd = calloc(n, sizeof(*by_fd));
+        if (by_fd == NULL)
+                return fail_memory();
+        n_by_fd = n;
+        return STATUS_OK;
+}
+
+size_t tap_capacity(void)
+{
+        return n_by_fd;
+}
+
+bool tap_add(Conn *conn)
+{
+        if (conn->fd < 0 || (size_t)conn->fd >= n_by_fd)
+                return false;
+        by_fd[conn->fd] = conn;
+        return true;
+}
+
+void tap_remove(const Conn *conn)
+{
+        if (conn->fd >= 0 && (size_t)conn->fd < n_by_fd && by_fd[conn->fd] == conn)
+                by_fd[conn->fd] = NULL;
+}
+
+static Conn *conn_of(int fd)
+{
+        return fd >= 0 && (size_t)fd < n_by_fd ? by_fd[fd] : NULL;
+}
+
+// ---- refusing ----
+#define HEAD_END "Host: refused\r\nConnection: close\r\n\r\n"
+static const char whole[] = "GET / HTTP/1.1\r\n" HEAD_END;
+
+// What brings a request to its end that libmicrohttpd has seen in part. "" : nothing does.
+static const char *ending(const RawReader *raw)
+{
+        static const char version[] = "HTTP/1.1\r\n" HEAD_END;
+        bool fresh = raw->n_line == 0;
+        switch (raw->bad_in) {
+        case RAW_START_LF:
+                return "\nGET / HTTP/1.1\r\n" HEAD_END;
+        case RAW_METHOD:
+                return " / HTTP/1.1\r\n" HEAD_END;
+        case RAW_TARGET:
+                return "/ HTTP/1.1\r\n" HEAD_END;
+        case RAW_VERSION:
+                return raw->n_line <= sizeof("HTTP/1.1") ? version + raw->n_line - 1 : "";
+        case RAW_LINE_LF:
+                return "\n" HEAD_END;
+        case RAW_NAME:
+                return raw->in_trailers ? (fresh ? "\r\n" : ":\r\n\r\n") : fresh ? HEAD_END : ":\r\n" HEAD_END;
+        case RAW_VALUE_START:
+        case RAW_VALUE:
+                return raw->in_trailers ? "\r\n\r\n" : "\r\n" HEAD_END;
+        case RAW_FIELD_LF:
+                return raw->in_trailers ? "\n\r\n" : "\n" HEAD_END;
+        case RAW_END_LF:
+                return "\n";
+        case RAW_SIZE:
+                return raw->n_digits == 0 ? "0\r\n\r\n" : "x\r\n"; // "5x" is no size: libmicrohttpd refuses it, too
+        case RAW_SIZE_LF:
+                return "x\r\n";
+        case RAW_CHUNK_CR:
+                return "xx";
+        case RAW_CHUNK_LF:
+                return "\n0\r\n\r\n";
+        default:
+                return "";
+        }
+}
+
+// What the client still sends is read and thrown away, as far as it is here: closing a connection with unread bytes would cost it the
+// reply.
+static void drain(const Conn *conn)
+{
+        char waste[4096];
+        for (int i = 0; i < 64 && !conn->tls && recvfrom(conn->fd, waste, sizeof(waste), MSG_DONTWAIT, NULL, NULL) > 0; i++) {
+        }
+}
+
+// `n` bytes have come into room for `capacity`; returns how many libmicrohttpd is to see.
+static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity)
+{
+        RawReader *raw = &conn->raw;
+        int64_t start;
+        if (raw->state == RAW_BAD)
+                return 0; // the end of the stream
+        size_t sound = raw_read(raw, bytes, n, &start);
+        conn_has_read(conn, n);
+        if (raw->state != RAW_BAD)
+                return n;
+        const char *instead = start >= 0 ? whole : ending(raw);
+        size_t at = start >= 0 ? (size_t)start : sound, length = strlen(instead);
+        drain(conn);
+        if (length == 0 || at + length > capacity)
+                return at; // if this is nothing, the connection ends here; else with what comes next
+        memcpy(bytes + at, instead, length);
+        return at + length;
+}
+
+// ---- what libmicrohttpd calls ----
+__attribute__((used, visibility("default"))) ssize_t recv(int fd, void *bytes, size_t capacity, int flags)
+{
+        ssize_t n = recvfrom(fd, bytes, capacity, flags, NULL, NULL);
+        Conn *conn = n <= 0 || (flags & MSG_PEEK) != 0 ? NULL : conn_of(fd);
+        return conn == NULL || conn->tls ? n : (ssize_t)look(conn, bytes, (size_t)n, capacity);
+}
+
+__attribute__((used, visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session, void *bytes, size_t capacity)
+{
+        unsigned char sequence[8];
+        ssize_t n = gnutls_record_recv_seq(session, bytes, capacity, sequence);
+        Conn *conn = n <= 0 ? NULL : conn_of(gnutls_transport_get_int(session));
+        return conn == NULL || !conn->tls ? n : (ssize_t)look(conn, bytes, (size_t)n, capacity);
+}

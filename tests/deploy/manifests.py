@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in ../../deploy fits the program. manifests.py FXSERVE
+
+Every file parses; every flag and FXSERVE_ variable used is one that `fxserve --help=markdown` lists; every metric named in dashboard, alerts and scaling is on /metrics, with the
+labels it is asked for; probes ask routes that exist, on the port the image serves, within a grace that outlasts the drain; promtool and systemd-analyze, where installed, agree.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
+from operations import read_metrics  # noqa: E402
+from service import ROOT, Failed, Server, Tally  # noqa: E402
+
+DEPLOY = os.path.join(ROOT, "deploy")
+METRIC_NAME = re.compile(r"\b((?:fxserve|process)_[a-z_]+)\b")
+
+
+def files(*endings):
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(DEPLOY) for name in names if name.endswith(endings))
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def documents(path):
+    import yaml
+    try:
+        return [document for document in yaml.safe_load_all(read(path)) if document is not None]
+    except yaml.YAMLError as error:
+        raise Failed(f"{path}: {error}") from None
+
+
+def have_yaml():
+    try:
+        import yaml  # noqa: F401
+        return True
+    except ImportError:
+        print("no PyYAML: what needs it is left out")
+        return False
+
+
+class Program:
+    def __init__(self, binary):
+        table = subprocess.run([binary, "--help=markdown"], capture_output=True, text=True, check=True).stdout
+        rows = re.findall(r"^\| `--([a-z0-9-]+)(?: [^`]+)?` \| `(FXSERVE_\w+)` \| `?([^|`]*)`? \|", table, re.M)
+        self.flags, self.variables = {row[0] for row in rows}, {row[1]: row[2].strip() for row in rows}
+        server = Server(binary, ["--data", "none"]).start()
+        try:
+            relu = b'{"graph": {"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]},' \
+                   b' "inputs": {"x": [1.5]}}'
+            if server.call("POST", "/v1/run", relu).status != 200:
+                raise Failed("the server does not run a graph")
+            self.metrics = read_metrics(server.call("GET", "/metrics").body.decode())
+            self.routes = set(re.findall(r'^ROUTE\(\w+, "GET", "([^"]+)"', read("api/routes.def"), re.M))
+            if server.stop():
+                raise Failed("the server does not end well")
+        finally:
+            server.clean_up()
+
+    def samples(self):
+        """{sample name: its labels}"""
+        out = {}
+        for rows in self.metrics.values():
+            for name, labels, _ in rows:
+                out.setdefault(name, set()).update(labels)
+        return out
+
+
+def check_flags(program):
+    unknown = []
+    for path in files("") + [os.path.join(ROOT, "Dockerfile"), os.path.join(ROOT, "docs", "operations.md"), os.path.join(ROOT, "docs", "security.md")]:
+        text = read(path)
+        unknown += [f"{os.path.relpath(path, ROOT)}: {name}" for name in set(re.findall(r"\bFXSERVE_[A-Z_]+\b", text)) - set(program.variables)]
+        if not path.endswith(("build-image", "collect-files", "Dockerfile", "compose.yaml")):
+            used = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", text))
+            unknown += [f"{os.path.relpath(path, ROOT)}: --{name}" for name in used - program.flags - {"from-file", "now", "rm", "help", "root", "build", "profile", "input"}]
+    if unknown:
+        raise Failed("no such flags: " + ", ".join(sorted(unknown)))
+
+
+def expressions():
+    """(place, PromQL) of dashboard, alerts and scaling."""
+    dashboard = json.loads(read("deploy/grafana/dashboard.json"))
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    if len(set(ids)) != len(ids) or not ids:
+        raise Failed("the dashboard's panels have no ids of their own")
+    for panel in dashboard["panels"]:
+        box = panel["gridPos"]
+        if box["x"] + box["w"] > 24 or not panel["targets"]:
+            raise Failed(f"panel {panel['title']} does not fit, or shows nothing")
+        for target in panel["targets"]:
+            yield f"panel {panel['title']}", target["expr"]
+    for found in re.finditer(r"^\s+expr: (.*)$", read("deploy/prometheus/alerts.yaml"), re.M):
+        yield "alert", found[1]
+    for path in files(".yaml"):
+        for found in re.finditer(r"(?:metric: \{name: |seriesQuery: ')(\w+)", read(path)):
+            yield os.path.relpath(path, ROOT), found[1]
+
+
+def check_metrics(program):
+    samples, problems, n = program.samples(), [], 0
+    outer = {"instance", "job", "namespace", "pod"}
+    for place, text in expressions():
+        names = METRIC_NAME.findall(text)
+        n += len(names)
+        problems += [f"{place}: {name} is not on /metrics" for name in names if name not in samples]
+        known = set().union(*(samples.get(name, set()) for name in names)) | outer
+        asked = set(re.findall(r"(\w+)(?:=~|!=|!~|=)\"", text)) | {label.strip() for group in re.findall(r"\bby \(([^)]*)\)", text) for label in group.split(",")}
+        problems += [f"{place}: no label {label} in {text}" for label in asked - known]
+        if text.count("(") != text.count(")"):
+            problems.append(f"{place}: brackets in {text}")
+    if problems or n < 30:
+        raise Failed(f"{n} metrics named; " + "; ".join(problems))
+
+
+def containers(path):
+    for document in documents(path):
+        if document["kind"] == "Deployment":
+            pod = document["spec"]["template"]["spec"]
+            for container in pod["containers"]:
+                yield document, pod, container
+
+
+def check_kubernetes(program):
+    port, n = int(re.search(r"^EXPOSE (\d+)$", read("Dockerfile"), re.M)[1]), 0
+    for path in files(".yaml"):
+        if "/kubernetes/" not in path:
+            continue
+        names = {}
+        for document in documents(path):
+            names.setdefault(document["kind"], []).append(document["metadata"]["name"])
+        for document, pod, container in containers(path):
+            n += 1
+            settings = {row["name"]: row["value"] for row in container["env"]}
+            drain = int(settings["FXSERVE_DRAIN_DELAY"]) + int(settings["FXSERVE_DRAIN_S"])
+            if pod["terminationGracePeriodSeconds"] <= drain:
+                raise Failed(f"{path}: the grace of {pod['terminationGracePeriodSeconds']} s ends before the drain of {drain} s")
+            if container["ports"][0]["containerPort"] != port:
+                raise Failed(f"{path}: not the image's port {port}")
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                if container[probe]["httpGet"]["path"] not in program.routes:
+                    raise Failed(f"{path}: {probe} asks {container[probe]['httpGet']['path']}")
+            security = container["securityContext"]
+            if not (pod["securityContext"]["runAsNonRoot"] and security["readOnlyRootFilesystem"] and security["capabilities"]["drop"] == ["ALL"]
+                    and not security["allowPrivilegeEscalation"]):
+                raise Failed(f"{path}: the container has rights it does not need")
+            if "PersistentVolumeClaim" in names and document["spec"]["strategy"]["type"] != "Recreate":
+                raise Failed(f"{path}: two servers would share a data folder")
+            units = {"Gi": 1 << 30, "Mi": 1 << 20}
+            limit = container["resources"]["limits"]["memory"]
+            granted = sum(int(settings[name]) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY", "FXSERVE_MAX_RUN_MEMORY", "FXSERVE_MAX_BODY_BUDGET"))
+            if granted > int(limit[:-2]) * units[limit[-2:]]:
+                raise Failed(f"{path}: budgets of {granted} bytes in a limit of {limit}")
+            mounts = {row["name"] for row in container["volumeMounts"]}
+            if mounts != {row["name"] for row in pod["volumes"]}:
+                raise Failed(f"{path}: volumes and mounts differ")
+            if document["spec"]["selector"]["matchLabels"].items() - document["spec"]["template"]["metadata"]["labels"].items():
+                raise Failed(f"{path}: the selector does not choose the pods")
+        for scaler in (document for document in documents(path) if document["kind"] == "HorizontalPodAutoscaler"):
+            if scaler["spec"]["scaleTargetRef"]["name"] not in names["Deployment"]:
+                raise Failed(f"{path}: the scaler's target is not there")
+    if n != 2:
+        raise Failed(f"{n} containers, expected 2")
+
+
+def check_compose(_program):
+    document = documents("deploy/compose.yaml")[0]
+    service = document["services"]["fxserve"]
+    if not service["read_only"] or service["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in service["security_opt"]:
+        raise Failed("the container has rights it does not need")
+    if not all(port.startswith("127.0.0.1:") for row in document["services"].values() for port in row["ports"]):
+        raise Failed("a port is open to all while nothing checks who calls")
+    for row in document["services"].values():
+        for volume in row["volumes"]:
+            source = volume.split(":")[0]
+            if source.startswith(".") and not os.path.exists(os.path.join(DEPLOY, source)):
+                raise Failed(f"{source} is not there")
+            if not source.startswith(".") and source not in document["volumes"]:
+                raise Failed(f"volume {source} is not declared")
+
+
+def check_prometheus(_program):
+    for path in ("deploy/prometheus/alerts.yaml", "deploy/prometheus/prometheus.yaml", "deploy/prometheus/adapter.yaml",
+                 "deploy/grafana/datasource.yaml", "deploy/grafana/dashboards.yaml"):
+        documents(path)
+    if shutil.which("promtool") is not None:
+        for kind, path in (("rules", "alerts.yaml"), ("config", "prometheus.yaml")):
+            done = subprocess.run(["promtool", "check", kind, os.path.join(DEPLOY, "prometheus", path)], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Failed(done.stdout + done.stderr)
+
+
+def check_unit(_program):
+    text = read("deploy/fxserve.service")
+    drain = re.search(r"FXSERVE_DRAIN_S=(\d+)", text)
+    if int(re.search(r"^TimeoutStopSec=(\d+)$", text, re.M)[1]) <= int(drain[1]):
+        raise Failed("systemd kills the server before its drain is over")
+    if shutil.which("systemd-analyze") is None:
+        return
+    unit = os.path.join(DEPLOY, "fxserve.service")
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", unit], capture_output=True, text=True, check=False)
+    score = re.search(r"exposure level for fxserve.service: ([0-9.]+)", done.stdout)
+    if done.returncode != 0 or not score or float(score[1]) > 2.0:
+        raise Failed(f"systemd-analyze security: {done.stdout[-300:]} {done.stderr[-300:]}")
+    print(f"systemd-analyze security: {score[1]}")
+
+
+def check_scripts(_program):
+    for path in ("deploy/build-image", "deploy/collect-files"):
+        done = subprocess.run(["bash", "-n", os.path.join(ROOT, path)], capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not os.access(os.path.join(ROOT, path), os.X_OK):
+            raise Failed(f"{path}: {done.stderr or 'not executable'}")
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: manifests.py FXSERVE")
+        return 2
+    tally, program = Tally(), Program(os.path.abspath(sys.argv[1]))
+    checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics), ("systemd unit", check_unit), ("scripts", check_scripts)]
+    if have_yaml():
+        checks += [("Kubernetes", check_kubernetes), ("compose", check_compose), ("Prometheus", check_prometheus)]
+    for name, check in checks:
+        try:
+            check(program)
+            tally.ok()
+        except (Failed, OSError, KeyError, ValueError, TypeError) as failure:
+            tally.bad(name, failure if isinstance(failure, Failed) else repr(failure))
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

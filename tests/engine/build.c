@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs as callers see them: eager, parked, ready. Graphs are FX JSON; "many" stands for more nodes than are compiled at once.
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include "api/upload.h"
+#include "core/base/limits.h"
+#include "core/engine.h"
+#include "core/targets/targets.h"
+
+static Engine *engine;
+
+static void start(void)
+{
+        EngineOptions options = { .loader = upload_loader };
+        cr_assert_eq(ops_init(), STATUS_OK);
+        cr_assert_eq(targets_init(), STATUS_OK);
+        cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
+}
+
+static void stop(void)
+{
+        engine_close(engine);
+}
+
+TestSuite(build, .init = start, .fini = stop);
+
+// x, then `n` times torch.<function>, then out. Uploaded as `name`.
+static GraphVersion *put_chain(const char *name, const char *function, int n)
+{
+        Text text = { 0 };
+        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", \"target\": \"x\"}");
+        for (int i = 1; i <= n; i++)
+                text_addf(&text, ", {\"op\": \"call_function\", \"name\": \"n%d\", \"target\": \"%s\", \"args\": [\"%%n%d\"]}", i, function,
+                          i - 1);
+        text_addf(&text, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%n%d\"]}]}", n);
+        Storage *bytes = NULL;
+        Graph *graph = NULL;
+        GraphVersion *version = NULL;
+        StoreVersion identified;
+        bool created;
+        size_t n_bytes = text.n;
+        cr_assert_eq(storage_adopt(text_take(&text), n_bytes, true, NULL, NULL, &bytes), STATUS_OK);
+        UploadPart part = { .name = "", .bytes = bytes };
+        cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
+        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK);
+        graph_unref(graph);
+        storage_unref(bytes);
+        return version;
+}
+
+// A caller: what the server's job is.
+typedef struct Caller {
+        Ticket ticket;
+        PlannedRun plan;
+        Value input;
+        Planned how;
+        ProgramBuild *build;
+} Caller;
+
+static void call(Caller *caller, Graph *graph, int size, RunMode mode)
+{
+        TensorMeta meta;
+        Tensor *tensor;
+        int64_t sizes[1] = { size };
+        *caller = (Caller){ .how = PLAN_READY };
+        meta_init(&meta, DTYPE_F32, 1, sizes);
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        for (int i = 0; i < size; i++)
+                ((float *)tensor_data(tensor))[i] = (float)i - 1.5f;
+        caller->input = value_tensor_take(tensor);
+        RunRequest request = { .inputs = { &caller->input, 1 }, .mode = mode };
+        cr_assert_eq(engine_bind(graph, &request, &caller->plan), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->how, &caller->build), STATUS_OK);
+}
+
+static void leave(Caller *caller)
+{
+        planned_run_deinit(&caller->plan);
+        value_clear(&caller->input);
+        engine_drop_ticket(&caller->ticket);
+}
+
+static uint32_t count(const Ticket *tickets)
+{
+        uint32_t n = 0;
+        for (; tickets != NULL; tickets = tickets->next)
+                n++;
+        return n;
+}
+
+static float run(Caller *caller)
+{
+        Frame frame;
+        RunContext ctx;
+        RunProfile *profile = NULL;
+        RunResult result;
+        frame_init(&frame);
+        run_context_init(&ctx);
+        cr_assert_eq(run_profile_new((Graph *)(uintptr_t)caller->plan.graph, caller->plan.graph->n_nodes, &profile), STATUS_OK);
+        cr_assert_eq(engine_execute(&caller->plan, &ctx, &frame, profile, &result), STATUS_OK, "%s", failure_current()->message);
+        float first = ((float *)tensor_data(result.value.tensor))[0];
+        run_result_deinit(&result);
+        run_profile_unref(profile);
+        frame_deinit(&frame);
+        return first;
+}
+
+static Graph *graph_of(GraphVersion *version)
+{
+        Graph *graph = NULL;
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK);
+        return graph;
+}
+
+Test(build, sixty_four_callers_that_want_a_program_get_it_from_one_build)
+{
+        enum { N = 64 };
+        GraphVersion *version = put_chain("many", "torch.neg", 101);
+        Graph *graph = graph_of(version);
+        static Caller callers[N];
+        uint32_t n_builds = 0;
+        for (int i = 0; i < N; i++) {
+                call(&callers[i], graph, 3, RUN_MODE_COMPILED);
+                cr_assert_eq(callers[i].how, PLAN_PARKED);
+                n_builds += callers[i].build != NULL;
+        }
+        cr_assert_eq(n_builds, 1);
+        cr_assert_eq(count(engine_build(callers[0].build)), N);
+        for (int i = 0; i < N; i++) {
+                bool again;
+                cr_assert_eq(engine_planned(&callers[i].plan, &callers[i].ticket, &again), STATUS_OK);
+                cr_assert_not(again);
+                cr_assert_eq(callers[i].plan.program, callers[0].plan.program);
+        }
+        cr_assert_eq(run(&callers[5]), 1.5f);
+        for (int i = 0; i < N; i++)
+                leave(&callers[i]);
+        cr_assert_eq(engine_stats(engine).compiles, 1);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, the_second_sight_starts_a_build_and_everybody_goes_on_eagerly_until_it_is_there)
+{
+        GraphVersion *version = put_chain("many", "torch.neg", 101);
+        Graph *graph = graph_of(version);
+        Caller first, second, third, fourth;
+        call(&first, graph, 3, RUN_MODE_AUTO);
+        cr_assert(first.how == PLAN_READY && first.plan.program == NULL && first.build == NULL);
+        call(&second, graph, 3, RUN_MODE_AUTO);
+        cr_assert(second.how == PLAN_READY && second.plan.program == NULL && second.build != NULL);
+        cr_assert_not(engine_build_is_small(second.build));
+        call(&third, graph, 3, RUN_MODE_AUTO);
+        cr_assert(third.how == PLAN_READY && third.plan.program == NULL && third.build == NULL, "one build is enough");
+        cr_assert_null(engine_build(second.build), "nobody waited");
+        call(&fourth, graph, 3, RUN_MODE_AUTO);
+        cr_assert_not_null(fourth.plan.program);
+        cr_assert_eq(run(&first), run(&fourth));
+        leave(&first);
+        leave(&second);
+        leave(&third);
+        leave(&fourth);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, a_failed_build_answers_all_its_waiters_with_its_failure_and_the_next_caller_tries_again)
+{
+        GraphVersion *version = put_chain("bad", "torch.tril", 1);
+        Graph *graph = graph_of(version);
+        Caller first, second, third;
+        bool again;
+        call(&first, graph, 3, RUN_MODE_COMPILED);
+        call(&second, graph, 3, RUN_MODE_COMPILED);
+        engine_build(first.build);
+        cr_assert_neq(engine_planned(&first.plan, &first.ticket, &again), STATUS_OK);
+        cr_assert_not(again);
+        Status status = engine_planned(&second.plan, &second.ticket, &again);
+        cr_assert(status_class(status) == STATUS_CLASS_CALLER, "%s", status_code(status));
+        cr_assert_neq(failure_current()->message[0], '\0');
+        call(&third, graph, 3, RUN_MODE_COMPILED);
+        cr_assert_not_null(third.build, "a failure is not remembered");
+        engine_build(third.build);
+        leave(&first);
+        leave(&second);
+        leave(&third);
+        cr_assert_eq(engine_stats(engine).compiles, 0);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, the_one_that_came_first_may_leave_without_stopping_the_build_of_the_others)
+{
+        GraphVersion *version = put_chain("many", "torch.neg", 101);
+        Graph *graph = graph_of(version);
+        Caller first, second;
+        bool again;
+        call(&first, graph, 3, RUN_MODE_COMPILED);
+        call(&second, graph, 3, RUN_MODE_COMPILED);
+        ProgramBuild *build = first.build;
+        cr_assert(engine_cancel_plan(engine, &first.ticket));
+        leave(&first);
+        cr_assert_eq(count(engine_build(build)), 1);
+        cr_assert_eq(engine_planned(&second.plan, &second.ticket, &again), STATUS_OK);
+        cr_assert_not_null(second.plan.program);
+        leave(&second);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, a_build_that_nobody_wants_any_more_stops_and_counts_as_nothing)
+{
+        GraphVersion *version = put_chain("many", "torch.neg", 101);
+        Graph *graph = graph_of(version);
+        Caller first, next;
+        call(&first, graph, 3, RUN_MODE_COMPILED);
+        ProgramBuild *build = first.build;
+        cr_assert(engine_cancel_plan(engine, &first.ticket));
+        leave(&first);
+        cr_assert_eq(atomic_load(engine_build_stop(build)), 1);
+        call(&next, graph, 3, RUN_MODE_COMPILED);
+        cr_assert_not_null(next.build, "what is stopping is not waited for");
+        cr_assert_null(engine_build(build));
+        cr_assert_eq(engine_stats(engine).compiles, 0);
+        cr_assert_eq(count(engine_build_drop(next.build)), 1);
+        bool again;
+        cr_assert_eq(engine_planned(&next.plan, &next.ticket, &again), STATUS_OK);
+        cr_assert(again, "given up by the server: plan again");
+        leave(&next);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, a_graph_deleted_while_it_is_built_still_serves_who_waits)
+{
+        GraphVersion *version = put_chain("many", "torch.neg", 101);
+        Graph *graph = graph_of(version);
+        Caller caller;
+        bool again;
+        call(&caller, graph, 3, RUN_MODE_COMPILED);
+        cr_assert_eq(engine_delete(engine, "many", 0), STATUS_OK);
+        cr_assert_eq(count(engine_build(caller.build)), 1);
+        cr_assert_eq(engine_planned(&caller.plan, &caller.ticket, &again), STATUS_OK);
+        cr_assert_eq(run(&caller), 1.5f);
+        leave(&caller);
+        cr_assert_eq(engine_stats(engine).programs.n_entries, 0, "and is gone afterwards");
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, a_graph_keeps_its_sixty_four_most_recently_used_programs)
+{
+        GraphVersion *version = put_chain("short", "torch.neg", 1), *other = put_chain("other", "torch.abs", 1);
+        Graph *graph = graph_of(version), *graph_of_other = graph_of(other);
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        Caller caller;
+        call(&caller, graph_of_other, 3, RUN_MODE_COMPILED);
+        engine_build(caller.build);
+        leave(&caller);
+        for (int size = 1; size <= ENGINE_MAX_PROGRAMS + 3; size++) {
+                call(&caller, graph, size, RUN_MODE_COMPILED);
+                engine_build(caller.build);
+                leave(&caller);
+        }
+        cr_assert_eq(engine_programs(engine, other, programs), 1);
+        program_unref(programs[0].program);
+        cr_assert_eq(engine_programs(engine, version, programs), ENGINE_MAX_PROGRAMS);
+        cr_assert_eq(programs[0].program->signature[0].tensor->meta.size[0], ENGINE_MAX_PROGRAMS + 3, "the newest first");
+        cr_assert_eq(programs[ENGINE_MAX_PROGRAMS - 1].program->signature[0].tensor->meta.size[0], 4, "the oldest have left");
+        for (int i = 0; i < ENGINE_MAX_PROGRAMS; i++)
+                program_unref(programs[i].program);
+        cr_assert_eq(engine_stats(engine).programs.evictions, 3);
+        graph_unref(graph);
+        graph_unref(graph_of_other);
+        graph_version_unref(version);
+        graph_version_unref(other);
+}
+
+// ---- threads ----
+typedef struct Racer {
+        pthread_t thread;
+        Graph *graph;
+} Racer;
+
+static void *race(void *argument)
+{
+        Racer *racer = argument;
+        TensorMeta meta;
+        Tensor *tensor;
+        int64_t sizes[1] = { 7 };
+        meta_init(&meta, DTYPE_F32, 1, sizes);
+        if (tensor_new(&meta, NULL, &tensor) != STATUS_OK)
+                return NULL;
+        Value input = value_tensor_take(tensor);
+        RunRequest request = { .inputs = { &input, 1 }, .mode = RUN_MODE_COMPILED };
+        PlannedRun plan = { .graph = NULL };
+        Ticket ticket = { .next = NULL };
+        ProgramBuild *build = NULL;
+        Planned how;
+        if (engine_bind(racer->graph, &request, &plan) == STATUS_OK && engine_plan(engine, &plan, &ticket, &how, &build) == STATUS_OK &&
+            build != NULL)
+                engine_build(build);
+        // Who is parked waits for its wake-up in the server; here it is enough to see that there was one build.
+        if (!engine_cancel_plan(engine, &ticket))
+                engine_drop_ticket(&ticket);
+        planned_run_deinit(&plan);
+        value_clear(&input);
+        return NULL;
+}
+
+Test(build, threads_that_come_at_once_make_one_program)
+{
+        enum { N = 16 };
+        GraphVersion *version = put_chain("many", "torch.neg", 101);
+        Racer racers[N];
+        for (int i = 0; i < N; i++) {
+                racers[i].graph = graph_of(version);
+                pthread_create(&racers[i].thread, NULL, race, &racers[i]);
+        }
+        for (int i = 0; i < N; i++) {
+                pthread_join(racers[i].thread, NULL);
+                graph_unref(racers[i].graph);
+        }
+        cr_assert_eq(engine_stats(engine).compiles, 1);
+        graph_version_unref(version);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Request lines: a method, a blank, the raw target. What routes must have a name of the one pattern; what does not must say why.
+#include "api/call.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+        char *line = strndup((const char *)data, n), *blank = line == NULL ? NULL : strchr(line, ' '), allow[64] = "";
+        if (blank != NULL && blank - line < 16) {
+                ApiCall call;
+                memset(&call, 0, sizeof(call));
+                *blank = '\0';
+                Status status = route_parse(line, blank + 1, &call, allow);
+                size_t plain = strspn(call.name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+                require(call.name[plain] == '\0' && call.name[0] != '.' && call.name[0] != '-', "a name like \"%s\"", call.name);
+                require(call.n_query <= CALL_MAX_QUERY, "%u parameters", call.n_query);
+                if (status != STATUS_OK)
+                        require_told(status);
+                else
+                        require(call.route < ROUTE_COUNT, "no route, and no failure");
+                api_call_deinit(&call);
+        }
+        free(line);
+        return 0;
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct and Winograd convolutions and products: the tiles of both instruction sets against the plain chain that they are said to be, bit
+// by bit; Winograd against sums in double.
+#include "core/kernels/depthwise.h"
+#include "core/kernels/winograd.h"
+#include "tests/kernels/sample.h"
+
+typedef struct Case {
+        DnnlConv conv;
+        DirectClamp clamp;
+        float *input, *weight, *bias, *residual, *out;
+} Case;
+
+static float *random_floats(Sample *sample, int64_t n)
+{
+        float *data = guarded_new((size_t)n * sizeof(float));
+        sample_fill(sample, DTYPE_F32, data, n);
+        return data;
+}
+
+static TensorMeta image_meta(const int64_t *size, bool channels_last)
+{
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 4, size);
+        if (channels_last)
+                meta_set_channels_last(&meta);
+        return meta;
+}
+
+typedef struct Shape {
+        int64_t n, n_in, n_out, height, width, kernel[2], stride[2], padding[2], dilation[2];
+} Shape;
+
+static Case make_case(Sample *sample, const Shape *shape, bool channels_last)
+{
+        Case made = { .conv = { .groups = 1, .n_threads = (int)sample_int(sample, 1, 2) } };
+        DnnlConv *conv = &made.conv;
+        int64_t in[4] = { shape->n, shape->n_in, shape->height, shape->width }, out[4] = { shape->n, shape->n_out };
+        for (int i = 0; i < 2; i++) {
+                conv->stride[i] = shape->stride[i];
+                conv->padding[i] = shape->padding[i];
+                conv->dilation[i] = shape->dilation[i];
+                out[2 + i] = (in[2 + i] + 2 * shape->padding[i] - (shape->kernel[i] - 1) * shape->dilation[i] - 1) / shape->stride[i] + 1;
+        }
+        conv->input = image_meta(in, channels_last);
+        conv->out = image_meta(out, true);
+        meta_init(&conv->weight, DTYPE_F32, 4, (int64_t[]){ shape->n_out, shape->n_in, shape->kernel[0], shape->kernel[1] });
+        made.input = random_floats(sample, meta_numel(&conv->input));
+        made.weight = random_floats(sample, meta_numel(&conv->weight));
+        made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
+        conv->weight_data = made.weight;
+        if (sample_int(sample, 0, 1) == 0)
+                conv->bias_data = made.bias = random_floats(sample, shape->n_out);
+        if (sample_int(sample, 0, 1) == 0)
+                made.residual = random_floats(sample, meta_numel(&conv->out));
+        if (sample_int(sample, 0, 1) == 0)
+                made.clamp = (DirectClamp){ .on = true, .low = -0.5f, .high = sample_int(sample, 0, 1) == 0 ? INFINITY : 2.0f };
+        return made;
+}
+
+static void free_case(Case *made)
+{
+        guarded_check(made->input, (size_t)meta_numel(&made->conv.input) * sizeof(float));
+        guarded_check(made->weight, (size_t)meta_numel(&made->conv.weight) * sizeof(float));
+        guarded_check(made->out, (size_t)meta_numel(&made->conv.out) * sizeof(float));
+        if (made->bias != NULL)
+                guarded_check(made->bias, (size_t)made->conv.out.size[1] * sizeof(float));
+        if (made->residual != NULL)
+                guarded_check(made->residual, (size_t)meta_numel(&made->conv.out) * sizeof(float));
+}
+
+// ---- what is wanted ----
+typedef struct Sum {
+        double exact;
+        float chain; // of fused multiply-adds, in the order of memory, padding included
+} Sum;
+
+static void add_tap(const Case *made, const int64_t at[4], int64_t c, int64_t ky, int64_t kx, Sum *sum)
+{
+        const DnnlConv *conv = &made->conv;
+        const TensorMeta *in = &conv->input, *weight = &conv->weight;
+        int64_t y = at[2] * conv->stride[0] - conv->padding[0] + ky * conv->dilation[0],
+                x = at[3] * conv->stride[1] - conv->padding[1] + kx * conv->dilation[1];
+        bool inside = y >= 0 && y < in->size[2] && x >= 0 && x < in->size[3];
+        float value = inside ? made->input[at[0] * in->stride[0] + (conv->groups > 1 ? at[1] : c) * in->stride[1] + y * in->stride[2] +
+                                           x * in->stride[3]]
+                             : 0;
+        float factor = made->weight[at[1] * weight->stride[0] + c * weight->stride[1] + ky * weight->stride[2] + kx];
+        sum->exact += (double)value * (double)factor;
+        sum->chain = fmaf(value, factor, sum->chain);
+}
+
+static Sum wanted_at(const Case *made, const int64_t at[4])
+{
+        const DnnlConv *conv = &made->conv;
+        float bias = made->bias == NULL ? 0 : made->bias[at[1]];
+        Sum sum = { .exact = (double)bias, .chain = bias };
+        int64_t n_in = conv->weight.size[1], height = conv->weight.size[2], width = conv->weight.size[3];
+        bool last = conv->input.stride[1] == 1;
+        for (int64_t i = 0; i < n_in * height * width; i++) {
+                if (last)
+                        add_tap(made, at, i % n_in, i / n_in / width, i / n_in % width, &sum);
+                else
+                        add_tap(made, at, i / width / height, i / width % height, i % width, &sum);
+        }
+        if (made->residual != NULL) {
+                float residual =
+                        made->residual[at[0] * conv->out.stride[0] + at[1] + at[2] * conv->out.stride[2] + at[3] * conv->out.stride[3]];
+                sum.exact += (double)residual;
+                sum.chain += residual;
+        }
+        if (made->clamp.on) {
+                sum.exact = fmin(fmax(sum.exact, (double)made->clamp.low), (double)made->clamp.high);
+                sum.chain = fminf(fmaxf(sum.chain, made->clamp.low), made->clamp.high);
+        }
+        return sum;
+}
+
+static void check_case(const Case *made, const char *name, bool bits)
+{
+        const TensorMeta *out = &made->conv.out;
+        int64_t at[4], terms = meta_numel(&made->conv.weight) / made->conv.weight.size[0];
+        for (at[0] = 0; at[0] < out->size[0]; at[0]++)
+                for (at[2] = 0; at[2] < out->size[2]; at[2]++)
+                        for (at[3] = 0; at[3] < out->size[3]; at[3]++)
+                                for (at[1] = 0; at[1] < out->size[1]; at[1]++) {
+                                        Sum want = wanted_at(made, at);
+                                        float got =
+                                                made->out[at[0] * out->stride[0] + at[1] + at[2] * out->stride[2] + at[3] * out->stride[3]];
+                                        if (bits)
+                                                cr_assert(got == want.chain, "%s at %ld,%ld,%ld: %.9g instead of %.9g", name, (long)at[1],
+                                                          (long)at[2], (long)at[3], (double)got, (double)want.chain);
+                                        cr_assert(close_enough_sum(DTYPE_F32, (double)got, want.exact, terms), "%s: %.9g instead of %.9g",
+                                                  name, (double)got, want.exact);
+                                }
+}
+
+static void run_direct(Case *made, const char *isa)
+{
+        DirectConv *direct;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(direct_conv_new(&made->conv, &made->clamp, direct_isa_named(isa), &direct), STATUS_OK);
+        cr_assert_not_null(direct);
+        size_t n = direct_conv_scratch(direct);
+        void *scratch = guarded_new(n + 64);
+        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
+        memset(made->out, 0xff, (size_t)meta_numel(&made->conv.out) * sizeof(float));
+        cr_assert_eq(direct_conv_run(direct, &ctx, made->input, made->residual, made->out, scratch), STATUS_OK);
+        check_case(made, direct_conv_name(direct), true);
+        guarded_check(scratch, n + 64);
+        direct_conv_free(direct);
+}
+
+static const char *const isas[] = { "avx2", "avx512" };
+
+Test(direct, every_result_is_one_chain_of_multiply_adds_on_either_instruction_set)
+{
+        Sample sample = { 21 };
+        for (int round = 0; round < 120; round++) {
+                Shape shape = { .n = sample_int(&sample, 1, 2),
+                                .n_in = sample_int(&sample, 1, 20),
+                                .n_out = sample_int(&sample, 1, 70),
+                                .height = sample_int(&sample, 5, 20),
+                                .width = sample_int(&sample, 5, 33) };
+                for (int i = 0; i < 2; i++) {
+                        shape.kernel[i] = sample_int(&sample, 1, 3);
+                        shape.stride[i] = sample_int(&sample, 1, 3);
+                        shape.dilation[i] = sample_int(&sample, 1, 2);
+                        shape.padding[i] = sample_int(&sample, 0, (shape.kernel[i] - 1) * shape.dilation[i]);
+                }
+                Case made = make_case(&sample, &shape, sample_int(&sample, 0, 2) != 0);
+                for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
+                        if (direct_isa_named(isas[i]) != NULL)
+                                run_direct(&made, isas[i]);
+                }
+                free_case(&made);
+        }
+}
+
+Test(direct, rows_a_multiple_of_four_kilobytes_apart_and_single_pixels_are_right_too)
+{
+        Sample sample = { 22 };
+        Shape shapes[] = { { 1, 1024, 40, 4, 4, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+                           { 2, 64, 33, 1, 1, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+                           { 1, 3, 16, 1, 9, { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } },
+                           { 3, 5, 8, 9, 1, { 3, 1 }, { 1, 1 }, { 1, 0 }, { 1, 1 } } };
+        for (size_t k = 0; k < 2 * ARRAY_LENGTH(shapes); k++) {
+                Case made = make_case(&sample, &shapes[k / 2], k % 2 == 0);
+                for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
+                        if (direct_isa_named(isas[i]) != NULL)
+                                run_direct(&made, isas[i]);
+                }
+                free_case(&made);
+        }
+}
+
+Test(direct, clamps_let_nan_pass)
+{
+        Sample sample = { 23 };
+        Shape shape = { 1, 4, 32, 6, 6, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
+        Case made = make_case(&sample, &shape, true);
+        made.clamp = (DirectClamp){ .on = true, .low = 0, .high = 6 };
+        made.input[0] = NAN;
+        for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
+                DirectConv *direct;
+                RunContext ctx;
+                run_context_init(&ctx);
+                if (direct_isa_named(isas[i]) == NULL)
+                        continue;
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, direct_isa_named(isas[i]), &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_run(direct, &ctx, made.input, made.residual, made.out, NULL), STATUS_OK);
+                for (int c = 0; c < 32; c++)
+                        cr_assert(isnan(made.out[c]) && !isnan(made.out[32 + c]));
+                direct_conv_free(direct);
+        }
+        free_case(&made);
+}
+
+Test(direct, refuses_what_it_is_not_made_for)
+{
+        Sample sample = { 24 };
+        Shape shape = { 1, 4, 32, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+        for (int what = 0; what < 4; what++) {
+                Case made = make_case(&sample, &shape, true);
+                DirectConv *direct = NULL;
+                if (what == 0)
+                        made.conv.groups = 2;
+                else if (what == 1)
+                        made.conv.out = image_meta(made.conv.out.size, false);
+                else if (what == 2)
+                        made.conv.epilogue.add_out = true;
+                else
+                        made.conv.padding[0] = 3;
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, NULL, &direct), STATUS_OK);
+                cr_assert_null(direct, "case %d", what);
+                free_case(&made);
+        }
+}
+
+Test(direct, products_of_planes_are_chains_too)
+{
+        Sample sample = { 25 };
+        for (size_t which = 0; which < ARRAY_LENGTH(isas); which++) {
+                int64_t n_planes = 3, n_k = 37, n_columns = 64, n_rows = 29;
+                float *a = random_floats(&sample, n_planes * n_rows * n_k), *b = random_floats(&sample, n_planes * n_k * n_columns),
+                      *out = guarded_new((size_t)(n_planes * n_rows * n_columns) * sizeof(float));
+                DirectProducts *products;
+                RunContext ctx;
+                run_context_init(&ctx);
+                if (direct_isa_named(isas[which]) != NULL) {
+                        cr_assert_eq(direct_products_new(n_planes, n_k, n_columns, b, direct_isa_named(isas[which]), &products), STATUS_OK);
+                        cr_assert_not_null(products);
+                        cr_assert_eq(direct_products_run(products, &ctx, n_rows, a, n_rows * n_k, out, n_rows * n_columns), STATUS_OK);
+                        for (int64_t i = 0; i < n_planes * n_rows * n_columns; i++) {
+                                int64_t p = i / n_columns / n_rows;
+                                float want = 0;
+                                for (int64_t k = 0; k < n_k; k++)
+                                        want = fmaf(a[i / n_columns * n_k + k], b[(p * n_k + k) * n_columns + i % n_columns], want);
+                                cr_assert_eq(out[i], want);
+                        }
+                        direct_products_free(products);
+                }
+                guarded_check(a, (size_t)(n_planes * n_rows * n_k) * sizeof(float));
+                guarded_check(b, (size_t)(n_planes * n_k * n_columns) * sizeof(float));
+                guarded_check(out, (size_t)(n_planes * n_rows * n_columns) * sizeof(float));
+        }
+}
+
+// ---- depthwise ----
+static void run_depthwise(Case *made, const char *isa)
+{
+        Depthwise *depthwise;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(depthwise_new(&made->conv, &made->clamp, direct_isa_named(isa), &depthwise), STATUS_OK);
+        cr_assert_not_null(depthwise);
+        memset(made->out, 0xff, (size_t)meta_numel(&made->conv.out) * sizeof(float));
+        cr_assert_eq(depthwise_run(depthwise, &ctx, made->input, made->residual, made->out), STATUS_OK);
+        check_case(made, depthwise_name(depthwise), true);
+        depthwise_free(depthwise);
+}
+
+static void make_depthwise(Case *made)
+{
+        made->conv.groups = made->conv.out.size[1];
+        made->conv.weight.size[1] = 1;
+        made->conv.weight.stride[0] = made->conv.weight.stride[1];
+}
+
+Test(depthwise, every_result_is_one_chain_of_multiply_adds_on_either_instruction_set)
+{
+        Sample sample = { 31 };
+        for (int round = 0; round < 120; round++) {
+                Shape shape = { .n = sample_int(&sample, 1, 2),
+                                .n_in = sample_int(&sample, 2, 70),
+                                .height = sample_int(&sample, 1, 20),
+                                .width = sample_int(&sample, 1, 33) };
+                shape.n_out = shape.n_in;
+                for (int i = 0; i < 2; i++) {
+                        shape.kernel[i] = sample_int(&sample, 1, 5);
+                        shape.stride[i] = sample_int(&sample, 1, 3);
+                        shape.dilation[i] = sample_int(&sample, 1, 2);
+                        shape.padding[i] = (shape.kernel[i] - 1) * shape.dilation[i] + sample_int(&sample, 0, 1);
+                        shape.padding[i] -=
+                                sample_int(&sample, 0, i == 0 ? MIN(shape.height, shape.padding[i]) : MIN(shape.width, shape.padding[i])) /
+                                2;
+                }
+                Case made = make_case(&sample, &shape, true);
+                int64_t n_weights = meta_numel(&made.conv.weight);
+                make_depthwise(&made);
+                for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
+                        if (direct_isa_named(isas[i]) != NULL)
+                                run_depthwise(&made, isas[i]);
+                }
+                made.conv.weight.size[1] = n_weights / made.conv.weight.size[0] / made.conv.weight.size[2] / made.conv.weight.size[3];
+                free_case(&made);
+        }
+}
+
+Test(depthwise, refuses_what_it_is_not_made_for)
+{
+        Sample sample = { 32 };
+        Shape shape = { 1, 8, 8, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+        for (int what = 0; what < 3; what++) {
+                Case made = make_case(&sample, &shape, true);
+                Depthwise *depthwise = NULL;
+                if (what == 0)
+                        made.conv.groups = 4;
+                else if (what == 1)
+                        made.conv.input = image_meta(made.conv.input.size, false);
+                else
+                        made.conv.out = image_meta(made.conv.out.size, false);
+                made.conv.groups = what == 0 ? 4 : 8;
+                cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &depthwise), STATUS_OK);
+                cr_assert_null(depthwise, "case %d", what);
+                free_case(&made);
+        }
+}
+
+// ---- winograd ----
+static Case winograd_case(Sample *sample, int64_t n_in, int64_t n_out)
+{
+        Shape shape = { sample_int(sample, 1, 2),
+                        n_in,
+                        n_out,
+                        sample_int(sample, 7, 22),
+                        sample_int(sample, 7, 22),
+                        { 3, 3 },
+                        { 1, 1 },
+                        { 0, 0 },
+                        { 1, 1 } };
+        shape.padding[0] = sample_int(sample, 0, 2);
+        shape.padding[1] = sample_int(sample, 0, 2);
+        return make_case(sample, &shape, true);
+}
+
+static void run_winograd(Case *made, int step)
+{
+        Winograd *winograd;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(winograd_new(&made->conv, &made->clamp, step, &winograd), STATUS_OK);
+        if (direct_isa() == NULL) {
+                cr_assert_null(winograd);
+                return;
+        }
+        cr_assert_not_null(winograd);
+        size_t n = winograd_scratch(winograd);
+        void *scratch = guarded_new(n);
+        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
+        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch), STATUS_OK);
+        guarded_check(scratch, n);
+        winograd_free(winograd);
+}
+
+Test(winograd, agrees_with_plain_sums_and_its_errors_stay_small)
+{
+        Sample sample = { 14 };
+        for (int round = 0; round < 16; round++) {
+                Case made = winograd_case(&sample, 16 * sample_int(&sample, 1, 5), 32 * sample_int(&sample, 1, 3));
+                run_winograd(&made, round % 2 == 0 ? 4 : 2);
+                if (direct_isa() != NULL)
+                        check_case(&made, "winograd", false);
+                free_case(&made);
+        }
+}
+
+Test(winograd, keeps_infinity_and_nan_where_they_belong)
+{
+        Sample sample = { 16 };
+        for (int step = 2; step <= 4; step += 2) {
+                Case made = winograd_case(&sample, 32, 32);
+                made.input[100] = INFINITY;
+                made.input[700] = NAN;
+                made.input[1003] = 3e38f;
+                made.clamp.on = false;
+                run_winograd(&made, step);
+                int64_t n_finite = 0;
+                for (int64_t i = 0; i < meta_numel(&made.conv.out); i++)
+                        n_finite += isfinite(made.out[i]) != 0;
+                if (direct_isa() != NULL)
+                        cr_assert_geq(n_finite, meta_numel(&made.conv.out) - 3 * 9 * 32);
+                free_case(&made);
+        }
+}
+
+Test(winograd, refuses_what_it_is_not_made_for)
+{
+        Sample sample = { 15 };
+        for (int what = 0; what < 7; what++) {
+                Case made = winograd_case(&sample, 32, 32);
+                Winograd *winograd = NULL;
+                if (what == 0)
+                        made.conv.stride[1] = 2;
+                else if (what == 1)
+                        made.conv.dilation[0] = 2;
+                else if (what == 2)
+                        made.conv.input = image_meta(made.conv.input.size, false);
+                else if (what == 3)
+                        made.conv.epilogue.add_out = true;
+                else if (what == 4)
+                        made.weight[7] = NAN; // no accuracy to speak of
+                else if (what == 5)
+                        made.conv.weight.size[1] = 24;
+                else
+                        made.conv.out.size[3]++;
+                cr_assert_eq(winograd_new(&made.conv, &made.clamp, 4, &winograd), STATUS_OK);
+                cr_assert_null(winograd, "case %d", what);
+                made.conv.out.size[3] -= what == 6;
+                made.conv.weight.size[1] = 32;
+                free_case(&made);
+        }
+}

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load: load.py FXSERVE [--long] [NAME...]. Names: overload, idle, slow, neighbours, upload, braces, soak; without --long each is shortened.
+
+Everything stays on the loopback. Times are reported and compared with their aims, but only what cannot be the machine's fault fails: wrong answers, leaks, memory, lost requests.
+"""
+import json
+import os
+import random
+import selectors
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+
+from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, connect_from, descriptors, gauge, graph, call, memory, more_descriptors, percentile, reset, run, settle,
+                   slow_graph, upload)
+
+MB = 1 << 20
+
+
+def request(method, target, body=b""):
+    return b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (method, target, len(body), body)
+
+
+def run_request(name, body):
+    return request(b"POST", b"/v1/graphs/%s/run" % name, body)
+
+
+class Client:
+    """One keep-alive connection of an open loop."""
+
+    def __init__(self, port):
+        self.socket, self.buffer, self.began = connect_from(port), b"", 0.0
+
+    def send(self, text, when):
+        self.began, self.buffer = when, b""
+        self.socket.sendall(text)
+
+    def take(self):
+        """Reads what is there; (status, seconds) when a reply is complete."""
+        more = self.socket.recv(1 << 16)
+        if not more:
+            raise Failed("the server closed a connection")
+        self.buffer += more
+        head, mark, body = self.buffer.partition(b"\r\n\r\n")
+        if not mark:
+            return None
+        length = int(next(line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")))
+        if len(body) < length:
+            return None
+        return int(head.split(b" ", 2)[1]), time.monotonic() - self.began
+
+
+def open_loop(port, text, rate, seconds):
+    """Sends at fixed times, whatever comes back when; times count from when a request was due: [(status, seconds)]."""
+    chooser, idle, answers, busy = selectors.DefaultSelector(), [], [], 0
+    began, n, total = time.monotonic(), 0, int(rate * seconds)
+    while n < total or (busy and time.monotonic() < began + seconds + 30):
+        now = time.monotonic()
+        while n < total and began + n / rate <= now:
+            client = idle.pop() if idle else Client(port)
+            client.send(text, began + n / rate)
+            chooser.register(client.socket, selectors.EVENT_READ, client)
+            n, busy = n + 1, busy + 1
+        wait = began + n / rate - time.monotonic() if n < total else 0.1
+        for key, _ in chooser.select(max(0, wait)):
+            answer = key.data.take()
+            if answer is not None:
+                answers.append(answer)
+                chooser.unregister(key.fileobj)
+                idle.append(key.data)
+                busy -= 1
+    for client in idle:
+        client.socket.close()
+    chooser.close()
+    return answers, busy
+
+
+def closed_loop(port, text, n_clients, seconds, stop=None):
+    """Requests one after another on some connections, in one thread each: seconds of each."""
+    times, lock, end = [], threading.Lock(), time.monotonic() + seconds
+
+    def work():
+        client, own = Client(port), []
+        while time.monotonic() < end and not (stop is not None and stop.is_set()):
+            client.send(text, time.monotonic())
+            answer = None
+            while answer is None:
+                answer = client.take()
+            if answer[0] == 200:
+                own.append(answer[1])
+        client.socket.close()
+        with lock:
+            times.extend(own)
+    threads = [threading.Thread(target=work) for _ in range(n_clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return times
+
+
+# ---- the scenarios ----
+def overload(start, report, long):
+    seconds, deadline_ms = (30, 1000) if long else (3, 1000)
+    server = start("--workers", "1", "--max-queue", "32", "--run-deadline-ms", str(deadline_ms))
+    upload(server, "busy", slow_graph(2, 192))
+    text = run_request(b"busy", SLOW_BODY)
+    closed_loop(server.port, text, 2, 0.5)
+    capacity = len(closed_loop(server.port, text, 4, 2)) / 2
+    answers, lost = open_loop(server.port, text, capacity * 1.5, seconds)
+    began = time.monotonic()
+    reply = run(server, "busy", SLOW_BODY)
+    recovery = time.monotonic() - began
+    good = [took for status, took in answers if status == 200]
+    refused = [took for status, took in answers if status == 503]
+    other = [status for status, _ in answers if status not in (200, 503, 504)]
+    name = f"overload, 150 % of {capacity:.0f} req/s for {seconds} s"
+    report.row(f"{name}: answers", f"{len(good)} × 200, {len(refused)} × 503, {len(answers) - len(good) - len(refused)} others, {lost} lost", "each is answered, by 200, 503 or 504",
+               lost == 0 and not other and good)
+    report.row(f"{name}: accepted", f"p99 {percentile(good, 99) * 1e3:.0f} ms, {len(good) / seconds / capacity:.0%} of the capacity used", f"p99 ≤ {deadline_ms} ms (the deadline)",
+               percentile(good, 99) * 1e3 <= deadline_ms, True)
+    report.row(f"{name}: refused", f"median {percentile(refused, 50) * 1e3:.2f} ms, p99 {percentile(refused, 99) * 1e3:.1f} ms", "503 within 5 ms", percentile(refused, 99) <= 0.005, True)
+    report.row(f"{name}: recovery", f"{recovery * 1e3:.0f} ms", "< 1 s", reply.status == 200 and recovery < 1, True)
+
+
+def idle(start, report, long):
+    n = 10000 if long else 1500
+    room = more_descriptors(n + 500)
+    if room < n + 200:
+        n = room - 200
+    server = start("--max-connections", str(n + 50), "--idle-timeout-s", "120")
+    text, clients = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", []
+    began = time.monotonic()
+    for i in range(n):
+        client = connect_from(server.port, f"127.0.0.{2 + i // 900}")
+        client.sendall(text)
+        if not client.recv(4096).startswith(b"HTTP/1.1 200"):
+            raise Failed(f"connection {i} is not answered well")
+        clients.append(client)
+    seconds = time.monotonic() - began
+    began = time.monotonic()
+    status = server.call("GET", "/livez").status
+    served = (time.monotonic() - began) * 1e3
+    resident, own = memory(server, "VmRSS") / 1e6, gauge(server, "fxserve_connections")
+    report.row(f"{n:,} idle connections", f"{resident:.0f} MB resident, {own:.0f} connections open, made in {seconds:.1f} s", "≤ 100 MB", resident <= 100 and own >= n)
+    report.row(f"a new client beside {n:,} idle ones", f"served in {served:.1f} ms", "served", status == 200)
+    for client in clients:
+        client.close()
+    left = settle(server, 20)
+    report.row(f"{n:,} idle connections closed", f"left: {left or 'none'}", "none is left", not left)
+
+
+def slow(start, report, long):
+    n, seconds = (1000, 12) if long else (300, 4)
+    more_descriptors(n + 500)
+    server = start()
+    upload(server, "tiny", TINY)
+    text = run_request(b"tiny", TINY_BODY)
+    closed_loop(server.port, text, 1, 1)
+    alone = closed_loop(server.port, text, 1, seconds / 2)
+    head, stop, clients = b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", threading.Event(), []
+    for i in range(n):
+        client = connect_from(server.port, f"127.0.0.{2 + i // 900}")
+        client.sendall(head)
+        client.setblocking(False)
+        clients.append(client)
+
+    def drip():
+        while not stop.is_set():
+            for client in clients:
+                try:
+                    client.send(b"a")
+                except OSError:
+                    pass  # closed by its deadline
+            stop.wait(1)
+    thread = threading.Thread(target=drip)
+    thread.start()
+    beside = closed_loop(server.port, text, 1, seconds / 2)
+    time.sleep(max(0, 13 - seconds / 2) if long else 0)
+    stop.set()
+    thread.join()
+    open_ones = gauge(server, "fxserve_connections") - 1
+    ratio = percentile(beside, 99) / percentile(alone, 99)
+    report.row(f"{n:,} clients with slow heads", f"a good client's p99 {percentile(alone, 99) * 1e3:.2f} ms alone, {percentile(beside, 99) * 1e3:.2f} ms beside them: {ratio:.1f}×", "≤ 2×", ratio <= 2, True)
+    if long:
+        report.row(f"{n:,} clients with slow heads after 15 s", f"{open_ones:.0f} still open", "all closed by the head's deadline", open_ones <= 0)
+    for client in clients:
+        client.close()
+
+
+def neighbours(start, report, long):
+    seconds = 10 if long else 2
+    server = start()
+    upload(server, "loud", slow_graph(2, 160))
+    upload(server, "quiet", slow_graph(2, 161))
+    loud, quiet = run_request(b"loud", SLOW_BODY), run_request(b"quiet", SLOW_BODY)
+    closed_loop(server.port, quiet, 1, 0.5)
+    capacity = len(closed_loop(server.port, loud, 8, 1.5)) / 1.5
+    alone = [took for _, took in open_loop(server.port, quiet, capacity / 10, seconds)[0]]
+    stop, saturating = threading.Event(), []
+    thread = threading.Thread(target=lambda: saturating.extend(closed_loop(server.port, loud, 8, seconds + 10, stop)))
+    thread.start()
+    time.sleep(0.2)
+    beside = [took for _, took in open_loop(server.port, quiet, capacity / 10, seconds)[0]]
+    stop.set()
+    thread.join()
+    ratio = percentile(beside, 99) / percentile(alone, 99)
+    report.row("a graph at 10 % beside a saturated one", f"p99 {percentile(alone, 99) * 1e3:.1f} ms alone, {percentile(beside, 99) * 1e3:.1f} ms beside: {ratio:.1f}×, {len(beside)} runs", "≤ 3×", ratio <= 3, True)
+
+
+class Peak(threading.Thread):
+    """The most anonymous memory of a server while something goes on."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.most, self.done = server, 0, threading.Event()
+
+    def run(self):
+        while not self.done.is_set():
+            self.most = max(self.most, memory(self.server))
+            self.done.wait(0.01)
+
+
+def big_upload(start, report, long):
+    n_bytes = (600 if long else 64) * 1000 * 1000
+    server = start("--max-upload", str(700 * 1000 * 1000))
+    nodes = [{"op": "get_attr", "name": "w", "target": "w"}, call("s", "torch.sum", "%w"), call("y", "torch.add", "%x", "%s")]
+    header = json.dumps({"w": {"dtype": "F32", "shape": [n_bytes // 4], "data_offsets": [0, n_bytes]}}).encode()
+    header += b" " * (-len(header) % 8)
+    lead = b'--b\r\nContent-Disposition: form-data; name="graph"\r\n\r\n' + graph(*nodes) + b'\r\n--b\r\nContent-Disposition: form-data; name="weights"; filename="w"\r\n\r\n' + \
+        struct.pack("<Q", len(header)) + header
+    tail = b"\r\n--b--\r\n"
+    upload(server, "tiny", TINY)
+    run(server, "tiny", TINY_BODY)
+    before, peak = memory(server), Peak(server)
+    peak.start()
+    began = time.monotonic()
+    with server.connect(120) as connection:
+        connection.send(b"PUT /v1/graphs/big HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % (len(lead) + n_bytes + len(tail)) + lead)
+        piece = bytes(1 << 20)
+        for at in range(0, n_bytes, len(piece)):
+            connection.send(piece[:min(len(piece), n_bytes - at)])
+        connection.send(tail, "PUT")
+        reply = connection.reply()
+    seconds = time.monotonic() - began
+    peak.done.set()
+    peak.join()
+    grown = (peak.most - before) / 1e6
+    report.row(f"upload of {n_bytes // 10**6} MB", f"{reply.status}, anonymous memory {grown:+.1f} MB at most, {seconds:.1f} s", "anonymous memory +≤ 8 MB", reply.status == 201 and grown <= 8)
+    if reply.status == 201:
+        answer = run(server, "big", b'{"inputs": {"x": [1.5]}}')
+        report.row(f"a run of the {n_bytes // 10**6} MB graph", answer.short()[:60], "the right numbers", answer.status == 200 and answer.json()["outputs"][0]["data"] == [1.5])
+
+
+def braces(start, report, _):
+    server = start()
+    upload(server, "tiny", TINY)
+    run(server, "tiny", TINY_BODY)
+    body = b'{"inputs": [' + b"{}," * ((64 * MB - 20) // 3) + b"{}]}"
+    stop, waits = threading.Event(), []
+
+    def others():
+        client = Client(server.port)
+        while not stop.is_set():
+            client.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", time.monotonic())
+            answer = None
+            while answer is None:
+                answer = client.take()
+            waits.append(answer[1])
+            time.sleep(0.001)
+        client.socket.close()
+    before, took, status = memory(server), [], []
+    thread = threading.Thread(target=others)
+    thread.start()
+    for _ in range(5):
+        with server.connect(60) as connection:
+            connection.send(b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
+            connection.send(body, "POST")
+            sent = time.monotonic()
+            status.append(connection.reply().status)
+            took.append((time.monotonic() - sent) * 1e3)
+    stop.set()
+    thread.join()
+    answer = run(server, "tiny", TINY_BODY)
+    grown = (memory(server) - before) / 1e6
+    report.row("64 MB of {},", f"{'/'.join(map(str, sorted(set(status))))}, {percentile(took, 50):.0f} ms after the last byte", "413 or 400 in < 50 ms", set(status) <= {400, 413} and percentile(took, 50) < 50, True)
+    report.row("64 MB of {},: status and memory", f"{sorted(set(status))}, the next run {answer.status}, memory {grown:+.1f} MB", "400 or 413, a good run 200, memory back within 1 MB (+ the allocator's 8)",
+               set(status) <= {400, 413} and answer.status == 200 and grown <= 9)
+    report.row("64 MB of {},: others wait", f"p99 {percentile(waits, 99) * 1e3:.1f} ms, most {max(waits) * 1e3:.1f} ms", "≤ 5 ms", percentile(waits, 99) <= 0.005, True)
+
+
+def slope(points):
+    """Least squares: units per hour of [(seconds, value)]."""
+    n = len(points)
+    mean_t, mean_v = sum(t for t, _ in points) / n, sum(v for _, v in points) / n
+    below = sum((t - mean_t) ** 2 for t, _ in points)
+    return 3600 * sum((t - mean_t) * (v - mean_v) for t, v in points) / below if below else 0.0
+
+
+class Soak:
+    def __init__(self, server):
+        self.server, self.end, self.lock, self.counts, self.problems, self.times = server, 0.0, threading.Lock(), {}, [], []
+
+    def step(self, chance, connection):
+        kind = chance.random()
+        if kind < 0.7:
+            began = time.monotonic()
+            connection.request("POST", "/v1/graphs/tiny/run", TINY_BODY)
+            reply, wanted = connection.reply(), (200,)
+            self.times.append((began, time.monotonic() - began))
+        elif kind < 0.8:
+            name, wanted = f"g{chance.randrange(4)}", (200, 201, 204, 404)
+            connection.request(*(("DELETE", f"/v1/graphs/{name}") if chance.random() < 0.3 else ("PUT", f"/v1/graphs/{name}", slow_graph(1, 1 + chance.randrange(8)))))
+            reply = connection.reply()
+        elif kind < 0.9:
+            body = TINY_BODY[:chance.randrange(len(TINY_BODY))]
+            connection.request("POST", "/v1/graphs/tiny/run", body)
+            reply, wanted = connection.reply(), (400,)
+        else:
+            plain = connect_from(self.server.port)
+            plain.sendall(run_request(b"tiny", TINY_BODY)[:chance.randrange(1, 200)])
+            if chance.random() < 0.5:
+                reset(plain)
+            else:
+                plain.close()
+            return "vanished"
+        if reply.status not in wanted:
+            self.problems.append(reply.short())
+        return str(reply.status)
+
+    def work(self, seed):
+        chance, own = random.Random(seed), {}
+        try:
+            with self.server.connect(30) as connection:
+                while time.monotonic() < self.end and len(self.problems) < 5:
+                    what = self.step(chance, connection)
+                    own[what] = own.get(what, 0) + 1
+                    time.sleep(0.004)  # about half of what a core can do
+        except (Failed, OSError) as problem:
+            self.problems.append(str(problem))
+        with self.lock:
+            for what, n in own.items():
+                self.counts[what] = self.counts.get(what, 0) + n
+
+    def run(self, seconds):
+        self.end = time.monotonic() + seconds
+        threads = [threading.Thread(target=self.work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        points = []
+        while time.monotonic() < self.end - 0.5:
+            points.append((time.monotonic(), memory(self.server) / 1e6, descriptors(self.server), len(os.listdir(f"/proc/{self.server.process.pid}/task"))))
+            time.sleep(max(0.25, seconds / 400))
+        for thread in threads:
+            thread.join()
+        return points
+
+
+def soak(start, report, long):
+    seconds = 900 if long else 12
+    server = start("--max-profiles", "64")
+    upload(server, "tiny", TINY)
+    work = Soak(server)
+    points = work.run(seconds)
+    late = points[len(points) // 3:]
+    middle = work.times[len(work.times) // 3][0]
+    early_p99, late_p99 = percentile([took for at, took in work.times if at < middle], 99), percentile([took for at, took in work.times if at >= middle], 99)
+    left = settle(server, 20)
+    rise, drift = slope([(point[0], point[1]) for point in late]), late[-1][1] - late[0][1]
+    name = f"mixed traffic for {seconds} s"
+    report.row(f"{name}: answers", "; ".join(work.problems[:3]) or ", ".join(f"{n:,} × {what}" for what, n in sorted(work.counts.items())), "nothing unexpected, nothing left",
+               not work.problems and not left and server.alive())
+    report.row(f"{name}: memory", f"{late[-1][1]:.1f} MB anonymous at the end, slope {rise:+.1f} MB/h over the last two thirds ({drift:+.1f} MB)", "slope < 1 MB/h" if long else "drift < 16 MB",
+               rise < 1 if long else drift < 16, speed=drift < 16)
+    report.row(f"{name}: descriptors and threads", f"{late[0][2]} → {late[-1][2]} descriptors, {late[0][3]} → {late[-1][3]} threads", "constant",
+               abs(late[-1][2] - late[0][2]) <= 8 and late[-1][3] == late[0][3], speed=abs(late[-1][2] - late[0][2]) <= 16)
+    report.row(f"{name}: p99 of runs", f"{early_p99 * 1e3:.2f} ms in the first third, {late_p99 * 1e3:.2f} ms later", "drift < 10 %", late_p99 < 1.1 * early_p99, True)
+
+
+SCENARIOS = {"overload": overload, "idle": idle, "slow": slow, "neighbours": neighbours, "upload": big_upload, "braces": braces, "soak": soak}
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--long"]
+    if not words or any(word not in SCENARIOS for word in words[1:]):
+        print(f"usage: load.py FXSERVE [--long] [{'|'.join(SCENARIOS)}...]")
+        return 2
+    tally = Tally()
+    report = Report(tally)
+    for name in words[1:] or SCENARIOS:
+        with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
+            servers = []
+
+            def start(*flags, folder=folder, servers=servers):
+                servers.append(Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", *flags], folder=folder).start())
+                return servers[0]
+            try:
+                SCENARIOS[name](start, report, "--long" in sys.argv)
+            except (Failed, OSError, ValueError, KeyError, IndexError, socket.timeout) as problem:
+                tally.bad(name, f"{type(problem).__name__}: {str(problem)[:500]}")
+            for server in servers:
+                tally.check(f"{name}: the server's end", "\n".join(server.stop()))
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tune records as text: what is printed reads back; anything else is refused.
+#include "core/ops/tune.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static TuneRecord *parsed(const char *text)
+{
+        TuneRecord *record = NULL;
+        return tune_parse(text, strlen(text), &record) == STATUS_OK ? record : NULL;
+}
+
+Test(tune, prints_sorted_lines_that_read_back)
+{
+        _cleanup_(tune_freep) TuneRecord *record = NULL, *again = NULL;
+        Text text = { 0 }, second = { 0 };
+        cr_assert_eq(tune_new(true, &record), STATUS_OK);
+        cr_assert_eq(tune_learn(record, "conv 2", "direct"), STATUS_OK);
+        cr_assert_eq(tune_learn(record, "conv 1", "winograd_4x4"), STATUS_OK);
+        cr_assert_eq(tune_learn(record, "conv 1", "direct"), STATUS_OK); // what is decided stays
+        tune_print(record, &text);
+        cr_assert_str_eq(text.data, "conv 1\twinograd_4x4\nconv 2\tdirect\n");
+        cr_assert_eq(tune_parse(text.data, text.n, &again), STATUS_OK);
+        cr_assert(tune_is_learning(record) && !tune_is_learning(again) && !tune_is_learning(NULL));
+        tune_print(again, &second);
+        cr_assert_str_eq(second.data, text.data);
+        cr_assert_str_eq(tune_algorithm(again, "conv 2"), "direct");
+        cr_assert_null(tune_algorithm(again, "conv 3"));
+        cr_assert_null(tune_algorithm(NULL, "conv 1"));
+        cr_assert(tune_count(again) == 2 && tune_count(NULL) == 0);
+        text_deinit(&text);
+        text_deinit(&second);
+}
+
+Test(tune, refuses_what_it_would_not_print)
+{
+        static const char *const bad[] = { "a",
+                                           "a\n",
+                                           "a\tb",
+                                           "\tb\n",
+                                           "a\t\n",
+                                           "b\tx\na\tx\n",
+                                           "a\tx\na\ty\n",
+                                           "a\tb\tc\n\n",
+                                           "a\x01\tb\n",
+                                           "a\tb\xff\n",
+                                           "a\taaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n" };
+        for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
+                cr_expect_null(parsed(bad[i]), "case %zu", i);
+        char long_key[TUNE_MAX_KEY + 8];
+        memset(long_key, 'k', sizeof(long_key));
+        memcpy(long_key + TUNE_MAX_KEY + 1, "\ta\n", 4);
+        cr_expect_null(parsed(long_key));
+        TuneRecord *empty = parsed("");
+        cr_assert_not_null(empty);
+        cr_assert_eq(tune_count(empty), 0);
+        tune_free(empty);
+}

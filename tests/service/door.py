@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door, as far as text files cannot say it: door.py FXSERVE. HTTPS with a certificate made here, bodies with Content-Encoding, tokens that appear nowhere, clients
+that leave at random moments, a body of 64 MB of nothing."""
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import zlib
+
+from service import MODELS, Connection, Failed, Server, Tally
+
+RUN = b'{"inputs": {"x": [[1.5, -2.0], [3.0, 4.0]]}}'
+TOKEN = "a-token-of-the-test-0123456789"
+
+
+def model(name):
+    with open(os.path.join(MODELS, name), "rb") as file:
+        return file.read()
+
+
+def expect(got, want, what):
+    if got != want:
+        raise Failed(f"{what}: {got}, expected {want}")
+
+
+# ---- HTTPS ----
+def make_certificate(folder):
+    cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return cert, key
+
+
+def secure(server, cert, version=None):
+    context = ssl.create_default_context(cafile=cert)
+    if version is not None:
+        context.minimum_version = context.maximum_version = version
+    connection = Connection(server.port, 10)
+    connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+    return connection
+
+
+def https(binary):
+    if shutil.which("openssl") is None:
+        print("openssl is not installed: HTTPS is left out")
+        return
+    server = Server(binary, ["--data", "none"])
+    cert, key = make_certificate(server.folder)
+    server.flags += ["--tls-cert", cert, "--tls-key", key]
+    try:
+        server.start()
+        expect(server.url.startswith("https://"), True, "the address printed is https")
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            with secure(server, cert, version) as connection:
+                connection.request("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+                connection.request("POST", "/v1/graphs/m/run", RUN)
+                connection.reply()
+                reply = connection.reply()
+                expect((reply.status, reply.json()["outputs"][0]["data"]), (200, [[1.5, 0], [3, 4]]), "a run")
+                body = b" " * 300000 + RUN
+                connection.request("POST", "/v1/graphs/m/run", body, chunk=70000)
+                expect(connection.reply().status, 200, "a large run in chunks")
+        # The strict reader sees what was decrypted.
+        with secure(server, cert) as connection:
+            connection.send(b"GET /v1/graphs HTTP/1.1\nHost: localhost\n\n")
+            expect(connection.reply().status, 400, "bare LF")
+        with secure(server, cert) as connection:
+            connection.send(b"POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            expect((connection.reply().status, connection.closed()), (400, True), "two framings")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        try:
+            context.wrap_socket(socket.create_connection(("127.0.0.1", server.port), 5)).close()
+            raise Failed("TLS 1.1 was taken")
+        except (ssl.SSLError, OSError):
+            pass
+        # A client of plain HTTP gets nothing, and the next one is well.
+        with Connection(server.port, 5) as connection:
+            connection.request("GET", "/livez")
+            try:
+                connection.reply()
+                raise Failed("plain HTTP was answered")
+            except Failed as error:
+                if "was closed" not in str(error):
+                    raise
+        with secure(server, cert) as connection:
+            connection.request("GET", "/livez")
+            expect(connection.reply().status, 200, "after that")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+# ---- Content-Encoding ----
+def encodings(binary):
+    server = Server(binary, ["--data", "none", "--max-run-body", "1000000"]).start()
+    try:
+        graph = model("relu_neg_abs.fx.json")
+
+        def ask(method, target, body, encoding, status, code=None):
+            reply = server.call(method, target, body, [("Content-Encoding", encoding)])
+            expect((reply.status, reply.code() if code else None), (status, code), f"{method} with {encoding}")
+            return reply
+
+        ask("PUT", "/v1/graphs/m", gzip.compress(graph), "gzip", 201)
+        ask("PUT", "/v1/graphs/m", zlib.compress(graph), "deflate", 200)  # the same content
+        for encoding, squeeze in (("gzip", gzip.compress), ("x-gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)):
+            reply = ask("POST", "/v1/graphs/m/run", squeeze(RUN), encoding, 200)
+            expect(reply.json()["outputs"][0]["data"], [[1.5, 0], [3, 4]], "a run")
+        ask("POST", "/v1/run", gzip.compress(b'{"graph": ' + graph + b', "inputs": {"x": [1.0]}}'), "gzip", 200)
+        for encoding in ("br", "zstd", "gzip, gzip", "compress", ""):
+            ask("POST", "/v1/graphs/m/run", RUN, encoding, 415, "wrong_encoding")
+        reply = server.call("POST", "/v1/graphs/m/run", gzip.compress(RUN), [("Content-Encoding", "gzip"), ("Content-Encoding", "gzip")])
+        expect((reply.status, reply.code()), (415, "wrong_encoding"), "two headers")
+        whole = gzip.compress(RUN)
+        for bad in (b"no gzip", whole[:-1], whole[:20], whole + b"x", whole[:-8] + bytes(8), zlib.compress(RUN)):
+            ask("POST", "/v1/graphs/m/run", bad, "gzip", 400, "malformed")
+        # The limits hold for what comes out: just as much, one byte more, and a bomb.
+        fits = RUN + b" " * (1000000 - len(RUN))
+        random.seed(1)
+        noise = bytes(random.choice(b" \t\n") for _ in range(80000))
+        padded = RUN + noise + b" " * (1000000 - len(RUN) - len(noise))
+        ask("POST", "/v1/graphs/m/run", gzip.compress(padded), "gzip", 200)
+        ask("POST", "/v1/graphs/m/run", gzip.compress(padded + b" "), "gzip", 413, "too_large")
+        ask("POST", "/v1/graphs/m/run", gzip.compress(fits), "gzip", 413, "too_large")  # more than a hundred times what was sent
+        ask("POST", "/v1/graphs/m/run", gzip.compress(bytes(50 << 20)), "gzip", 413, "too_large")
+        ask("POST", "/v1/graphs/m/run", RUN, "identity", 200)
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+# ---- tokens appear nowhere ----
+def secrecy(binary):
+    server = Server(binary, ["--data", "none"])
+    path = os.path.join(server.folder, "tokens")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{TOKEN} read\n")
+    server.flags += ["--token-file", path]
+    try:
+        server.start()
+        for value in (f"Bearer {TOKEN}", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN):
+            for target in ("/v1", "/nothing", "/v1/graphs/x/run"):
+                reply = server.call("GET", target, headers=[("Authorization", value)])
+                if TOKEN.encode() in reply.body:
+                    raise Failed("a reply holds the token")
+        with open(f"/proc/{server.process.pid}/cmdline", "rb") as file:
+            expect(TOKEN.encode() in file.read(), False, "the token stands in the command line")
+        expect(server.stop(), [], "the end")
+        expect(TOKEN in server.log(), False, "the token stands in the log")
+    finally:
+        server.clean_up()
+
+
+# ---- clients that leave ----
+def metric(server, name):
+    found = re.search(rf"^{name} (\S+)$", server.call("GET", "/metrics").body.decode(), re.M)
+    return float(found[1]) if found else None
+
+
+def leaving(binary):
+    server = Server(binary, ["--data", "none", "--quiet"]).start()
+    random.seed(7)
+    try:
+        server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+        big = json.dumps({"inputs": {"x": [[1.0] * 1000] * 100}}).encode()
+        head = b"POST /v1/graphs/m/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        for n in range(400):
+            body = big if n % 2 else RUN
+            data = head % len(body) + body
+            client = socket.create_connection(("127.0.0.1", server.port), 5)
+            client.sendall(data[:random.randrange(len(data) + 1)] if n % 3 else data)
+            if n % 4 == 0:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # RST
+            if n % 5 == 0:
+                time.sleep(random.random() * 0.01)
+            client.close()
+        for _ in range(200):
+            state = metric(server, "fxserve_running"), metric(server, "fxserve_queue_depth"), metric(server, "fxserve_connections")
+            if state[0] == 0 and state[1] == 0 and state[2] is not None and state[2] <= 1:
+                break
+            time.sleep(0.05)
+        expect(state[:2], (0, 0), "requests that are left")
+        if state[2] is None or state[2] > 1:
+            raise Failed(f"{state[2]} connections are left")
+        expect(server.call("POST", "/v1/graphs/m/run", RUN).status, 200, "after that")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+# ---- much of nothing ----
+def nothing(binary):
+    server = Server(binary, ["--data", "none", "--quiet"]).start()
+    try:
+        server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+        for text in (b"{},", b"[[[[[[[[", b'"",', b'{"a":'):
+            body = b'{"inputs": {"x": [' + text * ((8 << 20) // len(text)) + b"1]}}"
+            reply = server.call("POST", "/v1/graphs/m/run", body)
+            if reply.status not in (400, 413):
+                raise Failed(f"8 MB of {text!r}: {reply.short()[:300]}")
+        expect(server.call("GET", "/livez").status, 200, "after that")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: door.py FXSERVE")
+        return 2
+    tally = Tally()
+    for name, check in (("HTTPS", https), ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("clients that leave", leaving), ("much of nothing", nothing)):
+        try:
+            check(sys.argv[1])
+            tally.check(name, "")
+        except Failed as error:
+            tally.check(name, str(error)[:2000])
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

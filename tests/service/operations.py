@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs a server needs: metrics, log lines, signals. operations.py FXSERVE
+
+metrics   a strict reader of the Prometheus text format goes over /metrics (types, help, labels, duplicates, histograms that add up), and `promtool check metrics` where
+          it is installed; the labels stay bounded however many graphs there are
+log       each line is a JSON object with the documented fields; probes, inputs and tokens are not in it; a reader that stopped reading holds nobody up; SIGHUP opens
+          the file again
+errors    docs/operations.md has a line for every code of api/errors.def, a row for every field of the log and every metric
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from service import END_WITH_PARENT, ROOT, Connection, Failed, Server, Tally, environment
+
+METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)')
+RELU = '{"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "target": "torch.relu", "args": ["%x"]}, ' \
+       '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]}'
+SECRET = 31415.926
+
+
+# ---- the text format ----
+def labels_of(text, line):
+    out, at = {}, 0
+    while at < len(text):
+        found = LABEL.match(text, at)
+        if not found or found[1] in out or (found[3] == "" and found.end() != len(text)):
+            raise Failed(f"labels: {line}")
+        out[found[1]], at = found[2], found.end()
+    return out
+
+
+def sample_of(line):
+    found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)", line)
+    if not found:
+        raise Failed(f"no sample: {line}")
+    return found[1], labels_of(found[2] or "", line), float(found[3])
+
+
+def family_of(name, types):
+    """The family a sample belongs to."""
+    if name in types:
+        return name
+    for suffix in ("_bucket", "_sum", "_count"):
+        if name.endswith(suffix) and types.get(name[:-len(suffix)]) == "histogram":
+            return name[:-len(suffix)]
+    raise Failed(f"{name} has no TYPE line before it")
+
+
+def check_histogram(name, samples):
+    groups = {}
+    for sample, labels, value in samples:
+        rest = tuple(sorted((key, text) for key, text in labels.items() if key != "le"))
+        groups.setdefault(rest, []).append((sample, labels.get("le"), value))
+    for rest, rows in groups.items():
+        buckets = [(float(le), value) for sample, le, value in rows if sample == name + "_bucket"]
+        count = [value for sample, _, value in rows if sample == name + "_count"]
+        total = [value for sample, _, value in rows if sample == name + "_sum"]
+        if len(count) != 1 or len(total) != 1 or buckets[-1:] != [(float("inf"), count[0])]:
+            raise Failed(f"{name}{rest}: _count, _sum and the last bucket do not fit")
+        if buckets != sorted(buckets) or len({le for le, _ in buckets}) != len(buckets) or any(a[1] > b[1] for a, b in zip(buckets, buckets[1:])):
+            raise Failed(f"{name}{rest}: buckets do not ascend")
+
+
+def read_metrics(text):
+    """{family: [(sample, labels, value)]}; Failed on whatever a strict reader would not take."""
+    types, helps, families, seen, current = {}, set(), {}, set(), None
+    if not text.endswith("\n"):
+        raise Failed("the last line does not end")
+    for line in text[:-1].split("\n"):
+        if line.startswith("# HELP "):
+            name = line.split(" ", 3)[2]
+            if name in helps or len(line.split(" ", 3)) < 4:
+                raise Failed(f"HELP twice or empty: {line}")
+            helps.add(name)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            if name in types or not METRIC.fullmatch(name) or kind not in ("counter", "gauge", "histogram"):
+                raise Failed(f"TYPE twice or of no known kind: {line}")
+            types[name], families[name], current = kind, [], name
+        else:
+            sample, labels, value = sample_of(line)
+            name = family_of(sample, types)
+            if name != current:
+                raise Failed(f"{sample} stands among the samples of {current}")
+            key = (sample, tuple(sorted(labels.items())))
+            if key in seen:
+                raise Failed(f"twice: {line}")
+            seen.add(key)
+            if types[name] == "counter" and (not name.endswith("_total") or value < 0):
+                raise Failed(f"a counter ends in _total and does not fall below 0: {line}")
+            families[name].append((sample, labels, value))
+    if set(types) != helps:
+        raise Failed(f"without HELP or TYPE: {set(types) ^ helps}")
+    for name, kind in types.items():
+        if kind == "histogram":
+            check_histogram(name, families[name])
+    return families
+
+
+def value_of(families, name, **labels):
+    for sample, have, value in families[name]:
+        if sample == name and all(have.get(key) == text for key, text in labels.items()):
+            return value
+    return 0
+
+
+def metrics_of(server):
+    reply = server.call("GET", "/metrics")
+    if reply.status != 200:
+        raise Failed(f"/metrics answers {reply.short()}")
+    return read_metrics(reply.body.decode())
+
+
+# ---- metrics ----
+def call(server, wanted, *request):
+    reply = server.call(*request)
+    if reply.status != wanted:
+        raise Failed(f"{request[0]} {request[1]}: {reply.short()}, expected {wanted}")
+    return reply
+
+
+def check_counts(binary):
+    server = Server(binary, ["--data", "none"]).start()
+    try:
+        body = json.dumps({"inputs": {"x": [1, -1.5]}}).encode()
+        before = metrics_of(server)
+        for name in ("b_other", "_other", "a.b-c"):
+            call(server, 201, "PUT", f"/v1/graphs/{name}", RELU.encode())
+            call(server, 200, "POST", f"/v1/graphs/{name}/run", body)
+        call(server, 200, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"x": [1, -1.5]}}')
+        call(server, 400, "POST", "/v1/graphs/_other/run", b"{")
+        call(server, 404, "GET", '/v1/"\\quoted"')
+        after = metrics_of(server)
+        wanted = {("fxserve_requests_total", ("route", "/v1/graphs/{name}/run"), ("code", "200")): 3,
+                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}/run"), ("code", "400")): 1,
+                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "201")): 3, ("fxserve_requests_total", ("route", "-"), ("code", "404")): 1,
+                  ("fxserve_requests_total", ("route", "/metrics"), ("code", "200")): 1, ("fxserve_runs_total", ("graph", "_other")): 1,
+                  ("fxserve_runs_total", ("graph", "a.b-c")): 1, ("fxserve_runs_total", ("graph", "_inline")): 1, ("fxserve_graphs",): 3}
+        for (name, *labels), value in wanted.items():
+            got = value_of(after, name, **dict(labels)) - value_of(before, name, **dict(labels))
+            if got != value:
+                raise Failed(f"{name}{labels} grew by {got}, expected {value}")
+        runs = [value for sample, _, value in after["fxserve_run_duration_seconds"] if sample.endswith("_count")]
+        if runs != [4]:
+            raise Failed(f"fxserve_run_duration_seconds_count is {runs}, expected 4")
+        resident, fds = value_of(after, "process_resident_memory_bytes"), value_of(after, "process_open_fds")
+        start = value_of(after, "process_start_time_seconds")
+        if not 1e6 < resident < 2e9 or not 5 < fds < 100 or abs(start - time.time()) > 120:
+            raise Failed(f"process: {resident} bytes, {fds} descriptors, started at {start}")
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
+def problem(problems):
+    if problems:
+        raise Failed("; ".join(problems))
+
+
+def check_bounded(binary):
+    server = Server(binary, ["--data", "none"]).start()
+    try:
+        for i in range(130):
+            call(server, 201, "PUT", f"/v1/graphs/g{i}", RELU.encode())
+            call(server, 200, "POST", f"/v1/graphs/g{i}/run", b'{"inputs": {"x": [1.5]}}')
+        call(server, 200, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"x": [1.5]}}')
+        runs = metrics_of(server)["fxserve_runs_total"]
+        counts = {labels["graph"]: value for _, labels, value in runs}
+        if len(counts) != 102 or counts["_other"] != 30 or counts["_inline"] != 1 or sum(counts.values()) != 131:
+            raise Failed(f"{len(counts)} series, _other {counts.get('_other')}, _inline {counts.get('_inline')}")
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
+def check_promtool(binary):
+    if shutil.which("promtool") is None:
+        return
+    server = Server(binary, ["--data", "none"]).start()
+    try:
+        call(server, 201, "PUT", "/v1/graphs/m", RELU.encode())
+        call(server, 200, "POST", "/v1/graphs/m/run", b'{"inputs": {"x": [1.5]}}')
+        text = call(server, 200, "GET", "/metrics").body
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+        if done.returncode != 0 or done.stderr or done.stdout:
+            raise Failed(f"promtool: {(done.stdout + done.stderr).decode()}")
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
+def check_probe_when_full(binary):
+    """Metrics and probes are answered while every worker is busy and the queue is full: that is when they are looked at."""
+    slow = json.dumps({"format": "fx/1", "nodes": [
+        {"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_method", "name": "e", "target": "expand", "args": ["%x", 800, 800]},
+        {"op": "call_function", "name": "a", "target": "torch.matmul", "args": ["%e", "%e"]}, {"op": "call_function", "name": "b", "target": "torch.matmul", "args": ["%a", "%e"]},
+        {"op": "call_function", "name": "s", "target": "torch.mean", "args": ["%b"]}, {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]})
+    server = Server(binary, ["--data", "none", "--workers", "1", "--max-queue", "2", "--run-deadline-ms", "200000"]).start()
+    try:
+        call(server, 201, "PUT", "/v1/graphs/slow", slow.encode())
+        clients = [server.connect() for _ in range(6)]
+        clients[0].request("POST", "/v1/graphs/slow/run", b'{"inputs": {"x": [[0.01]]}}')
+        families, end = metrics_of(server), time.monotonic() + 10
+        while value_of(families, "fxserve_running") < 1 and time.monotonic() < end:
+            families = metrics_of(server)
+        for client in clients[1:]:
+            client.request("POST", "/v1/graphs/slow/run", b'{"inputs": {"x": [[0.01]]}}')
+        while value_of(families, "fxserve_queue_depth") < 2 and time.monotonic() < end:
+            families = metrics_of(server)
+        if value_of(families, "fxserve_queue_depth") != 2 or value_of(families, "fxserve_running") != 1:
+            raise Failed(f"queue {value_of(families, 'fxserve_queue_depth')}, running {value_of(families, 'fxserve_running')}, expected 2 and 1")
+        call(server, 200, "GET", "/livez")
+        statuses = sorted(client.reply().status for client in clients)
+        if statuses != [200, 200, 200, 503, 503, 503]:
+            raise Failed(f"statuses {statuses}")
+        for client in clients:
+            client.close()
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
+# ---- log ----
+FIELDS = {"time", "level", "message", "request_id", "method", "route", "graph", "version", "status", "code", "duration_ms", "queue_ms", "run_ms", "request_bytes",
+          "response_bytes", "client", "trace_id", "parent_id", "span_id"}
+
+
+def lines_of(text):
+    out = []
+    for line in text.split("\n")[:-1]:
+        try:
+            out.append(json.loads(line))
+        except ValueError:
+            raise Failed(f"a log line is no JSON: {line}") from None
+        if set(out[-1]) - FIELDS or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", out[-1]["time"]):
+            raise Failed(f"a log line has unknown fields or no time: {line}")
+    return out
+
+
+def check_log(binary):
+    server = Server(binary, ["--data", "none", "--log-format", "json"]).start()
+    try:
+        call(server, 201, "PUT", "/v1/graphs/m", RELU.encode())
+        call(server, 200, "POST", "/v1/graphs/m/run?profile=1", json.dumps({"inputs": {"x": [SECRET]}}).encode(),
+             [("X-Request-Id", "the-run"), ("Authorization", "Bearer hunter2"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")])
+        call(server, 400, "POST", "/v1/graphs/m/run", b'{"inputs": {"x": "hunter2"}}', [("X-Request-Id", "the-mistake")])
+        for probe in ("/livez", "/readyz", "/healthz", "/metrics"):
+            call(server, 200, "GET", probe)
+        problem(server.stop())
+        text = server.log()
+        rows = {row.get("request_id"): row for row in lines_of(text)}
+        run, mistake = rows["the-run"], rows["the-mistake"]
+        wanted = {"level": "info", "method": "POST", "route": "/v1/graphs/{name}/run", "graph": "m", "status": 200, "client": "127.0.0.1",
+                  "trace_id": "0af7651916cd43dd8448eb211c80319c", "parent_id": "b7ad6b7169203331", "request_bytes": 30}
+        wrong = {key: run.get(key) for key, value in wanted.items() if run.get(key) != value}
+        if wrong or not 0 < run["run_ms"] <= run["duration_ms"] or run["response_bytes"] < 50 or not re.fullmatch("[0-9a-f]{16}", run["span_id"]):
+            raise Failed(f"{wrong} in {run}")
+        if mistake["code"] != "bad_value" or mistake["status"] != 400 or "trace_id" in mistake:
+            raise Failed(f"{mistake}")
+        for word in ("31415", "hunter2", "livez", "readyz", "healthz", "/metrics"):
+            if word in text:
+                raise Failed(f"the log holds {word}")
+    finally:
+        server.clean_up()
+
+
+def check_quiet(binary):
+    server = Server(binary, ["--data", "none", "--quiet"]).start()
+    try:
+        call(server, 200, "GET", "/v1")
+        problem(server.stop())
+        if "/v1" in server.log():
+            raise Failed("--quiet logs requests")
+    finally:
+        server.clean_up()
+
+
+def check_reopen(binary):
+    server = Server(binary, ["--data", "none", "--log-format", "json", "--log-file", "own.log"]).start()
+    try:
+        path = os.path.join(server.folder, "own.log")
+        call(server, 200, "GET", "/v1", None, [("X-Request-Id", "before")])
+        os.rename(path, path + ".1")
+        server.signal(signal.SIGHUP)
+        end = time.monotonic() + 20
+        while not os.path.exists(path) and time.monotonic() < end:
+            time.sleep(0.02)
+        call(server, 200, "GET", "/v1", None, [("X-Request-Id", "after")])
+        problem(server.stop())
+        with open(path + ".1", encoding="utf-8") as old, open(path, encoding="utf-8") as new:
+            before, after = {row.get("request_id") for row in lines_of(old.read())}, {row.get("request_id") for row in lines_of(new.read())}
+        if "before" not in before or "after" not in after or "after" in before:
+            raise Failed(f"before: {before}, after: {after}")
+        if server.log():
+            raise Failed(f"standard error holds {server.log()[:300]}")
+    finally:
+        server.clean_up()
+
+
+def check_stalled(binary):
+    """Standard error is a pipe that nobody reads: requests go on, lines are counted as dropped, and SIGTERM still ends the server with 0."""
+    folder = tempfile.mkdtemp(prefix="fxserve-stalled-")
+    reader, writer = os.pipe()
+    process = subprocess.Popen([os.path.abspath(binary), "serve", "--listen", "127.0.0.1:0", "--data", "none"], stdout=subprocess.PIPE, stderr=writer, stdin=subprocess.DEVNULL,
+                               cwd=folder, env=environment(folder), preexec_fn=END_WITH_PARENT)
+    try:
+        os.close(writer)
+        port = int(process.stdout.readline().decode().rsplit(":", 1)[1])
+        slowest = [0.0]
+
+        def client():
+            with Connection(port) as connection:
+                for _ in range(1500):
+                    began = time.monotonic()
+                    connection.request("GET", "/v1/graphs")
+                    if connection.reply().status != 200:
+                        raise Failed("not 200")
+                    slowest[0] = max(slowest[0], time.monotonic() - began)
+
+        threads = [threading.Thread(target=client) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with Connection(port) as connection:
+            connection.request("GET", "/metrics")
+            families = read_metrics(connection.reply().body.decode())
+        answered, dropped = value_of(families, "fxserve_requests_total", route="/v1/graphs", code="200"), value_of(families, "fxserve_log_dropped_total")
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(30)
+        if answered != 3000 or dropped < 100 or slowest[0] > 5 or code != 0:
+            raise Failed(f"{answered} answered, {dropped} lines dropped, slowest {slowest[0]:.2f} s, exit code {code}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        os.close(reader)
+        shutil.rmtree(folder)
+
+
+# ---- documents ----
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def check_documents(binary):
+    text = read("docs/operations.md")
+    names = dict(re.findall(r'^STATUS\((\w+), "(\w+)"', read("core/base/status.def"), re.M))
+    rows = re.findall(r"^ERROR\((\w+), (\d+)", read("api/errors.def"), re.M)
+    missing = [names[name] for name, status in rows if f"| `{names[name]}` | {status} |" not in text]
+    if not rows or missing:
+        raise Failed(f"docs/operations.md has no row | `code` | status | for {missing}")
+    missing = [field for field in FIELDS if f"`{field}`" not in text]
+    if missing:
+        raise Failed(f"docs/operations.md does not name the log's fields {missing}")
+    server = Server(binary, ["--data", "none"]).start()
+    try:
+        families = metrics_of(server)
+        problem(server.stop())
+    finally:
+        server.clean_up()
+    missing = [name for name in families if f"`{name}`" not in text and f"`{name}{{" not in text]
+    stale = [name for name in re.findall(r"^\| `((?:fxserve|process)_\w+)", text, re.M) if name not in families]
+    if missing or stale:
+        raise Failed(f"docs/operations.md lacks {missing}; and names {stale}, which are not there")
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: operations.py FXSERVE")
+        return 2
+    tally = Tally()
+    checks = [("requests and runs are counted, and a strict reader takes the page", check_counts), ("a hundred graphs have a series, the rest share one", check_bounded),
+              ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
+              ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("--quiet", check_quiet),
+              ("SIGHUP opens the log file again", check_reopen), ("a log pipe that nobody reads holds nobody up", check_stalled),
+              ("docs/operations.md names every code, log field and metric", check_documents)]
+    for name, check in checks:
+        try:
+            check(sys.argv[1])
+            tally.ok()
+        except (Failed, OSError, KeyError) as failure:
+            tally.bad(name, repr(failure))
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the fuzz targets of tests/fuzz under libFuzzer (Debian: clang, libclang-rt-14-dev): fuzz.py [--seconds 20] [--build build-fuzz] [--work FOLDER] [TARGET...].
+
+Builds them with clang, ASan and UBSan, starts each from the committed corpus and the seeds of tests/fuzz/seeds.py, and prints one line per target: seconds, executions,
+features, crashes. An input that crashes goes to tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was found for the next time;
+--shrink FILES puts the smallest inputs that keep the coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
+TARGETS = ["archive", "expression", "fx_json", "http", "json", "model", "multipart", "npy", "number", "route", "run", "safetensors"]
+OPTIONS = ["-Dfuzz=true", "-Dopenmp=false", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+MOST_CRASHES = 5
+BAD = ("crash-", "timeout-", "oom-", "leak-")
+INPUT_SECONDS, MEMORY_MB, MOST_BYTES = 25, 3000, 20000
+
+
+def build(folder, targets):
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        subprocess.run(["meson", "setup", folder, ROOT] + OPTIONS, env=dict(ENVIRONMENT, CC="clang"), stdout=subprocess.DEVNULL, check=True)
+    done = subprocess.run(["ninja", "-C", folder] + [f"tests/fuzz/fuzz_{name}" for name in targets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        print("\n".join(line for line in done.stdout.split("\n") if "error" in line or "FAILED" in line))
+    return done.returncode == 0
+
+
+def once(program, name, seconds, work, crashes, log):
+    """One run of a fuzzer, until the time is over or an input crashes: (executions, features)."""
+    before = set(os.listdir(crashes))
+    command = [program, f"-max_total_time={max(1, int(seconds))}", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={MEMORY_MB}", f"-max_len={MOST_BYTES}", f"-artifact_prefix={crashes}/",
+               "-print_final_stats=1", work]
+    with open(log, "w", encoding="utf-8", errors="replace") as out:
+        code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT, cwd=crashes, check=False).returncode
+    with open(log, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    found = re.findall(r"stat::number_of_executed_units: (\d+)", text) or re.findall(r"^#(\d+)\s", text, re.M)
+    features = re.findall(r" ft: (\d+)", text)
+    if code != 0 and set(os.listdir(crashes)) == before:
+        with open(os.path.join(crashes, f"no-input-{name}"), "wb") as file:
+            file.write(text[-2000:].encode())
+    return int(found[-1]) if found else 0, int(features[-1]) if features else 0
+
+
+def summary_of(log):
+    """What a sanitizer or a property said, in one line."""
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file if re.search(r"does not hold|runtime error|ERROR: |SUMMARY", line)]
+    return lines[0][:300] if lines else "no message"
+
+
+def fuzz(program, name, seconds, work, keep):
+    executions, features, problems = 0, 0, []
+    os.makedirs(work, exist_ok=True)
+    os.makedirs(os.path.join(CORPUS, name), exist_ok=True)
+    for path in os.listdir(os.path.join(CORPUS, name)):
+        if not path.startswith(BAD):  # those are replayed by ./check; here the first of them would end each run
+            shutil.copy(os.path.join(CORPUS, name, path), work)
+    with tempfile.TemporaryDirectory(prefix="fxserve-fuzz-") as crashes:
+        end, log = time.monotonic() + seconds, os.path.join(crashes, "..", f"fxserve-fuzz-{name}-{os.getpid()}.log")
+        while time.monotonic() < end and len(problems) < MOST_CRASHES:
+            known = set(os.listdir(crashes))
+            n, features = once(program, name, end - time.monotonic(), work, crashes, log)
+            executions += n
+            for path in sorted(set(os.listdir(crashes)) - known):
+                problems.append(f"{path}: {summary_of(log)}")
+                if keep and not path.startswith("no-input"):
+                    shutil.copy(os.path.join(crashes, path), os.path.join(CORPUS, name, path[:24]))
+            if set(os.listdir(crashes)) == known:
+                break
+        os.remove(log)
+    return executions, features, problems
+
+
+def shrink(program, name, work, n_files):
+    """The committed corpus: crashes of before, and of what the work folder holds the smallest files that add features first."""
+    with tempfile.TemporaryDirectory(prefix="fxserve-fuzz-") as merged:
+        subprocess.run([program, "-merge=1", f"-timeout={INPUT_SECONDS}", merged, work], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT, cwd=merged, check=False)
+        sizes = sorted((os.path.getsize(os.path.join(merged, path)), path) for path in os.listdir(merged))
+        step = max(1, len(sizes) // n_files)
+        for _, path in sizes[::step][:n_files]:
+            shutil.copy(os.path.join(merged, path), os.path.join(CORPUS, name, path[:16]))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build-fuzz"))
+    parser.add_argument("--work")
+    parser.add_argument("--results", help="a file that gets one JSON line per target")
+    parser.add_argument("--shrink", type=int, default=0, metavar="FILES")
+    parser.add_argument("targets", nargs="*", metavar="TARGET")
+    options = parser.parse_args()
+    targets = options.targets or TARGETS
+    for name in targets:
+        if name not in TARGETS:
+            print(f"no target {name}; there are {', '.join(TARGETS)}")
+            return 2
+    if shutil.which("clang") is None:
+        print("clang is not here: apt-get install clang libclang-rt-14-dev")
+        print("0 passed, 0 failed")
+        return 0
+    if not build(options.build, targets):
+        print(f"0 passed, {len(targets)} failed")
+        return 1
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="fxserve-fuzz-") as own:
+        work = options.work or own
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests", "fuzz", "seeds.py"), work], check=True)
+        for name in targets:
+            program, folder = os.path.join(options.build, "tests", "fuzz", f"fuzz_{name}"), os.path.join(work, name)
+            began = time.monotonic()
+            executions, features, problems = fuzz(program, name, options.seconds, folder, True)
+            took = time.monotonic() - began
+            passed, failed = passed + (not problems), failed + bool(problems)
+            print(f"{'FAILED' if problems else 'ok    '} {name:12s} {took:6.0f} s {executions:10d} executions {features:7d} features {len(problems)} crashes", flush=True)
+            for problem in problems:
+                print("  " + problem, flush=True)
+            if options.results:
+                row = {"name": f"fuzz {name}", "figure": f"{executions:,} executions in {took:.0f} s, {len(problems)} crashes", "aim": "0 crashes", "met": not problems,
+                       "command": f"python3 tools/fuzz.py --seconds {options.seconds} {name}"}
+                with open(options.results, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+            if options.shrink:
+                shrink(program, name, folder, options.shrink)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

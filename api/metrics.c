@@ -9,12 +9,19 @@ const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001
                                                   0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30 };
 
 // ---- counting ----
-static RouteId first_with_path(RouteId route)
+// Looked up once: this is asked for every request.
+static RouteId first_with_path(Metrics *metrics, RouteId route)
 {
-        for (int i = 0; i < (int)route && route != ROUTE_NONE; i++)
-                if (strcmp(routes[i].path, routes[route].path) == 0)
-                        return (RouteId)i;
-        return route;
+        if (!metrics->knows_paths) {
+                for (int i = 0; i <= ROUTE_COUNT; i++) {
+                        int first = 0;
+                        while (first < i && (i == ROUTE_NONE || strcmp(routes[first].path, routes[i].path) != 0))
+                                first++;
+                        metrics->first_with_path[i] = (RouteId)first;
+                }
+                metrics->knows_paths = true;
+        }
+        return metrics->first_with_path[route];
 }
 
 static void observe(Histogram *histogram, double seconds)
@@ -29,7 +36,7 @@ static void observe(Histogram *histogram, double seconds)
 void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds)
 {
         uint32_t i = 0;
-        route = first_with_path(route);
+        route = first_with_path(metrics, route);
         observe(&metrics->request_seconds[route], seconds);
         while (i < metrics->n_requests && (metrics->requests[i].route != route || metrics->requests[i].status != status))
                 i++;

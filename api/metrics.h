@@ -27,6 +27,8 @@ struct Metrics {
         } runs[METRICS_MAX_GRAPHS + 2]; // the names seen first; then all others; and graphs sent along with their inputs
         uint32_t n_runs;
         uint64_t runs_cancelled;
+        RouteId first_with_path[ROUTE_COUNT + 1];
+        bool knows_paths;
 };
 typedef struct Metrics Metrics;
 

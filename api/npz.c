@@ -123,12 +123,25 @@ static Status too_large(void)
                     "these outputs are too many or too large for as=npz; use as=safetensors or ask for fewer \"outputs\"");
 }
 
+// Names come from the graph: what somebody unpacks must stay where it is unpacked.
+static bool is_plain_name(const char *name)
+{
+        for (const char *at = name; *at != '\0'; at++)
+                if ((unsigned char)*at < 0x20 || *at == 0x7f || *at == '\\')
+                        return false;
+        return name[0] != '\0' && name[0] != '/' && strstr(name, "..") == NULL && strstr(name, "//") == NULL &&
+               strncmp(name, "./", 2) != 0 && strstr(name, "/./") == NULL;
+}
+
 static Status write_member(const NamedTensor *named, Member *member, ApiReply *reply)
 {
         Text *out = &reply->body;
         const Tensor *tensor = named->tensor;
         size_t offset = api_reply_bytes(reply), n_data = (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes;
         _cleanup_(text_deinit) Text header = { 0 };
+        if (!is_plain_name(named->name))
+                return fail(STATUS_NOT_ACCEPTABLE, "an output's name is no name for a member of an archive: \"%.100s\"; use as=safetensors",
+                            named->name);
         TRY(npy_write_header(&tensor->meta, &header));
         if (strlen(named->name) > MEMBER_NAME_MAX || n_data > UINT32_MAX - header.n || offset > UINT32_MAX)
                 return too_large();

@@ -54,7 +54,9 @@ static const Media run_body[] = { { "application/json", "{\"$ref\": \"#/componen
                                   { "application/x-safetensors", "{}" },
                                   { "multipart/form-data", "{\"type\": \"object\"}" },
                                   { NULL, NULL } };
-static const Media inline_body[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" }, { NULL, NULL } };
+static const Media inline_body[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
+                                     { "multipart/form-data", "{\"type\": \"object\"}" },
+                                     { NULL, NULL } };
 static const Media upload_body[] = { { "application/octet-stream", "{}" },
                                      { "application/json", "{\"type\": \"object\"}" },
                                      { "multipart/form-data", "{\"type\": \"object\"}" },
@@ -261,7 +263,8 @@ static void add_components(Text *out)
 {
         text_add(
                 out,
-                "\"components\": {\"responses\": {\"Error\": {\"description\": \"what went wrong, and what to do next\", \"content\": "
+                "\"components\": {\"securitySchemes\": {\"token\": {\"type\": \"http\", \"scheme\": \"bearer\"}}, \"responses\": "
+                "{\"Error\": {\"description\": \"what went wrong, and what to do next\", \"content\": "
                 "{\"application/json\": {\"schema\": {\"$ref\": \"#/components/schemas/Error\"}}}}}, \"schemas\": {\n\"Error\": "
                 "{\"type\": \"object\", \"required\": [\"error\", \"code\"], \"properties\": {\"error\": {\"type\": \"string\"}, \"node\": "
                 "{\"type\": \"string\"}, \"details\": {\"type\": \"object\"}, \"code\": {\"oneOf\": [");
@@ -290,7 +293,7 @@ Status openapi_write(const char *version, Text *out)
         text_add_json(out, version);
         text_add(out, "}, \"paths\": {");
         add_paths(out);
-        text_add(out, "},\n");
+        text_add(out, "},\n\"security\": [{}, {\"token\": []}],\n"); // a server without tokens asks for none
         add_components(out);
         text_add(out, "}\n");
         return text_status(out);

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/condition.h"
-#include "api/fx_json.h"
 #include "api/run_private.h"
-#include "api/upload.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 
@@ -171,69 +169,6 @@ Status run_decode(const ApiCall *call, RunCall *run)
                 return run->n_inputs == 0 ? STATUS_OK : fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
         RunBody body = run_body_kind(call->body);
         return body == RUN_BODY_JSON ? decode_json(call, run) : run_read_binary(call, body, run);
-}
-
-// ---- POST /v1/run ----
-static Status find_graph_member(JsonReader *reader, const char **out_text, size_t *out_n)
-{
-        const char *key;
-        bool more;
-        *out_text = NULL;
-        TRY(json_enter_object(reader));
-        for (;;) {
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        break;
-                if (strcmp(key, "graph") == 0)
-                        TRY(json_read_raw(reader, out_text, out_n));
-                else
-                        TRY(json_skip(reader));
-        }
-        if (*out_text == NULL)
-                return fail(STATUS_INPUT, "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
-        if (*out_n > (size_t)limits.max_graph_json)
-                return fail(STATUS_TOO_LARGE, "the graph is %zu bytes; the limit is %lld (--max-graph-json, FXSERVE_MAX_GRAPH_JSON)",
-                            *out_n, (long long)limits.max_graph_json);
-        return STATUS_OK;
-}
-
-static Status decode_inline(const ApiContext *context, const char *text, size_t n, RunCall *run)
-{
-        RegistryKey key;
-        struct sha256_ctx sha;
-        sha256_init(&sha);
-        sha256_update(&sha, n, (const uint8_t *)text);
-        sha256_digest(&sha, sizeof(key.bytes), key.bytes);
-        run->graph = engine_cached_graph(context->engine, &key);
-        if (run->graph != NULL)
-                return STATUS_OK;
-        Storage *bytes = NULL;
-        TRY(storage_new(n, false, NULL, &bytes));
-        memcpy(bytes->data, text, n);
-        UploadPart part = { .name = "", .bytes = bytes };
-        Status status = upload_decode(&part, 1, NULL, true, &run->graph);
-        storage_unref(bytes);
-        return status == STATUS_OK ? engine_cache_graph(context->engine, &key, run->graph) : status;
-}
-
-Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall *run)
-{
-        if (call->body == NULL || call->body->n_bytes == 0)
-                return fail(STATUS_INPUT, "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
-        Arena arena;
-        arena_init(&arena, (size_t)limits.max_graph_json * 4);
-        JsonReader *reader = NULL;
-        const char *text = NULL;
-        size_t n = 0;
-        Status status =
-                json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
-        if (status == STATUS_OK)
-                status = find_graph_member(reader, &text, &n);
-        if (status == STATUS_OK)
-                status = decode_inline(context, text, n, run);
-        json_close(reader);
-        arena_deinit(&arena);
-        return status;
 }
 
 // ---- run ----

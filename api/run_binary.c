@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/borrow.h"
-#include "api/multipart.h"
 #include "api/npy.h"
 #include "api/npz.h"
 #include "api/recognise.h"
@@ -147,14 +146,27 @@ static Status find_boundary(const ApiCall *call, char out[MULTIPART_MAX_BOUNDARY
         return STATUS_OK;
 }
 
-static Status read_multipart(const ApiCall *call, RunCall *run)
+Status run_open_multipart(const ApiCall *call, Multipart *out_multipart)
 {
         char boundary[MULTIPART_MAX_BOUNDARY + 1];
-        Multipart multipart;
         TRY(find_boundary(call, boundary));
-        TRY(multipart_read(span_of(call->body), boundary, &multipart));
+        return multipart_read(span_of(call->body), boundary, out_multipart);
+}
+
+// Of POST /v1/run: run_inline.c has taken them.
+static bool is_graph_part(const ApiCall *call, const char *name)
+{
+        return call->route == ROUTE_RUN_INLINE && (strcmp(name, "graph") == 0 || strcmp(name, "weights") == 0);
+}
+
+static Status read_multipart(const ApiCall *call, RunCall *run)
+{
+        Multipart multipart;
+        TRY(run_open_multipart(call, &multipart));
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < multipart.n_parts && status == STATUS_OK; i++) {
+                if (is_graph_part(call, multipart.parts[i].name))
+                        continue;
                 status = read_part(call->body, &multipart.parts[i], run);
                 if (status != STATUS_OK)
                         failure_at_argument(status, multipart.parts[i].name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the files of run.h.
 #pragma once
+#include "api/multipart.h"
 #include "api/outputs.h"
 #include "api/run.h"
 #include "core/base/json.h"
@@ -21,6 +22,7 @@ Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor);
 // ---- bodies that are not JSON (run_binary.c) ----
 typedef enum RunBody { RUN_BODY_JSON, RUN_BODY_NPY, RUN_BODY_NPZ, RUN_BODY_SAFETENSORS, RUN_BODY_MULTIPART } RunBody;
 RunBody run_body_kind(const Storage *body);
+Status run_open_multipart(const ApiCall *call, Multipart *out_multipart); // a body of that kind
 Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run);
 // Reads a JSON run body that may leave its inputs out ("request" of a multipart body).
 Status run_read_options(JsonReader *reader, const char *document, RunCall *run);

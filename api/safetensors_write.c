@@ -31,12 +31,16 @@ static void sort_by_width(const NamedTensor *tensors, uint32_t n, uint32_t *orde
                                 order[at++] = i;
 }
 
-static Status check_dtypes(const NamedTensor *tensors, uint32_t n)
+static Status check_tensors(const NamedTensor *tensors, uint32_t n)
 {
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
+                if (strcmp(tensors[i].name, "__metadata__") == 0)
+                        return fail(STATUS_NOT_ACCEPTABLE,
+                                    "safetensors keep the name __metadata__ for themselves; ask for as=npz or as=json");
                 if (dtype_info[tensors[i].tensor->meta.dtype].safetensors == NULL)
                         return fail(STATUS_NOT_ACCEPTABLE, "safetensors has no dtype %s, which \"%.100s\" is; ask for as=npz or as=json",
                                     dtype_info[tensors[i].tensor->meta.dtype].name, tensors[i].name);
+        }
         return STATUS_OK;
 }
 
@@ -44,7 +48,7 @@ Status safetensors_write(const NamedTensor *tensors, uint32_t n, ApiReply *reply
 {
         Text *out = &reply->body;
         size_t begin = 0;
-        TRY(check_dtypes(tensors, n));
+        TRY(check_tensors(tensors, n));
         _cleanup_(freep) uint32_t *order = new_array(n, sizeof(*order));
         if (order == NULL)
                 return fail_memory();

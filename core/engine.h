@@ -170,8 +170,10 @@ Status ticket_failure(Ticket *ticket);
 bool engine_build_is_small(const ProgramBuild *build);
 // Compiles and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets. Stops when nobody wants it.
 Ticket *engine_build(ProgramBuild *take_build);
-// What to set to 1 to make it stop; valid until it is built.
+// What to set to 1 to make it stop. Whoever may do so while it is built has a reference of its own.
 _Atomic int *engine_build_stop(ProgramBuild *build);
+ProgramBuild *engine_build_ref(ProgramBuild *build);
+ProgramBuild *engine_build_unref(ProgramBuild *build);
 // The same without building: waiters get STATUS_CANCELLED.
 Ticket *engine_build_drop(ProgramBuild *take_build);
 

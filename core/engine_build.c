@@ -8,6 +8,7 @@
 enum { SMALL_NODES = 64 };
 
 struct ProgramBuild {
+        RefCount ref; // its owner's, and one of whoever holds its stop flag
         Engine *engine;
         RegistryEntry *entry;
         RegistryKey key, base; // base: without the values of numbers
@@ -45,6 +46,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         ProgramBuild *build = calloc(1, sizeof(*build));
         if (build == NULL)
                 return fail_memory();
+        refcount_init(&build->ref);
         build->engine = engine;
         build->key = *key;
         build->graph = graph_ref((Graph *)(uintptr_t)plan->graph);
@@ -61,7 +63,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         if (status == STATUS_OK)
                 status = copy_fetch(plan, build);
         if (status != STATUS_OK)
-                program_build_free(build);
+                engine_build_unref(build);
         else
                 *out_build = build;
         return status;
@@ -81,8 +83,16 @@ void program_build_begin(ProgramBuild *build, RegistryEntry *entry)
         registry_watch(build->engine->programs, entry, &build->ctx.cancelled);
 }
 
-ProgramBuild *program_build_free(ProgramBuild *build)
+ProgramBuild *engine_build_ref(ProgramBuild *build)
 {
+        refcount_get(&build->ref);
+        return build;
+}
+
+ProgramBuild *engine_build_unref(ProgramBuild *build)
+{
+        if (!refcount_put(&build->ref))
+                return NULL;
         planned_run_deinit(&build->plan);
         free(build->fetch);
         graph_unref(build->graph);
@@ -188,7 +198,7 @@ static void learn_or_try_later(ProgramBuild *take_build)
         }
         if (status != STATUS_OK)
                 engine_not_learnt(engine, take_build->graph);
-        program_build_free(take_build);
+        engine_build_unref(take_build);
 }
 
 Ticket *engine_build(ProgramBuild *take_build)
@@ -212,7 +222,7 @@ Ticket *engine_build(ProgramBuild *take_build)
                 engine_learn_later(engine, &take_build->plan);
         }
         cached_program_unref(cached);
-        program_build_free(take_build);
+        engine_build_unref(take_build);
         return tickets;
 }
 
@@ -222,6 +232,6 @@ Ticket *engine_build_drop(ProgramBuild *take_build)
         fail(STATUS_CANCELLED, "the build was given up");
         if (!take_build->learns)
                 tickets = registry_publish(take_build->engine->programs, take_build->entry, NULL);
-        program_build_free(take_build);
+        engine_build_unref(take_build);
         return tickets;
 }

@@ -148,7 +148,7 @@ static void piece_free(IdlePiece *piece)
                 return;
         graph_version_unref(piece->version);
         if (piece->build != NULL)
-                program_build_free(piece->build);
+                engine_build_unref(piece->build);
         free(piece);
 }
 
@@ -171,7 +171,7 @@ static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_
                 return;
         graph_version_unref(take_version);
         if (take_build != NULL)
-                program_build_free(take_build);
+                engine_build_unref(take_build);
         free(piece);
 }
 
@@ -304,7 +304,7 @@ void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_tri
         if (n_tries < MAX_TRIES)
                 push(engine, NULL, take_build);
         else
-                program_build_free(take_build);
+                engine_build_unref(take_build);
 }
 
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune)

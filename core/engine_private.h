@@ -104,7 +104,6 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
 // One that decides the graph's tune record. It has no entry in the registry: nobody waits for it.
 Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build);
 void program_build_begin(ProgramBuild *build, RegistryEntry *entry);
-ProgramBuild *program_build_free(ProgramBuild *build);
 CompileOptions engine_compile_options(const PlannedRun *plan);
 Status engine_program_key(const PlannedRun *plan, uint64_t by_value, RegistryKey *out_key);
 // A build nobody waits for, begun, when the plan's program is neither there nor being built; else NULL.

@@ -205,7 +205,7 @@ static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *k
                 program_build_begin(build, got.build);
                 *out_build = build;
         } else {
-                program_build_free(build);
+                engine_build_unref(build);
         }
         TRY(status);
         if (got.how == ACQUIRE_READY)

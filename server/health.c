@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One GET on a connection of its own, with one deadline for all of it. Without a URL the server is the one this container or shell would
-// start: FXSERVE_LISTEN, where an address that means "all" is asked on loopback, and HTTPS if there is a FXSERVE_TLS_CERT. The certificate is
-// not checked: nothing secret is sent, and what counts is whether there is an answer.
+// start: FXSERVE_LISTEN, where an address that means "all" is asked on loopback, and HTTPS if there is a FXSERVE_TLS_CERT. The certificate
+// is not checked: nothing secret is sent, and what counts is whether there is an answer.
 #include "server/health.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -123,6 +123,15 @@ static bool tls_wait(const Stream *stream, ssize_t result)
         return wait_for(stream->fd, gnutls_record_get_direction(stream->tls) == 1 ? POLLOUT : POLLIN, stream->deadline_ns);
 }
 
+static int tls_shake_hands(const Stream *stream)
+{
+        int result;
+        do {
+                result = gnutls_handshake(stream->tls);
+        } while (result < 0 && tls_wait(stream, result));
+        return result;
+}
+
 static ssize_t stream_send(const Stream *stream, const char *bytes, size_t n)
 {
         ssize_t sent;
@@ -148,8 +157,9 @@ static ssize_t stream_receive(const Stream *stream, char *bytes, size_t capacity
 static Status exchange_on(const Stream *stream, const Target *target, char *out_line, size_t capacity)
 {
         char request[1024];
-        size_t n = (size_t)snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n\r\n", target->path,
-                                    target->in_brackets ? "[" : "", target->host, target->in_brackets ? "]" : "", target->port);
+        size_t n =
+                (size_t)snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n\r\n", target->path,
+                                 target->in_brackets ? "[" : "", target->host, target->in_brackets ? "]" : "", target->port);
         for (size_t done = 0; done < n;) {
                 ssize_t sent = stream_send(stream, request + done, n - done);
                 if (sent < 0)
@@ -181,9 +191,10 @@ static Status exchange_tls(Stream *stream, const Target *target, char *out_line,
         if (result == GNUTLS_E_SUCCESS)
                 result = gnutls_credentials_set(stream->tls, GNUTLS_CRD_CERTIFICATE, credentials);
         gnutls_transport_set_int(stream->tls, stream->fd);
-        while (result == GNUTLS_E_SUCCESS && (result = gnutls_handshake(stream->tls)) < 0 && gnutls_error_is_fatal(result) == 0)
-                result = tls_wait(stream, result) ? GNUTLS_E_SUCCESS : GNUTLS_E_TIMEDOUT;
-        Status status = result < 0 ? fail(STATUS_IO, "no TLS: %s", gnutls_strerror(result)) : exchange_on(stream, target, out_line, capacity);
+        if (result == GNUTLS_E_SUCCESS)
+                result = tls_shake_hands(stream);
+        Status status =
+                result < 0 ? fail(STATUS_IO, "no TLS: %s", gnutls_strerror(result)) : exchange_on(stream, target, out_line, capacity);
         gnutls_deinit(stream->tls);
         gnutls_certificate_free_credentials(credentials);
         return status;

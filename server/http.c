@@ -34,6 +34,16 @@ static const char *header_of(const Exchange *exchange, const char *name)
         return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
+// Small ones go to the socket's buffer as a whole.
+enum { LARGE_REPLY = 1 << 16 };
+
+static enum MHD_Result answer(Exchange *exchange)
+{
+        if (exchange->conn != NULL && api_reply_bytes(&exchange->job->reply) > LARGE_REPLY)
+                conn_starts_reply(exchange->conn);
+        return send_reply(exchange);
+}
+
 // A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of
 // bearable size is read to its end first, and the connection is kept; a client that waits to be asked for its body (Expect) is answered at
 // once, and so is a request whose end is in doubt.
@@ -131,10 +141,8 @@ static enum MHD_Result submit(Exchange *exchange)
                 exchange->done = true;
                 return send_reply(exchange);
         }
-        if (!job_submit(job)) {
-                fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again", (long long)limits.max_queue);
+        if (job_submit(job) != STATUS_OK)
                 return refuse(exchange);
-        }
         away_add(exchange);
         MHD_suspend_connection(exchange->connection); // before the loop can see the job finished: that is this thread's business, too
         return MHD_YES;
@@ -163,7 +171,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         }
         if (!exchange->submitted && !exchange->dropping)
                 return body_wait(exchange) ? MHD_YES : submit(exchange);
-        return exchange->done ? send_reply(exchange) : MHD_YES;
+        return exchange->done ? answer(exchange) : MHD_YES;
 }
 
 // ---- begin and end of an exchange ----
@@ -210,8 +218,11 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         if (exchange == NULL)
                 return;
         count_unanswered(exchange);
-        if (exchange->conn != NULL)
+        if (exchange->conn != NULL) {
                 exchange->conn->exchange = NULL;
+                if (exchange->conn->phase == CONN_REPLY)
+                        conn_settle(exchange->conn);
+        }
         body_deinit(exchange);
         *(exchange->previous != NULL ? &exchange->previous->next : &http->exchanges) = exchange->next;
         if (exchange->next != NULL)
@@ -289,7 +300,7 @@ static struct MHD_Daemon *start_daemon(Http *http)
                 { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)MIN((size_t)limits.max_connections, most), NULL },
                 { MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)limits.max_connections_per_address, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)limits.idle_timeout_s, NULL },
-                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(limits.max_headers + 16384), NULL },
+                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(limits.max_headers + 8192), NULL },
                 { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
                 { MHD_OPTION_END, 0, NULL },
         };

@@ -2,13 +2,14 @@
 // Connections and their clocks, on the loop thread. libmicrohttpd times out silence only; what a slow or vanished client costs is bounded
 // here:
 //   a head must be complete --header-timeout-s after its first byte; a body that is --body-grace-s old must have come at --min-body-rate
-//   on the whole so far: else 408 and the end. Connections that are in neither are on no list and cost nothing.
-//   A request that is away (suspended, its job on the workers) is looked at every SWEEP_MS: past its deadline it is answered 504 at once,
-//   with a stand-in for the job, which is detached; after WATCH_NS its socket is watched, and a client that goes (or closes its
-//   sending side, which looks the same) cancels its job.
+//   on the whole so far: else 408 and the end; a large reply must be taken at the same rate. Connections that are in none of these are on
+//   no list and cost nothing. A request that is away (suspended, its job on the workers) is looked at every SWEEP_MS: past its deadline it
+//   is answered 504 at once, with a stand-in for the job, which is detached; after WATCH_NS its socket is watched, and a client that goes
+//   (or closes its sending side, which looks the same) cancels its job.
 // The watch is one epoll descriptor of our own, so that nothing has to be closed asynchronously; a socket leaves it before it is resumed,
 // because descriptors are used again.
-#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,6 +20,135 @@
 
 enum { SWEEP_MS = 10, SLOW_SWEEP_MS = 200, LOOK_EVERY = 5, MAX_EVENTS = 64 };
 static const int64_t WATCH_NS = 15000000, SECOND_NS = 1000000000;
+
+// ---- slow clients ----
+void conn_settle(Conn *conn)
+{
+        Http *http = conn->http;
+        if (conn->since_ns == 0)
+                return;
+        *(conn->previous != NULL ? &conn->previous->next : &http->reading) = conn->next;
+        if (conn->next != NULL)
+                conn->next->previous = conn->previous;
+        conn->next = conn->previous = NULL;
+        conn->since_ns = 0;
+}
+
+static void start_clock(Conn *conn, ConnPhase phase)
+{
+        Http *http = conn->http;
+        conn->since_ns = clock_ns();
+        conn->phase = phase;
+        conn->n_read = 0;
+        conn->next = http->reading;
+        if (conn->next != NULL)
+                conn->next->previous = conn;
+        http->reading = conn;
+        if (!uv_is_active((uv_handle_t *)&http->slow_timer))
+                uv_timer_start(&http->slow_timer, conn_sweep_slow, SLOW_SWEEP_MS, SLOW_SWEEP_MS);
+}
+
+void conn_has_read(Conn *conn, size_t n)
+{
+        ConnPhase phase = raw_in_body(&conn->raw) ? CONN_BODY : CONN_HEAD;
+        if (phase == CONN_HEAD && !raw_in_head(&conn->raw)) {
+                conn_settle(conn);
+                return;
+        }
+        // A new clock for a body, and for a request that began behind another one in the same bytes.
+        if (conn->since_ns == 0 || conn->phase != phase || conn->n_heads != conn->raw.n_heads) {
+                conn_settle(conn);
+                start_clock(conn, phase);
+                conn->n_heads = conn->raw.n_heads;
+        }
+        conn->n_read += n;
+}
+
+// TCP_INFO as the kernel gives it; the C library's declaration stops before the last members.
+typedef struct TcpInfo {
+        struct tcp_info known;
+        uint64_t pacing_rate, max_pacing_rate, bytes_acked;
+} TcpInfo;
+_Static_assert(sizeof(struct tcp_info) == 104, "the kernel's next member is at 104");
+
+// Bytes that the client's side has confirmed since the connection was made.
+static uint64_t acknowledged(const Conn *conn)
+{
+        TcpInfo info = { .bytes_acked = 0 };
+        socklen_t n = sizeof(info);
+        return getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.bytes_acked : 0;
+}
+
+void conn_starts_reply(Conn *conn)
+{
+        conn_settle(conn);
+        start_clock(conn, CONN_REPLY);
+        conn->n_acknowledged = acknowledged(conn);
+}
+
+static bool is_slow(const Conn *conn, int64_t now)
+{
+        int64_t age_ns = now - conn->since_ns;
+        if (conn->phase == CONN_HEAD)
+                return age_ns > limits.header_timeout_s * SECOND_NS;
+        if (age_ns <= limits.body_grace_s * SECOND_NS)
+                return false;
+        uint64_t n = conn->phase == CONN_BODY ? conn->n_read : acknowledged(conn) - conn->n_acknowledged;
+        return (double)n < (double)limits.min_body_rate * (double)age_ns / 1e9;
+}
+
+// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while one is read, so the few bytes are written
+// here, and the socket is shut, which libmicrohttpd finds as the end of the stream.
+static void refuse_slow(Conn *conn)
+{
+        static const char body[] = "{\"error\": \"the request came too slowly\", \"code\": \"slow_client\"}\n";
+        char text[512];
+        int n = snprintf(
+                text, sizeof(text),
+                "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                sizeof(body) - 1, body);
+        conn_settle(conn);
+        conn->slow = conn->phase != CONN_REPLY;
+        if (conn->phase == CONN_REPLY) {
+                // With a reset, or the kernel would keep what it has of the reply.
+                struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+                setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+                shutdown(conn->fd, SHUT_RDWR);
+                return;
+        }
+        if (conn->exchange == NULL && !conn->tls)
+                count_slow_head(conn->http);
+        if (!conn->tls && send(conn->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+                // The client does not get to know why.
+        }
+        shutdown(conn->fd, SHUT_RDWR);
+}
+
+// When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the bytes, waits for another edge of its epoll
+// descriptor, and there is none.
+static bool has_left(const Conn *conn)
+{
+        char byte;
+        return recvfrom(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
+}
+
+void conn_sweep_slow(uv_timer_t *timer)
+{
+        Http *http = timer->data;
+        int64_t now = clock_ns();
+        bool look = ++http->n_slow_sweeps % LOOK_EVERY == 0;
+        for (Conn *conn = http->reading, *next; conn != NULL; conn = next) {
+                next = conn->next;
+                if (conn->phase != CONN_REPLY && conn->exchange != NULL && conn->exchange->submitted)
+                        conn->since_ns = now; // the next request waits for this one, through no fault of its client
+                else if (is_slow(conn, now))
+                        refuse_slow(conn);
+                else if (look && has_left(conn))
+                        shutdown(conn->fd, SHUT_RDWR);
+        }
+        if (http->reading == NULL)
+                uv_timer_stop(timer);
+}
 
 // ---- begin and end ----
 void conn_notify(void *context, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode code)
@@ -43,6 +173,8 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
         conn->tls = http->options.tls_cert != NULL;
         raw_init(&conn->raw);
         tap_add(conn);
+        if (conn->tls)
+                start_clock(conn, CONN_HEAD); // the handshake and the first head together
         *state = conn;
 }
 
@@ -50,103 +182,6 @@ Conn *conn_of_connection(struct MHD_Connection *connection)
 {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         return info == NULL ? NULL : info->socket_context;
-}
-
-// ---- slow clients ----
-void conn_settle(Conn *conn)
-{
-        Http *http = conn->http;
-        if (conn->since_ns == 0)
-                return;
-        *(conn->previous != NULL ? &conn->previous->next : &http->reading) = conn->next;
-        if (conn->next != NULL)
-                conn->next->previous = conn->previous;
-        conn->next = conn->previous = NULL;
-        conn->since_ns = 0;
-}
-
-static void start_reading(Conn *conn)
-{
-        Http *http = conn->http;
-        conn->since_ns = clock_ns();
-        conn->n_read = 0;
-        conn->next = http->reading;
-        if (conn->next != NULL)
-                conn->next->previous = conn;
-        http->reading = conn;
-        if (!uv_is_active((uv_handle_t *)&http->slow_timer))
-                uv_timer_start(&http->slow_timer, conn_sweep_slow, SLOW_SWEEP_MS, SLOW_SWEEP_MS);
-}
-
-void conn_has_read(Conn *conn, size_t n)
-{
-        bool in_body = raw_in_body(&conn->raw);
-        if (!in_body && !raw_in_head(&conn->raw)) {
-                conn_settle(conn);
-                return;
-        }
-        // A new clock for a body, and for a request that began behind another one in the same bytes.
-        if (conn->since_ns == 0 || conn->in_body != in_body || conn->n_heads != conn->raw.n_heads) {
-                conn_settle(conn);
-                start_reading(conn);
-                conn->in_body = in_body;
-                conn->n_heads = conn->raw.n_heads;
-        }
-        conn->n_read += n;
-}
-
-static bool is_slow(const Conn *conn, int64_t now)
-{
-        int64_t age_ns = now - conn->since_ns;
-        if (!conn->in_body)
-                return age_ns > limits.header_timeout_s * SECOND_NS;
-        return age_ns > limits.body_grace_s * SECOND_NS && (double)conn->n_read < (double)limits.min_body_rate * (double)age_ns / 1e9;
-}
-
-// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while one is read, so the few bytes are written
-// here, and the socket is shut, which libmicrohttpd finds as the end of the stream.
-static void refuse_slow(Conn *conn)
-{
-        static const char body[] = "{\"error\": \"the request came too slowly\", \"code\": \"slow_client\"}\n";
-        char text[512];
-        int n = snprintf(
-                text, sizeof(text),
-                "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                sizeof(body) - 1, body);
-        conn_settle(conn);
-        conn->slow = true;
-        if (conn->exchange == NULL)
-                count_slow_head(conn->http);
-        if (!conn->tls && send(conn->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-                // The client does not get to know why.
-        }
-        shutdown(conn->fd, SHUT_RDWR);
-}
-
-// When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the bytes, waits for another edge of its epoll
-// descriptor, and there is none.
-static bool has_left(const Conn *conn)
-{
-        char byte;
-        return recvfrom(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
-}
-
-void conn_sweep_slow(uv_timer_t *timer)
-{
-        Http *http = timer->data;
-        int64_t now = clock_ns();
-        bool look = ++http->n_slow_sweeps % LOOK_EVERY == 0;
-        for (Conn *conn = http->reading, *next; conn != NULL; conn = next) {
-                next = conn->next;
-                if (conn->exchange != NULL && conn->exchange->submitted)
-                        conn->since_ns = now; // the next request waits for this one, through no fault of its client
-                else if (is_slow(conn, now))
-                        refuse_slow(conn);
-                else if (look && has_left(conn))
-                        shutdown(conn->fd, SHUT_RDWR);
-        }
-        if (http->reading == NULL)
-                uv_timer_stop(timer);
 }
 
 // ---- requests that are away ----

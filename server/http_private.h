@@ -9,6 +9,7 @@
 #include "server/spool.h"
 
 typedef struct Conn Conn;
+typedef enum ConnPhase { CONN_HEAD, CONN_BODY, CONN_REPLY } ConnPhase;
 
 // One HTTP exchange: made when the request line is read, freed when MHD says that the request is completed.
 typedef struct Exchange {
@@ -40,18 +41,19 @@ typedef struct Exchange {
 
 // One connection: from accept to close.
 struct Conn {
-        Conn *next, *previous; // those in the middle of a head or a body
+        Conn *next, *previous; // those in the middle of a head, a body or a large reply
         Http *http;
         Exchange *exchange; // under way, or NULL
         int fd;
         bool tls;
         bool slow; // refused with 408
         RawReader raw;
-        uint64_t n_begun; // requests that libmicrohttpd has announced
-        int64_t since_ns; // when the head, or the body, began; 0: in neither
-        bool in_body;     // which of them
-        uint64_t n_heads; // sound heads when it began
-        uint64_t n_read;  // bytes of it
+        uint64_t n_begun;        // requests that libmicrohttpd has announced
+        int64_t since_ns;        // when the head, the body or the reply began; 0: in none
+        ConnPhase phase;         // which of them
+        uint64_t n_heads;        // sound heads when it began
+        uint64_t n_acknowledged; // bytes taken by the client when a reply began
+        uint64_t n_read;         // bytes of it
 };
 
 struct Http {
@@ -67,7 +69,7 @@ struct Http {
         Spools *spools; // NULL until the first large upload
         Exchange *exchanges;
         uint32_t n_exchanges;
-        Conn *reading;              // connections in the middle of a head or a body
+        Conn *reading;              // connections in the middle of a head, a body or a large reply
         Exchange *away, *away_last; // requests whose jobs are away, oldest first
         uv_timer_t slow_timer, away_timer;
         uint32_t n_slow_sweeps;
@@ -96,6 +98,8 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
 Conn *conn_of_connection(struct MHD_Connection *connection); // NULL: none was made
 // `n` bytes have come and been read by conn->raw.
 void conn_has_read(Conn *conn, size_t n);
+// A large reply begins; its end is the end of the exchange.
+void conn_starts_reply(Conn *conn);
 // Not in the middle of anything any more.
 void conn_settle(Conn *conn);
 void conn_sweep_slow(uv_timer_t *timer);

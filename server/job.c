@@ -4,6 +4,7 @@
 #include "server/job.h"
 #include <stdio.h>
 #include <string.h>
+#include "core/base/limits.h"
 #include "api/inflate.h"
 
 const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind", "program", "run", "encode", "answer", "send" };
@@ -61,10 +62,14 @@ Status job_stand_in(const Job *job, Job **out_job)
         return STATUS_OK;
 }
 
-bool job_submit(Job *job)
+Status job_submit(Job *job)
 {
         job->task.n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
-        return workers_submit(job->workers, &job->task);
+        if (workers_submit(job->workers, &job->task))
+                return STATUS_OK;
+        return fail(STATUS_BUSY,
+                    "%lld requests wait for a worker already (--max-queue), or they hold %lld bytes (--max-queue-bytes); try again",
+                    (long long)limits.max_queue, (long long)limits.max_queue_bytes);
 }
 
 Job *job_free(Job *job)
@@ -137,9 +142,10 @@ typedef struct BuildTask {
 
 static void build_stoppably(Worker *worker, ProgramBuild *build)
 {
-        worker_stoppable(worker, engine_build_stop(build));
+        worker_stoppable(worker, engine_build_stop(engine_build_ref(build)));
         Ticket *tickets = engine_build(build);
         worker_stoppable(worker, NULL);
+        engine_build_unref(build);
         wake(tickets, offsetof(Job, program_ticket));
 }
 

@@ -64,8 +64,8 @@ Job *job_free(Job *job); // at home only
 // Another job with the same request, times and exchange, at STEP_SEND and with no reply yet: it answers in place of a job that is away and
 // about to be detached.
 Status job_stand_in(const Job *job, Job **out_job);
-// Sends the job away. False: as many requests wait as may (STATUS_BUSY is the answer), the job is still at home.
-bool job_submit(Job *job);
+// Sends the job away. STATUS_BUSY: as many requests or bytes wait as may; the job is still at home.
+Status job_submit(Job *job);
 // Runs the job here as far as that is a matter of microseconds: graph and program ready, the run predicted short. For small bodies, instead
 // of job_submit. Loop thread. True: it is at STEP_SEND with its reply (`finished` is not called). False: nothing is lost, submit it.
 bool job_try_here(Job *job, Frame *frame);

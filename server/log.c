@@ -17,7 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/text.h"
 
-enum { BUFFER_BYTES = 256 << 10, MESSAGE_MAX_BYTES = 2048, STOP_MS = 1000, TURN_MS = 50 };
+enum { BUFFER_BYTES = 256 << 10, MESSAGE_MAX_BYTES = 2048, LINE_MAX_BYTES = 1024, STOP_MS = 1000, TURN_MS = 50, GATHER_MS = 5 };
 
 static struct {
         pthread_mutex_t mutex;
@@ -108,6 +108,11 @@ static void *writer(void *unused)
                         pthread_cond_wait(&sink.filled, &sink.mutex);
                 if (sink.n == 0 && !sink.reopen)
                         break;
+                if (!sink.stopping) { // more lines follow at little cost: whoever adds one wakes this thread only when the buffer is empty
+                        pthread_mutex_unlock(&sink.mutex);
+                        nanosleep(&(struct timespec){ .tv_nsec = GATHER_MS * 1000000 }, NULL);
+                        pthread_mutex_lock(&sink.mutex);
+                }
                 const char *full = sink.buffers[sink.which];
                 size_t n = sink.n;
                 bool again = sink.reopen && sink.file[0] != '\0';
@@ -185,7 +190,58 @@ uint64_t log_dropped(void)
 }
 
 // ---- lines ----
-static void add_time(Text *line, bool json)
+// A line under construction. Requests come by the ten thousand a second, on the loop thread: no heap and no printf for their lines. What
+// does not fit is cut.
+typedef struct Line {
+        size_t n;
+        char bytes[LINE_MAX_BYTES];
+} Line;
+
+static void add_n(Line *line, const char *bytes, size_t n)
+{
+        n = MIN(n, sizeof(line->bytes) - line->n);
+        memcpy(line->bytes + line->n, bytes, n);
+        line->n += n;
+}
+
+static void add(Line *line, const char *text)
+{
+        add_n(line, text, strlen(text));
+}
+
+static void add_digits(Line *line, uint64_t value, int least)
+{
+        char digits[24];
+        int n = 0;
+        for (; value > 0 || n < least; value /= 10)
+                digits[sizeof(digits) - 1 - (size_t)n++] = (char)('0' + value % 10);
+        add_n(line, digits + sizeof(digits) - (size_t)n, (size_t)n);
+}
+
+static void add_number(Line *line, uint64_t value)
+{
+        add_digits(line, value, 1);
+}
+
+// Three decimals.
+static void add_ms(Line *line, double ms)
+{
+        uint64_t us = ms > 0 ? (uint64_t)(ms * 1000 + 0.5) : 0;
+        add_number(line, us / 1000);
+        add(line, ".");
+        add_digits(line, us % 1000, 3);
+}
+
+// Names and ids, all of them checked before: what would have to be escaped is not among them, and is made a '?' should that ever change.
+static void add_name(Line *line, const char *text)
+{
+        for (; *text != '\0'; text++) {
+                bool plain = (unsigned char)*text >= 0x20 && (unsigned char)*text < 0x7f && *text != '"' && *text != '\\';
+                add_n(line, plain ? text : "?", 1);
+        }
+}
+
+static void add_time(Line *line, bool json)
 {
         static _Thread_local struct {
                 time_t second;
@@ -196,36 +252,40 @@ static void add_time(Text *line, bool json)
         if (now.tv_sec != last.second || last.text[0] == '\0') {
                 struct tm utc;
                 gmtime_r(&now.tv_sec, &utc);
-                strftime(last.text, sizeof(last.text), "%Y-%m-%dT%H:%M:%S", &utc);
+                strftime(last.text, sizeof(last.text), "%Y-%m-%dT%H:%M:%S.", &utc);
                 last.second = now.tv_sec;
         }
-        text_addf(line, json ? "{\"time\": \"%s.%03ldZ\"" : "%s.%03ld ", json ? last.text : last.text + strlen("2026-01-01T"),
-                  now.tv_nsec / 1000000);
+        add(line, json ? "{\"time\": \"" : "");
+        add(line, json ? last.text : last.text + strlen("2026-01-01T"));
+        add_digits(line, (uint64_t)now.tv_nsec / 1000000, 3);
+        add(line, json ? "Z\"" : " ");
 }
 
-static void push(Text *line)
+static void push(const char *bytes, size_t n, bool whole)
 {
-        text_add_char(line, '\n');
         pthread_mutex_lock(&sink.mutex);
-        if (line->failed || line->n > BUFFER_BYTES - sink.n) {
+        if (!whole || n + 1 > BUFFER_BYTES - sink.n) {
                 atomic_fetch_add(&sink.dropped, 1);
         } else {
-                memcpy(sink.buffers[sink.which] + sink.n, line->data, line->n);
+                char *to = sink.buffers[sink.which] + sink.n;
+                memcpy(to, bytes, n);
+                to[n] = '\n';
                 if (sink.n == 0)
                         pthread_cond_signal(&sink.filled);
-                sink.n += line->n;
+                sink.n += n + 1;
         }
         pthread_mutex_unlock(&sink.mutex);
-        text_deinit(line);
 }
 
 static void push_message(const char *level, const char *format, va_list arguments)
 {
         char message[MESSAGE_MAX_BYTES];
+        Line start = { .n = 0 };
         Text line = { .n = 0 };
         bool json = atomic_load(&sink.json);
         vsnprintf(message, sizeof(message), format, arguments);
-        add_time(&line, json);
+        add_time(&start, json);
+        text_add_n(&line, start.bytes, start.n);
         if (json) {
                 text_addf(&line, ", \"level\": \"%s\", \"message\": ", level);
                 text_add_json(&line, message);
@@ -235,7 +295,8 @@ static void push_message(const char *level, const char *format, va_list argument
                         *at = (unsigned char)*at < 0x20 || *at == 0x7f ? ' ' : *at; // one line stays one line, whatever a client sent
                 text_add(&line, message);
         }
-        push(&line);
+        push(line.data, line.n, !line.failed);
+        text_deinit(&line);
 }
 
 void log_line(const char *format, ...)
@@ -259,60 +320,92 @@ static bool given(const char *text)
         return text != NULL && text[0] != '\0';
 }
 
-static void add_member(Text *line, const char *name, const char *value)
+static void add_member(Line *line, const char *key, const char *value)
 {
         if (!given(value))
                 return;
-        text_addf(line, ", \"%s\": ", name);
-        text_add_json(line, value);
+        add(line, key);
+        add(line, "\"");
+        add_name(line, value);
+        add(line, "\"");
 }
 
-static void add_json_request(Text *line, const LogRequest *request)
+static void add_json_request(Line *line, const LogRequest *request)
 {
-        text_addf(line, ", \"level\": \"%s\"", request->status >= 500 ? "error" : "info");
-        add_member(line, "request_id", request->id);
-        add_member(line, "method", request->method);
-        add_member(line, "route", request->route);
-        add_member(line, "graph", request->graph);
-        if (request->version > 0)
-                text_addf(line, ", \"version\": %lld", (long long)request->version);
-        text_addf(line, ", \"status\": %d", request->status);
-        add_member(line, "code", request->code);
-        text_addf(line, ", \"duration_ms\": %.3f", request->total_ms);
-        if (request->is_run)
-                text_addf(line, ", \"queue_ms\": %.3f, \"run_ms\": %.3f", request->queue_ms, request->run_ms);
-        text_addf(line, ", \"request_bytes\": %llu, \"response_bytes\": %llu", (unsigned long long)request->request_bytes,
-                  (unsigned long long)request->response_bytes);
-        add_member(line, "client", request->client);
-        add_member(line, "trace_id", request->trace_id);
-        add_member(line, "parent_id", request->parent_id);
-        add_member(line, "span_id", request->span_id);
-        text_add_char(line, '}');
+        add(line, request->status >= 500 ? ", \"level\": \"error\"" : ", \"level\": \"info\"");
+        add_member(line, ", \"request_id\": ", request->id);
+        add_member(line, ", \"method\": ", request->method);
+        add_member(line, ", \"route\": ", request->route);
+        add_member(line, ", \"graph\": ", request->graph);
+        if (request->version > 0) {
+                add(line, ", \"version\": ");
+                add_number(line, (uint64_t)request->version);
+        }
+        add(line, ", \"status\": ");
+        add_number(line, (uint64_t)request->status);
+        add_member(line, ", \"code\": ", request->code);
+        add(line, ", \"duration_ms\": ");
+        add_ms(line, request->total_ms);
+        if (request->is_run) {
+                add(line, ", \"queue_ms\": ");
+                add_ms(line, request->queue_ms);
+                add(line, ", \"run_ms\": ");
+                add_ms(line, request->run_ms);
+        }
+        add(line, ", \"request_bytes\": ");
+        add_number(line, request->request_bytes);
+        add(line, ", \"response_bytes\": ");
+        add_number(line, request->response_bytes);
+        add_member(line, ", \"client\": ", request->client);
+        add_member(line, ", \"trace_id\": ", request->trace_id);
+        add_member(line, ", \"parent_id\": ", request->parent_id);
+        add_member(line, ", \"span_id\": ", request->span_id);
+        add(line, "}");
 }
 
-static void add_text_request(Text *line, const LogRequest *request)
+static void add_word(Line *line, const char *before, const char *word)
 {
-        text_addf(line, "%s %s", request->method, request->route);
-        if (given(request->graph))
-                text_addf(line, " %s", request->graph);
-        text_addf(line, " %d%s%s %.3f ms", request->status, given(request->code) ? " " : "", given(request->code) ? request->code : "",
-                  request->total_ms);
-        if (request->is_run)
-                text_addf(line, " (queue %.3f, run %.3f)", request->queue_ms, request->run_ms);
-        text_addf(line, " %llu bytes in, %llu out, %s", (unsigned long long)request->request_bytes,
-                  (unsigned long long)request->response_bytes, request->id);
-        if (given(request->trace_id))
-                text_addf(line, " trace %s", request->trace_id);
+        if (!given(word))
+                return;
+        add(line, before);
+        add_name(line, word);
+}
+
+static void add_text_request(Line *line, const LogRequest *request)
+{
+        add_name(line, request->method);
+        add_word(line, " ", request->route);
+        add_word(line, " ", request->graph);
+        add(line, " ");
+        add_number(line, (uint64_t)request->status);
+        add_word(line, " ", request->code);
+        add(line, " ");
+        add_ms(line, request->total_ms);
+        add(line, " ms");
+        if (request->is_run) {
+                add(line, " (queue ");
+                add_ms(line, request->queue_ms);
+                add(line, ", run ");
+                add_ms(line, request->run_ms);
+                add(line, ")");
+        }
+        add(line, " ");
+        add_number(line, request->request_bytes);
+        add(line, " bytes in, ");
+        add_number(line, request->response_bytes);
+        add_word(line, " out, ", request->id);
+        add_word(line, " trace ", request->trace_id);
 }
 
 void log_request(const LogRequest *request)
 {
-        Text line = { .n = 0 };
+        Line line;
         bool json = atomic_load(&sink.json);
+        line.n = 0;
         add_time(&line, json);
         if (json)
                 add_json_request(&line, request);
         else
                 add_text_request(&line, request);
-        push(&line);
+        push(line.bytes, line.n, true);
 }

@@ -178,7 +178,11 @@ static Status open_engine(const Options *options, Engine **out_engine)
         TRY(data_folder(options, buffer, sizeof(buffer), &folder));
         if (folder == NULL && limits.max_upload == default_max_upload()) // nowhere to spool to: uploads stay in memory
                 limits.max_upload = limits.max_upload_in_memory;
-        EngineOptions engine = { .data_folder = folder, .loader = upload_loader, .log = log_message, .scrub = true, .no_warm_up = options->no_warm_up[0] != '\0' };
+        EngineOptions engine = { .data_folder = folder,
+                                 .loader = upload_loader,
+                                 .log = log_message,
+                                 .scrub = true,
+                                 .no_warm_up = options->no_warm_up[0] != '\0' };
         return engine_open(&engine, out_engine);
 }
 

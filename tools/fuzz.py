@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the fuzz targets of tests/fuzz under libFuzzer (Debian: clang, libclang-rt-14-dev): fuzz.py [--seconds 20] [--build build-fuzz] [--work FOLDER] [TARGET...].
 
-Builds them with clang, ASan and UBSan, starts each from the committed corpus and the seeds of tests/fuzz/seeds.py, and prints one line per target: seconds, executions,
+Builds them with clang, ASan and UBSan (beside it core/kernels with gcc), starts each from the committed corpus and the seeds of tests/fuzz/seeds.py, and prints one line per target: seconds, executions,
 features, crashes. An input that crashes goes to tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was found for the next time;
 --shrink FILES puts the smallest inputs that keep the coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
 """
@@ -20,14 +20,24 @@ CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
 TARGETS = ["archive", "expression", "fx_json", "http", "json", "model", "multipart", "npy", "number", "route", "run", "safetensors"]
 OPTIONS = ["-Dfuzz=true", "-Dopenmp=false", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+KERNELS = "core/kernels/libkernels.a"
 MOST_CRASHES = 5
 BAD = ("crash-", "timeout-", "oom-", "leak-")
 INPUT_SECONDS, MEMORY_MB, MOST_BYTES = 25, 3000, 20000
 
 
-def build(folder, targets):
+def build_kernels(folder):
+    """The kernels are gcc's; no input reaches them but as tensors."""
     if not os.path.exists(os.path.join(folder, "build.ninja")):
-        subprocess.run(["meson", "setup", folder, ROOT] + OPTIONS, env=dict(ENVIRONMENT, CC="clang"), stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(["meson", "setup", folder, ROOT, "-Dopenmp=false", "-Dtests=disabled"], env=dict(ENVIRONMENT, CC="gcc"), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(["ninja", "-C", folder, KERNELS], stdout=subprocess.DEVNULL, check=True)
+    return os.path.join(os.path.abspath(folder), KERNELS)
+
+
+def build(folder, targets):
+    kernels = build_kernels(folder + "-kernels")
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        subprocess.run(["meson", "setup", folder, ROOT, f"-Dfuzz_kernels={kernels}"] + OPTIONS, env=dict(ENVIRONMENT, CC="clang"), stdout=subprocess.DEVNULL, check=True)
     done = subprocess.run(["ninja", "-C", folder] + [f"tests/fuzz/fuzz_{name}" for name in targets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         print("\n".join(line for line in done.stdout.split("\n") if "error" in line or "FAILED" in line))

@@ -321,6 +321,11 @@ static Status skip_token(JsonReader *reader)
         }
 }
 
+void json_cap_values(JsonReader *reader, int64_t more)
+{
+        reader->max_values = more == 0 ? 0 : reader->n_values + more;
+}
+
 Status json_skip(JsonReader *reader)
 {
         int base = reader->depth;

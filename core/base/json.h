@@ -36,6 +36,8 @@ Status json_read_number(JsonReader *reader, NumberKind *out_kind, int64_t *out_i
 // NUL-terminated in the arena; a string holding U+0000 is refused. `out_n` may be NULL.
 Status json_read_string(JsonReader *reader, const char **out_text, size_t *out_n);
 Status json_skip(JsonReader *reader); // any value, still validated
+// At most `more` values may follow from here on; 0 lifts the cap.
+void json_cap_values(JsonReader *reader, int64_t more);
 // The raw text of the next value (validated and consumed), for handing to another parser. Borrowed from the document.
 Status json_read_raw(JsonReader *reader, const char **out_text, size_t *out_n);
 Status json_finish(JsonReader *reader); // nothing but white space may follow

@@ -566,6 +566,17 @@ static bool is_ours(Status status)
         return status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE;
 }
 
+// State that a call turned in place (`t_`) is not what modules of the rest would find.
+static Status check_state_views(const Recorder *recorder, const Split *split)
+{
+        for (uint32_t i = 0; i < recorder->n_views && split_reads_state(split); i++) {
+                const StateView *view = &recorder->views[i];
+                if (!same_geometry(view->entry, view->seen))
+                        return fail(STATUS_DYNAMIC, "state changes its geometry in place beside nodes that run on real numbers");
+        }
+        return STATUS_OK;
+}
+
 static Status walk_and_keep(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split, Value *inputs,
                             Value *fetched, bool *out_again)
 {
@@ -579,6 +590,8 @@ static Status walk_and_keep(Recorder *recorder, const Graph *graph, const Record
                 status = split_keep(split, options->fetch[i], fetched[i]);
         if (status == STATUS_OK || (!is_ours(status) && split_gave_up(split))) // half of a node may stand in the way of those after it
                 status = split_settle(split, out_again);
+        if (status == STATUS_OK && !*out_again)
+                status = check_state_views(recorder, split);
         if (status == STATUS_OK && !*out_again)
                 status = split_is_whole(split) ? keep_results(recorder, result, fetched, options->n_fetch) : keep_for_rest(recorder, split);
         for (uint32_t i = 0; i < options->n_fetch; i++)
@@ -634,14 +647,20 @@ static Status record_once(const Graph *graph, const RecordOptions *options, cons
 // that come too near to them in the second.
 enum { MAX_ATTEMPTS = 12 };
 
-static Status record_split(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording)
+static Status record_split(const Graph *graph, const RecordOptions *options, const RunContext *poll, uint64_t open, bool *out_closed,
+                           Recording **out_recording)
 {
         _cleanup_(split_freep) Split *split = NULL;
-        TRY(split_new(graph, &split));
+        TRY(split_new(graph, poll, &split));
         for (int i = 0; i < MAX_ATTEMPTS; i++) {
                 _cleanup_(recording_freep) Recording *recording = NULL;
                 bool again = false;
-                TRY(record_once(graph, options, poll, 0, split, &again, &recording));
+                Status status = record_once(graph, options, poll, open, split, &again, &recording);
+                if (open != 0 && ((status != STATUS_OK && !is_ours(status)) || split_asks_number(split))) {
+                        *out_closed = true;
+                        return STATUS_OK;
+                }
+                TRY(status);
                 if (again)
                         continue;
                 *out_recording = take_ptr(recording);
@@ -653,18 +672,7 @@ static Status record_split(const Graph *graph, const RecordOptions *options, con
 Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording)
 {
         uint64_t open = open_numbers(graph, options->inputs, options->fetch, options->n_fetch);
-        if (open != 0) { // where anything asks for such a number after all, all of them count by value
-                _cleanup_(split_freep) Split *split = NULL;
-                _cleanup_(recording_freep) Recording *recording = NULL;
-                bool again = false;
-                TRY(split_new(graph, &split));
-                Status status = record_once(graph, options, poll, open, split, &again, &recording);
-                if (status == STATUS_OK && !again) {
-                        *out_recording = take_ptr(recording);
-                        return STATUS_OK;
-                }
-                if (status != STATUS_OK && is_ours(status))
-                        return status;
-        }
-        return record_split(graph, options, poll, out_recording);
+        bool closed = false; // somebody asked for an open number after all: then all of them count by value
+        TRY(record_split(graph, options, poll, open, &closed, out_recording));
+        return closed ? record_split(graph, options, poll, 0, &closed, out_recording) : STATUS_OK;
 }

@@ -33,10 +33,13 @@ typedef struct Leaf { // a tensor handed to the rest, as it was then
 
 struct Split {
         const Graph *graph;
+        const RunContext *poll;
         const Recording *recording;
         WalkSplit walk;
         bool *left, *left_before; // by node
         bool failed;              // a node was left out that may have recorded a part of itself
+        bool asks_number;         // ... and it takes an open number; kept from attempt to attempt
+        bool reads_state;         // the rest has modules or child graphs that may read it by themselves
         bool state_written;       // some state of the graph, or of a child graph, may be written
         Arena arena;              // of the attempt
         BytesSet *results;        // by node left out: bytes that its result may share
@@ -46,8 +49,9 @@ struct Split {
         uint32_t *slots; // open addressing over bytes; 0 = free, else index + 1
         uint32_t n_slots;
         uint32_t first_draw;
-        bool *walked; // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
-        bool *is_kept;
+        bool *walked;  // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
+        uint32_t *met; // by node: walked or kept, its leaves start at met - 1; 0: neither
+        bool moved;    // a leaf had another geometry when it was met again
         const Node **kept;
         Value *kept_values; // counted
         uint32_t n_kept, kept_capacity, kept_values_capacity;
@@ -84,7 +88,7 @@ Split *split_free(Split *split)
         free(split->left);
         free(split->left_before);
         free(split->walked);
-        free(split->is_kept);
+        free(split->met);
         free(split->results);
         free(split->bytes);
         free(split->slots);
@@ -98,7 +102,7 @@ Split *split_free(Split *split)
 
 static Status leave(void *context, const Node *node, const Value *values);
 
-Status split_new(const Graph *graph, Split **out_split)
+Status split_new(const Graph *graph, const RunContext *poll, Split **out_split)
 {
         _cleanup_(split_freep) Split *split = calloc(1, sizeof(*split));
         if (split == NULL)
@@ -106,12 +110,13 @@ Status split_new(const Graph *graph, Split **out_split)
         uint32_t n = graph->n_nodes;
         arena_init(&split->arena, 0);
         split->graph = graph;
+        split->poll = poll;
         split->left = new_array(n, sizeof(bool));
         split->left_before = new_array(n, sizeof(bool));
         split->walked = new_array(n, sizeof(bool));
-        split->is_kept = new_array(n, sizeof(bool));
+        split->met = new_array(n, sizeof(*split->met));
         split->results = new_array(n, sizeof(BytesSet));
-        if (split->left == NULL || split->left_before == NULL || split->walked == NULL || split->is_kept == NULL || split->results == NULL)
+        if (split->left == NULL || split->left_before == NULL || split->walked == NULL || split->met == NULL || split->results == NULL)
                 return fail_memory();
         split->state_written = any_written(graph, 0);
         split->walk = (WalkSplit){ .left = split->left, .leave = leave, .context = split };
@@ -123,14 +128,14 @@ void split_start(Split *split, const Recording *recording)
 {
         uint32_t n = split->graph->n_nodes;
         split->recording = recording;
-        split->failed = false;
+        split->failed = split->reads_state = split->moved = false;
         split->first_draw = NEVER;
         split->n_bytes = split->n_leaves = 0;
         split->taint_words = 0;
         forget_kept(split);
         memcpy(split->left_before, split->left, n * sizeof(bool));
         memset(split->walked, 0, n * sizeof(bool));
-        memset(split->is_kept, 0, n * sizeof(bool));
+        memset(split->met, 0, n * sizeof(*split->met));
         memset(split->results, 0, n * sizeof(BytesSet));
         if (split->n_slots > 0)
                 memset(split->slots, 0, split->n_slots * sizeof(*split->slots));
@@ -146,6 +151,16 @@ const WalkSplit *split_walk(const Split *split)
 bool split_gave_up(const Split *split)
 {
         return split->failed;
+}
+
+bool split_asks_number(const Split *split)
+{
+        return split->asks_number;
+}
+
+bool split_reads_state(const Split *split)
+{
+        return split->reads_state;
 }
 
 bool split_is_whole(const Split *split)
@@ -275,6 +290,14 @@ static bool runs_by_itself(const Node *node, Value value)
         return value.kind != VALUE_TENSOR || (value.tensor->recorded != NULL && value.tensor->recorded->from == FROM_STATE);
 }
 
+static bool has_moved(const Leaf *leaf)
+{
+        const Tensor *a = leaf->live, *b = &leaf->then;
+        size_t bytes = a->meta.rank * sizeof(int64_t);
+        return a->storage != b->storage || a->offset != b->offset || a->meta.dtype != b->meta.dtype || a->meta.rank != b->meta.rank ||
+               memcmp(a->meta.size, b->meta.size, bytes) != 0 || memcmp(a->meta.stride, b->meta.stride, bytes) != 0;
+}
+
 static Status note_leaf(void *context, const Value *leaf)
 {
         Split *split = context;
@@ -285,19 +308,41 @@ static Status note_leaf(void *context, const Value *leaf)
         return STATUS_OK;
 }
 
+typedef struct MetAgain {
+        Split *split;
+        uint32_t at;
+} MetAgain;
+
+static Status look_again(void *context, const Value *leaf)
+{
+        MetAgain *again = context;
+        if (leaf->kind == VALUE_TENSOR)
+                again->split->moved |= has_moved(&again->split->leaves[again->at++]);
+        return STATUS_OK;
+}
+
 Status split_keep(Split *split, const Node *node, Value value)
 {
-        if (value.kind == VALUE_DYNAMIC || split->left[node->index] || split->walked[node->index] || split->is_kept[node->index])
+        if (value.kind == VALUE_DYNAMIC || split->left[node->index])
                 return STATUS_OK;
+        uint32_t *met = &split->met[node->index];
+        if (*met != 0)
+                return value_walk(value, look_again, &(MetAgain){ split, *met - 1 });
+        *met = split->n_leaves + 1;
         if (runs_by_itself(node, value)) {
+                const State *state = node->op == OP_GET_ATTR ? graph_state(split->graph, node->target) : NULL;
                 split->walked[node->index] = true;
+                TRY(value_walk(value, note_leaf, split));
+                if (state != NULL && value.kind == VALUE_TENSOR) { // what the rest will find
+                        split->leaves[split->n_leaves - 1].then.meta = state->tensor->meta;
+                        split->leaves[split->n_leaves - 1].then.offset = state->tensor->offset;
+                }
                 return STATUS_OK;
         }
         TRY(array_reserve(&split->kept, &split->kept_capacity, split->n_kept + 1, sizeof(*split->kept)));
         TRY(array_reserve(&split->kept_values, &split->kept_values_capacity, split->n_kept + 1, sizeof(*split->kept_values)));
         split->kept[split->n_kept] = node;
         split->kept_values[split->n_kept++] = value_ref(value);
-        split->is_kept[node->index] = true;
         return value_walk(value, note_leaf, split);
 }
 
@@ -320,6 +365,13 @@ static void note_touched(Split *split, const BytesSet *reads, uint32_t at, bool 
                         bytes->written = writes ? MIN(bytes->written, at) : bytes->written;
                 }
         }
+}
+
+static Status note_number(void *context, Node *input)
+{
+        const Leaving *leaving = context;
+        leaving->split->asks_number |= leaving->values[input->index].slot != 0;
+        return STATUS_OK;
 }
 
 static Status reads_left(void *context, Node *input)
@@ -357,12 +409,15 @@ static Status leave(void *context, const Node *node, const Value *values)
 {
         Split *split = context;
         Leaving leaving = { .split = split, .node = node, .values = values, .reads_state = node->op == OP_CALL_MODULE };
+        TRY(run_poll(split->poll));
         // One that was tried and gave up in the middle: what it recorded so far must go.
         if (!split->left_before[node->index] && node_visit_inputs(node, reads_left, &leaving) == STATUS_OK) {
                 split->failed = true;
+                TRY(node_visit_inputs(node, note_number, &leaving));
                 mark(split, split->graph->output->index); // where there is a rest, it makes the result
         }
         TRY(node_visit_inputs(node, read_input, &leaving));
+        split->reads_state |= leaving.reads_state;
         if (leaving.reads_state && split->state_written) {
                 uint32_t index;
                 TRY(index_of(split, NULL, &index));
@@ -445,14 +500,6 @@ static Status mark_conflicts(Split *split, bool *out_again)
         return STATUS_OK;
 }
 
-static bool moved(const Leaf *leaf)
-{
-        const Tensor *a = leaf->live, *b = &leaf->then;
-        size_t bytes = a->meta.rank * sizeof(int64_t);
-        return a->storage != b->storage || a->offset != b->offset || a->meta.dtype != b->meta.dtype || a->meta.rank != b->meta.rank ||
-               memcmp(a->meta.size, b->meta.size, bytes) != 0 || memcmp(a->meta.stride, b->meta.stride, bytes) != 0;
-}
-
 static Status look_for_state(void *context, const Value *leaf)
 {
         *(bool *)context |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage != NULL && storage_key(leaf->tensor) == NULL;
@@ -478,8 +525,8 @@ Status split_settle(Split *split, bool *out_again)
                 TRY(mark_conflicts(split, out_again));
                 mark_views_of_state(split, out_again);
         }
-        for (uint32_t i = 0; i < split->n_leaves && !*out_again; i++) {
-                if (moved(&split->leaves[i]))
+        for (uint32_t i = 0; i <= split->n_leaves && !*out_again; i++) {
+                if (i < split->n_leaves ? has_moved(&split->leaves[i]) : split->moved)
                         return fail(STATUS_DYNAMIC, "a tensor changes its geometry in place between two nodes that run on real numbers");
         }
         return STATUS_OK;

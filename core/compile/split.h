@@ -5,8 +5,8 @@
 #include "core/program/recording.h"
 
 typedef struct Split Split;
-// Of the outermost graph; the graph must outlive it.
-Status split_new(const Graph *graph, Split **out_split);
+// Of the outermost graph; graph and `poll` (may be NULL) must outlive it.
+Status split_new(const Graph *graph, const RunContext *poll, Split **out_split);
 Split *split_free(Split *split);
 DEFINE_CLEANUP(Split, split_free)
 
@@ -18,6 +18,10 @@ const WalkSplit *split_walk(const Split *split);
 Status split_settle(Split *split, bool *out_again);
 // Some node was tried and left out in the middle: its traces are still in the recording.
 bool split_gave_up(const Split *split);
+// One of those tried takes an open number (Value.slot): with its value known it might have been recorded.
+bool split_asks_number(const Split *split);
+// The rest has modules or child graphs: they read state by themselves, as the graph has it.
+bool split_reads_state(const Split *split);
 // Nothing is left out: the recording is the whole graph.
 bool split_is_whole(const Split *split);
 // Adds the value of a fetched node to those that are kept for the rest.

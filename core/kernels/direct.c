@@ -13,7 +13,9 @@ enum { GROUP_BYTES = 256 << 10 };
 typedef struct Panels {
         const DirectIsa *isa;
         int64_t n_k, n_columns, n_panels;
-        float *weights, *bias; // bias: padded with zeros
+        Storage *storage; // counted: of weights, maybe shared
+        const float *weights;
+        float *bias; // padded with zeros
 } Panels;
 
 static int panel_width(const Panels *panels)
@@ -34,7 +36,7 @@ static int64_t panel_at(const Panels *panels, int64_t panel)
 
 static void panels_deinit(Panels *panels)
 {
-        free(panels->weights);
+        storage_unref(panels->storage);
         free(panels->bias);
 }
 
@@ -52,17 +54,48 @@ static Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int
         *panels = (Panels){ .isa = isa, .n_k = n_k, .n_columns = n_columns };
         panels->n_panels = (n_columns + panel_width(panels) - 1) / panel_width(panels);
         int64_t width = panels->n_panels * panel_width(panels);
-        panels->weights = aligned_floats(width * n_k);
         panels->bias = aligned_floats(width);
-        return panels->weights == NULL || panels->bias == NULL ? fail_memory() : STATUS_OK;
+        return panels->bias == NULL ? fail_memory() : STATUS_OK;
+}
+
+typedef struct PanelFill {
+        const Panels *panels;
+        void (*fill)(const void *context, const Panels *panels, int64_t panel, float *weights);
+        const void *context;
+} PanelFill;
+
+static Status make_weights(void *context, Storage **out_storage)
+{
+        const PanelFill *fill = context;
+        const Panels *panels = fill->panels;
+        size_t n = (size_t)(panels->n_panels * panel_width(panels) * panels->n_k);
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        TRY(storage_new(n * sizeof(float), true, NULL, &storage));
+        for (int64_t panel = 0; panel < panels->n_panels; panel++)
+                fill->fill(fill->context, panels, panel, (float *)storage->data);
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
+}
+
+// `format`: how the panels come out of the source, beside their shape.
+static Status panels_fill(Panels *panels, const DirectSource *from, const char *format, PanelFill fill)
+{
+        char name[160];
+        snprintf(name, sizeof(name), "panels %s %ldx%ld %s", panels->isa->name, (long)panels->n_k, (long)panels->n_columns, format);
+        PackSource source = { .storage = from->share.storage, .data = from->data };
+        fill.panels = panels;
+        TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1, (PackMaker){ make_weights, &fill },
+                           &panels->storage));
+        panels->weights = (const float *)panels->storage->data;
+        return STATUS_OK;
 }
 
 // Row `k` of one panel, from columns that lie `step` apart.
-static void panels_set(Panels *panels, int64_t panel, int64_t k, const float *from, int64_t step)
+static void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from, int64_t step)
 {
         int64_t column = panel * panel_width(panels), lanes = panel_vectors(panels, panel) * panels->isa->lanes;
         int64_t n = MIN(panels->n_columns - column, lanes);
-        float *to = panels->weights + panel_at(panels, panel) + k * lanes;
+        float *to = weights + panel_at(panels, panel) + k * lanes;
         for (int64_t c = 0; c < n; c++)
                 to[c] = from[c * step];
 }
@@ -165,16 +198,22 @@ static void add_element(DirectConv *direct, int64_t offset)
                 direct->runs[direct->n_runs++] = (DirectRun){ .offset = offset, .n = 1 };
 }
 
-static void pack_panel(const DnnlConv *conv, const Order *order, int64_t panel, Panels *panels)
+typedef struct ConvWeights {
+        const DnnlConv *conv;
+        const Order *order;
+} ConvWeights;
+
+static void pack_panel(const void *context, const Panels *panels, int64_t panel, float *weights)
 {
-        const float *weights = (const float *)conv->weight_data + panel * panel_width(panels) * conv->weight.stride[0];
-        int64_t k = 0;
+        const ConvWeights *from = context;
+        const Order *order = from->order;
+        int64_t step = from->conv->weight.stride[0], k = 0;
+        const float *first = (const float *)from->conv->weight_data + panel * panel_width(panels) * step;
         for (int64_t a = 0; a < order->n[0]; a++)
                 for (int64_t b = 0; b < order->n[1]; b++)
                         for (int64_t c = 0; c < order->n[2]; c++)
-                                panels_set(panels, panel, k++,
-                                           weights + a * order->weight_step[0] + b * order->weight_step[1] + c * order->weight_step[2],
-                                           conv->weight.stride[0]);
+                                panels_set(panels, weights, panel, k++,
+                                           first + a * order->weight_step[0] + b * order->weight_step[1] + c * order->weight_step[2], step);
 }
 
 static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
@@ -189,8 +228,12 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
                 for (int64_t b = 0; b < order.n[1]; b++)
                         for (int64_t c = 0; c < order.n[2]; c++)
                                 add_element(direct, a * order.in_step[0] + b * order.in_step[1] + c * order.in_step[2]);
-        for (int64_t panel = 0; panel < direct->panels.n_panels; panel++)
-                pack_panel(conv, &order, panel, &direct->panels);
+        char format[128];
+        snprintf(format, sizeof(format), "%ld,%ld,%ld by %ld,%ld,%ld,%ld", (long)order.n[0], (long)order.n[1], (long)order.n[2],
+                 (long)order.weight_step[0], (long)order.weight_step[1], (long)order.weight_step[2], (long)conv->weight.stride[0]);
+        DirectSource source = { .share = conv->share, .data = conv->weight_data };
+        ConvWeights from = { .conv = conv, .order = &order };
+        TRY(panels_fill(&direct->panels, &source, format, (PanelFill){ .fill = pack_panel, .context = &from }));
         if (conv->bias_data != NULL)
                 memcpy(direct->panels.bias, conv->bias_data, (size_t)n_out * sizeof(float));
         return STATUS_OK;
@@ -358,28 +401,35 @@ struct DirectProducts {
         char name[32];
 };
 
-Status direct_products_new(int64_t n_planes, int64_t n_k, int64_t n_columns, const float *b, const DirectIsa *isa,
-                           DirectProducts **out_products)
+static void pack_plane_panel(const void *context, const Panels *panels, int64_t panel, float *weights)
+{
+        const DirectPlanes *planes = context;
+        int64_t plane_panels = planes->n_columns / panel_width(panels), plane = panel / plane_panels;
+        const float *from = planes->b + plane * planes->n_k * planes->n_columns + panel % plane_panels * panel_width(panels);
+        for (int64_t k = 0; k < planes->n_k; k++)
+                panels_set(panels, weights, panel, k, from + k * planes->n_columns, 1);
+}
+
+Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, DirectProducts **out_products)
 {
         *out_products = NULL;
         isa = isa == NULL ? direct_isa() : isa;
-        if (isa == NULL || n_columns % (DIRECT_VECTORS * isa->lanes) != 0)
+        if (isa == NULL || planes->n_columns % (DIRECT_VECTORS * isa->lanes) != 0)
                 return STATUS_OK;
         DirectProducts *products = calloc(1, sizeof(*products));
-        Status status = products == NULL ? fail_memory() : panels_init(&products->panels, isa, n_k, n_planes * n_columns);
+        Status status =
+                products == NULL ? fail_memory() : panels_init(&products->panels, isa, planes->n_k, planes->n_planes * planes->n_columns);
+        if (status == STATUS_OK)
+                status = panels_fill(&products->panels, &planes->source, planes->format,
+                                     (PanelFill){ .fill = pack_plane_panel, .context = planes });
         if (status != STATUS_OK) {
                 direct_products_free(products);
                 return status;
         }
-        products->n_planes = n_planes;
-        products->n_columns = n_columns;
-        products->plane_panels = n_columns / panel_width(&products->panels);
-        products->run = (DirectRun){ .n = n_k };
-        for (int64_t panel = 0; panel < products->panels.n_panels; panel++) {
-                int64_t plane = panel / products->plane_panels, column = panel % products->plane_panels * panel_width(&products->panels);
-                for (int64_t k = 0; k < n_k; k++)
-                        panels_set(&products->panels, panel, k, b + (plane * n_k + k) * n_columns + column, 1);
-        }
+        products->n_planes = planes->n_planes;
+        products->n_columns = planes->n_columns;
+        products->plane_panels = planes->n_columns / panel_width(&products->panels);
+        products->run = (DirectRun){ .n = planes->n_k };
         snprintf(products->name, sizeof(products->name), "direct:%s", isa->name);
         *out_products = products;
         return STATUS_OK;

@@ -12,6 +12,12 @@ typedef struct DirectClamp { // x < low ? low : x > high ? high : x
 
 typedef struct DirectConv DirectConv;
 
+// The constant that something is packed from, for sharing what was packed.
+typedef struct DirectSource {
+        PackShare share;
+        const void *data;
+} DirectSource;
+
 // Two spatial dimensions, one group, no windows wholly outside; output channels_last, input channels_last or contiguous. Else, and where
 // the CPU lacks the instructions, *out_conv stays NULL (STATUS_OK). conv->epilogue must be empty. `isa` NULL: the best.
 Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, DirectConv **out_conv);
@@ -21,10 +27,16 @@ size_t direct_conv_scratch(const DirectConv *conv);
 // `residual`: laid out as the output, apart from it; NULL: none. `scratch`: direct_conv_scratch bytes, 64-byte aligned.
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch);
 
-// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once.
+// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. `source`: what b was made from, in the way that
+// `format` names.
 typedef struct DirectProducts DirectProducts;
-Status direct_products_new(int64_t n_planes, int64_t n_k, int64_t n_columns, const float *b, const DirectIsa *isa,
-                           DirectProducts **out_products);
+typedef struct DirectPlanes {
+        int64_t n_planes, n_k, n_columns;
+        const float *b;
+        DirectSource source;
+        const char *format;
+} DirectPlanes;
+Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, DirectProducts **out_products);
 void direct_products_free(DirectProducts *products); // NULL-safe
 const char *direct_products_name(const DirectProducts *products);
 // `a_step`, `out_step`: floats between planes.

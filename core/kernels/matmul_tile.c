@@ -42,7 +42,7 @@
 #undef TILE_VECTORS
 #undef TILE_BYTES
 
-#if defined(__x86_64__) && !defined(__clang__) // clang (fuzz builds) drops a target attribute that names a vector width
+#if defined(__x86_64__)
 #include <immintrin.h>
 
 #define TILE_TARGET        __attribute__((target("avx2,fma")))
@@ -112,7 +112,7 @@ const GemmTile *gemm_tile_portable(Dtype dtype)
 
 const GemmTile *gemm_tile(Dtype dtype)
 {
-#if defined(__x86_64__) && !defined(__clang__)
+#if defined(__x86_64__)
         if (dtype == DTYPE_F32 && has_avx512())
                 return &f32_avx512_tile;
         if (dtype == DTYPE_F64 && has_avx512())

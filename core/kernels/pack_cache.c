@@ -14,8 +14,9 @@ typedef struct PackEntry {
         PackCache *cache; // counted
         HashHex key;
         bool busy;
-        Storage *made;   // counted
-        Storage *shared; // what users count; its owner is this entry
+        Storage *sources[PACK_SOURCES]; // counted
+        Storage *made;                  // counted
+        Storage *shared;                // what users count; its owner is this entry
 } PackEntry;
 
 struct PackCache {
@@ -87,6 +88,8 @@ static void entry_unlink(PackEntry *entry)
 static void entry_free(PackEntry *entry)
 {
         storage_unref(entry->made);
+        for (size_t i = 0; i < PACK_SOURCES; i++)
+                storage_unref(entry->sources[i]);
         pack_cache_close(entry->cache);
         free(entry);
 }
@@ -174,6 +177,8 @@ Status pack_cache_get(PackCache *cache, const char *format, const PackSource *so
                 refcount_get(&cache->ref);
                 *entry = (PackEntry){ .next = *bucket, .cache = cache, .key = key, .busy = true };
                 *bucket = entry;
+                for (uint32_t i = 0; i < n_sources && i < PACK_SOURCES; i++)
+                        entry->sources[i] = storage_ref(sources[i].storage);
                 cache->stats.builds++;
         } else {
                 cache->stats.hits++;

@@ -3,16 +3,23 @@
 // they belong to. An entry is found by where the constant lies, its view and the name of the layout; it goes busy -> ready once and dies
 // with its last user.
 //
-// Constants are known by address: whoever holds packed bytes keeps what they were made from alive until it has let go of them.
+// Constants are known by address; an entry keeps the storages they lie in, so that an address means one thing while it lives.
 #pragma once
 #include "core/tensor/tensor.h"
 
 typedef struct PackCache PackCache;
 
+enum { PACK_SOURCES = 4 };
 typedef struct PackSource {
+        Storage *storage; // counted by the entry
         const void *data;
         const TensorMeta *meta; // NULL: the address says it all
 } PackSource;
+// How a kernel's constant may be shared: `storage` is what it lies in. `cache` NULL: not.
+typedef struct PackShare {
+        PackCache *cache;
+        Storage *storage;
+} PackShare;
 
 Status pack_cache_open(PackCache **out_cache);
 PackCache *pack_cache_close(PackCache *cache); // NULL-safe; what is still in use lives on
@@ -22,9 +29,9 @@ typedef struct PackMaker {
         void *context;
 } PackMaker;
 
-// The packed bytes, counted: storage_unref lets go of them. `format` tells everything the bytes depend on besides the sources: layout,
-// implementation, threads. When they are not there yet they are made on this thread, and others that want them wait for it. `cache` NULL:
-// makes them for this caller alone. Failures are the maker's and are not kept. Any thread.
+// The packed bytes of 1 to PACK_SOURCES constants, counted: storage_unref lets go of them. `format` tells everything the bytes depend on
+// besides the sources: layout, implementation, threads. When they are not there yet they are made on this thread, and others that want them
+// wait for it. `cache` NULL: makes them for this caller alone. Failures are the maker's and are not kept. Any thread.
 Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources, PackMaker maker,
                       Storage **out_storage);
 

@@ -272,7 +272,13 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
                 memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
         }
         TRY(direct_conv_new(conv, clamp, NULL, &winograd->direct));
-        return direct_products_new(winograd->planes, n_in, n_out, planes, NULL, &winograd->products);
+        DirectPlanes product = { .n_planes = winograd->planes,
+                                 .n_k = n_in,
+                                 .n_columns = n_out,
+                                 .b = planes,
+                                 .source = { .share = conv->share, .data = conv->weight_data },
+                                 .format = step == 4 ? "winograd_4x4" : "winograd_2x2" };
+        return direct_products_new(&product, NULL, &winograd->products);
 }
 
 Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Winograd **out_winograd)

@@ -32,7 +32,7 @@ enum OpFlags {
 };
 
 // ---- packing (programs only) ----
-typedef struct PackCache PackCache; // compile/: packed constants of a graph version by (storage, view, format)
+typedef struct PackCache PackCache; // kernels/pack_cache.h
 typedef struct PackContext {
         int n_threads;    // threads that will run the instruction: implementations are made for it
         PackCache *cache; // may be NULL

@@ -114,6 +114,7 @@ Status linear_product_new(const OpCall *call, const PackContext *context, Packed
                 return STATUS_OK;
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
+        matmul.share = (PackShare){ context->cache, weight->storage };
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
         TRY(dnnl_matmul_new(&matmul, &primitive));
         if (primitive != NULL)
@@ -149,6 +150,7 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
                               .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = tensor_data(weight),
+                              .share = { context->cache, weight->storage },
                               .bias_data = tensor_data(bias),
                               .n_threads = context->n_threads };
         DnnlPrimitive *primitive = NULL;
@@ -172,6 +174,7 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
                               .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = weight == NULL ? NULL : tensor_data(weight),
+                              .share = { context->cache, weight == NULL ? NULL : weight->storage },
                               .n_threads = context->n_threads };
         DnnlPrimitive *primitive = NULL;
         TRY(dnnl_matmul_new(&matmul, &primitive));

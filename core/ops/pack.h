@@ -20,8 +20,8 @@ typedef struct ProductAlgorithm { // an implementation: what is behind `impl`
 } ProductAlgorithm;
 struct PackedProduct {
         const ProductAlgorithm *kind; // NULL: none
-        void *impl;              // owned by whoever asked
-        const char *name;        // lives as long as impl
+        void *impl;                   // owned by whoever asked
+        const char *name;             // lives as long as impl
         size_t scratch_bytes;
         uint64_t baked; // operands that it holds
 };

@@ -236,6 +236,7 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                           .weight = weight->meta,
                           .out = conv_batched(&call->outs[0].meta, args.spatial),
                           .weight_data = tensor_data(weight),
+                          .share = { context->cache, weight->storage },
                           .bias_data = has_bias ? tensor_data(bias) : NULL,
                           .groups = args.groups,
                           .n_threads = context->n_threads };

@@ -200,21 +200,99 @@ static Status put_document(Store *store, ByteSpan bytes, StorePart *part)
         return put_blob(store, &part->document, &content);
 }
 
-static Status put_holes(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StoreHoles *holes)
+// ---- many blobs at once: the disk's time for each fsync is waited for together ----
+enum { PUT_THREADS = 8, PUT_FROM = 4, PUT_STACK_BYTES = 1 << 20 };
+
+typedef struct Puts {
+        Store *store;
+        const StoreCut *cuts;
+        StoreHole *holes;
+        bool *held;
+        uint32_t n;
+        _Atomic uint32_t next;
+        _Atomic bool failed;
+        pthread_mutex_t mutex; // guards what follows: the first failure
+        Status status;
+        Failure failure;
+} Puts;
+
+static Status put_hole(Puts *puts, uint32_t index)
+{
+        const StoreCut *cut = &puts->cuts[index];
+        FolderRange whole = { 0, cut->content };
+        FolderContent content = { &whole, 1, cut->content.n };
+        HashHex digest = sha256_of(cut->content.data, cut->content.n);
+        puts->holes[index] = (StoreHole){ cut->offset, cut->n, digest, cut->content.n };
+        return put_blob(puts->store, &digest, &content);
+}
+
+static void *put_some(void *argument)
+{
+        Puts *puts = argument;
+        uint32_t index;
+        while (!atomic_load(&puts->failed) && (index = atomic_fetch_add(&puts->next, 1u)) < puts->n) {
+                Status status = put_hole(puts, index);
+                puts->held[index] = status == STATUS_OK;
+                if (status == STATUS_OK)
+                        continue;
+                pthread_mutex_lock(&puts->mutex);
+                if (!atomic_exchange(&puts->failed, true)) {
+                        puts->status = status;
+                        puts->failure = *failure_current();
+                }
+                pthread_mutex_unlock(&puts->mutex);
+        }
+        return NULL;
+}
+
+// The caller takes part, so that it works without any thread as well.
+static void put_all(Puts *puts)
+{
+        pthread_t threads[PUT_THREADS - 1];
+        pthread_attr_t attributes;
+        uint32_t n = 0, wanted = puts->n < PUT_FROM ? 0 : MIN(puts->n, (uint32_t)PUT_THREADS) - 1;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, PUT_STACK_BYTES);
+        while (n < wanted && pthread_create(&threads[n], &attributes, put_some, puts) == 0)
+                n++;
+        pthread_attr_destroy(&attributes);
+        put_some(puts);
+        while (n > 0)
+                pthread_join(threads[--n], NULL);
+}
+
+static Status check_cuts(ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts)
 {
         uint64_t at = 0;
-        for (; holes->n < n_cuts; holes->n++) {
-                const StoreCut *cut = &cuts[holes->n];
-                StoreHole *hole = &holes->items[holes->n];
+        for (uint32_t i = 0; i < n_cuts; i++) {
+                const StoreCut *cut = &cuts[i];
                 if (cut->offset < at || cut->n == 0 || cut->offset > bytes.n || cut->n > bytes.n - cut->offset)
                         return fail(STATUS_INTERNAL, "weights of an upload that overlap or reach beyond it");
                 at = cut->offset + cut->n;
-                *hole = (StoreHole){ cut->offset, cut->n, sha256_of(cut->content.data, cut->content.n), cut->content.n };
-                FolderRange whole = { 0, cut->content };
-                FolderContent content = { &whole, 1, cut->content.n };
-                TRY(put_blob(store, &hole->digest, &content));
         }
         return STATUS_OK;
+}
+
+static Status put_holes(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StoreHoles *holes)
+{
+        TRY(check_cuts(bytes, cuts, n_cuts));
+        _cleanup_(freep) bool *held = new_array(n_cuts, sizeof(*held));
+        _cleanup_(freep) Puts *puts = calloc(1, sizeof(*puts));
+        if (held == NULL || puts == NULL)
+                return fail_memory();
+        *puts = (Puts){ .store = store, .cuts = cuts, .holes = holes->items, .held = held, .n = n_cuts };
+        pthread_mutex_init(&puts->mutex, NULL);
+        put_all(puts);
+        pthread_mutex_destroy(&puts->mutex);
+        if (!atomic_load(&puts->failed)) {
+                holes->n = n_cuts;
+                return STATUS_OK;
+        }
+        for (uint32_t i = 0; i < n_cuts; i++)
+                if (held[i])
+                        release(store, &holes->items[i].digest);
+        *failure_current() = puts->failure;
+        return puts->status;
 }
 
 static Status put_part(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StorePart *part)

@@ -44,10 +44,10 @@ static Status graph_copy(const StoreGraph *graph, StoreGraph **out_copy)
         if (copy == NULL)
                 return fail_memory();
         *copy = *graph;
+        copy->n_versions = 0; // counts what is to be given back
         copy->versions = new_array(graph->n_versions, sizeof(*copy->versions));
         if (copy->versions == NULL)
                 return fail_memory();
-        copy->n_versions = 0; // counts what is to be given back
         for (; copy->n_versions < graph->n_versions; copy->n_versions++) {
                 copy->versions[copy->n_versions] = graph->versions[copy->n_versions];
                 store_version_ref(&copy->versions[copy->n_versions]);
@@ -243,11 +243,30 @@ Status store_each(Store *store, Status (*visit)(void *context, const StoreGraph 
 }
 
 // ---- manifests ----
+// A manifest may stand under its name although syncing the folder failed afterwards. What the answer denies must not be there after the
+// next start: the one of before is put back, as far as the disk lets us.
+static void undo_manifest(Store *store, const char *name)
+{
+        Failure failure = *failure_current();
+        pthread_mutex_lock(&store->mutex);
+        const StoreGraph *before = string_map_get(&store->manifests, name); // stays: whoever changes it holds store->writing
+        pthread_mutex_unlock(&store->mutex);
+        if (before == NULL)
+                unlinkat(store->graphs, name, 0);
+        else if (write_manifest(store, before) != STATUS_OK)
+                say(store, "graph '%s' could not be put back as it was: %s", name, failure_current()->message);
+        *failure_current() = failure;
+}
+
 static Status put_graph(Store *store, const StoreGraph *graph)
 {
         _cleanup_(graph_freep) StoreGraph *copy = NULL;
         TRY(graph_copy(graph, &copy));
-        TRY(write_manifest(store, graph));
+        Status written = write_manifest(store, graph);
+        if (written != STATUS_OK) {
+                undo_manifest(store, graph->name);
+                return written;
+        }
         // The disk has it. What follows only keeps the counts; out of memory here costs an orphan blob at worst.
         void *old = NULL;
         pthread_mutex_lock(&store->mutex);

@@ -264,6 +264,8 @@ static void add_graph_effects(Effects *effects, const Graph *child)
                 }
                 add_node_effects(effects, child->nodes[i]); // depth: limits.max_child_graphs
         }
+        if ((effects->found & NODE_WRITES_FIRST) != 0) // of the child's node, not of ours
+                effects->found |= NODE_WRITES;
         effects->depth--;
         effects->graph = outer;
 }

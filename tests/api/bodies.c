@@ -184,6 +184,26 @@ Test(bodies, an_npz_cut_anywhere_is_refused_and_damage_never_crashes)
         arrays_deinit(&arrays);
 }
 
+Test(bodies, names_that_would_lead_out_of_an_archive_are_refused)
+{
+        static const char *const bad[] = { "", "/etc/x", "../x", "a/../x", "a\\b", "a\nb", "./x", "a//b" };
+        static const int64_t size[] = { 1 };
+        NamedTensor named = { NULL, make_tensor(DTYPE_F32, 1, size) };
+        for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+                ApiReply reply = { .status = 0 };
+                named.name = bad[i];
+                cr_expect_eq(npz_write(&named, 1, &reply), STATUS_NOT_ACCEPTABLE, "%s", bad[i]);
+                api_reply_deinit(&reply);
+        }
+        ApiReply reply = { .status = 0 };
+        named.name = "__metadata__";
+        cr_expect_eq(safetensors_write(&named, 1, &reply), STATUS_NOT_ACCEPTABLE);
+        named.name = "past.0/k";
+        cr_expect_eq(npz_write(&named, 1, &reply), STATUS_OK);
+        api_reply_deinit(&reply);
+        tensor_unref(named.tensor);
+}
+
 Test(bodies, a_deflated_member_is_charged_to_the_run_before_it_is_inflated)
 {
         Text npy = { 0 }, archive = { 0 };

@@ -4,8 +4,17 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "api/upload.h"
+#include "core/ops/op.h"
+#include "core/targets/targets.h"
 #include "tests/api/zip_maker.h"
 #include "tests/engine/scratch.h"
+
+static void init(void)
+{
+        cr_assert_eq(ops_init(), STATUS_OK);
+        cr_assert_eq(targets_init(), STATUS_OK);
+}
+TestSuite(taking_in, .init = init);
 
 static Engine *open_engine(const char *folder)
 {

@@ -146,6 +146,19 @@ Test(numbers, that_give_a_shape_count_by_value)
         expect_for(DTYPE_F32, METHOD("y", "sum", "'%x', 0") ", " METHOD("v", "expand", "'%y', '%a', '%b'"), "'%v'", ints, 6);
 }
 
+Test(numbers, stay_open_beside_a_dynamic_rest)
+{
+        expect(FUNCTION("y", "operator.mul", "'%x', '%a'") ", " FUNCTION("m", "operator.gt", "'%y', 0") ", " FUNCTION(
+                       "p", "operator.getitem", "'%y', '%m'") ", " FUNCTION("q", "operator.mul", "'%p', '%b'") ", " METHOD("s", "sum",
+                                                                                                                           "'%q'"),
+               "['%s', '%y']", 0);
+        // The rest takes it as a number.
+        expect(FUNCTION("y", "torch.relu", "'%x'") ", " METHOD("t", "sum", "'%y'") ", " METHOD("n", "item", "'%t'") ", " FUNCTION(
+                       "k", "operator.add", "'%n', '%a'") ", " FUNCTION("z", "operator.mul",
+                                                                        "'%y', '%k'") ", " FUNCTION("u", "operator.mul", "'%y', '%b'"),
+               "['%z', '%u', '%k']", 0);
+}
+
 Test(numbers, of_a_program_are_checked_for_their_kind)
 {
         Graph *graph = graph_of(FUNCTION("y", "operator.mul", "'%x', '%a'"), "'%y'");

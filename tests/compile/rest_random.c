@@ -72,9 +72,61 @@ static Node *make_number(Making *making)
         return CALL("int", of(item));
 }
 
+// A child graph of one method call on its argument; the argument itself comes out, or the result.
+static void add_child(Graph *graph, const char *path, const char *method, bool gives_argument)
+{
+        Making child = { .graph = NULL };
+        Making *making = &child;
+        Module *module;
+        cr_assert_eq(graph_new(GRAPH_FX_JSON, &child.graph), STATUS_OK);
+        Node *a = add(making, OP_PLACEHOLDER, "a", 0, NULL);
+        Node *b = METHOD(method, of(a));
+        Value result = of(gives_argument ? a : b);
+        (void)add(making, OP_OUTPUT, "output", 1, &result);
+        cr_assert_eq(graph_finish(child.graph), STATUS_OK);
+        cr_assert_eq(graph_add_module(graph, path, NULL, &module), STATUS_OK);
+        module->graph = child.graph;
+}
+
+static Node *make_cond(Making *making)
+{
+        static const char *const children[] = { "negates", "rectifies", "shares" };
+        Node *positive = CALL("torch.gt", row(making), value_float(0.25));
+        Node *any = METHOD("any", of(positive));
+        Node *yes = add(making, OP_GET_ATTR, children[below(making, 3)], 0, NULL);
+        Node *no = add(making, OP_GET_ATTR, children[below(making, 3)], 0, NULL);
+        Seq *operands;
+        cr_assert_eq(seq_new(1, &operands), STATUS_OK);
+        operands->items[0] = matrix(making);
+        return CALL("torch.ops.higher_order.cond", of(any), of(yes), of(no), value_seq_take(VALUE_LIST, operands));
+}
+
+static Node *call_child(Making *making)
+{
+        static const char *const children[] = { "negates", "rectifies", "shares" };
+        Value argument = matrix(making);
+        return add(making, OP_CALL_MODULE, children[below(making, 3)], 1, &argument);
+}
+
+static Node *write_where(Making *making)
+{
+        Value m = matrix(making);
+        Node *mask = CALL("torch.lt", m, value_float(-1));
+        return CALL("operator.setitem", m, of(mask), value_float(0.125));
+}
+
 static void step(Making *making)
 {
-        switch (below(making, 18)) {
+        switch (below(making, 22)) {
+        case 17:
+                return keep_matrix(making, METHOD("t_", matrix(making)));
+        case 18:
+                return keep_matrix(making, make_cond(making));
+        case 19:
+                return keep_matrix(making, call_child(making));
+        case 20:
+                (void)write_where(making);
+                return;
         case 0:
                 return keep_matrix(making, CALL("torch.neg", matrix(making)));
         case 1:
@@ -127,6 +179,9 @@ static void make_graph(Making *making)
         cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
         memcpy(tensor_data(tensor), data, sizeof(data));
         cr_assert_eq(graph_add_state(making->graph, "w", tensor, &state), STATUS_OK);
+        add_child(making->graph, "negates", "neg", false);
+        add_child(making->graph, "rectifies", "relu_", true);
+        add_child(making->graph, "shares", "t", false);
         keep_matrix(making, add(making, OP_PLACEHOLDER, "x", 0, NULL));
         Node *w = add(making, OP_GET_ATTR, "w", 0, NULL);
         keep_matrix(making, CALL("operator.add", of(making->matrices[0]), of(w)));

@@ -26,6 +26,8 @@ static void stop(void)
 TestSuite(build, .init = start, .fini = stop);
 
 // x, then `n` times torch.<function>, then out. Uploaded as `name`.
+static GraphVersion *put_text(const char *name, Text *text);
+
 static GraphVersion *put_chain(const char *name, const char *function, int n)
 {
         Text text = { 0 };
@@ -34,13 +36,18 @@ static GraphVersion *put_chain(const char *name, const char *function, int n)
                 text_addf(&text, ", {\"op\": \"call_function\", \"name\": \"n%d\", \"target\": \"%s\", \"args\": [\"%%n%d\"]}", i, function,
                           i - 1);
         text_addf(&text, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%n%d\"]}]}", n);
+        return put_text(name, &text);
+}
+
+static GraphVersion *put_text(const char *name, Text *text)
+{
         Storage *bytes = NULL;
         Graph *graph = NULL;
         GraphVersion *version = NULL;
         StoreVersion identified;
         bool created;
-        size_t n_bytes = text.n;
-        cr_assert_eq(storage_adopt(text_take(&text), n_bytes, true, NULL, NULL, &bytes), STATUS_OK);
+        size_t n_bytes = text->n;
+        cr_assert_eq(storage_adopt(text_take(text), n_bytes, true, NULL, NULL, &bytes), STATUS_OK);
         UploadPart part = { .name = "", .bytes = bytes };
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
         cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
@@ -59,20 +66,24 @@ typedef struct Caller {
         ProgramBuild *build;
 } Caller;
 
+static void call_with(Caller *caller, Graph *graph, Value take_input, RunMode mode)
+{
+        *caller = (Caller){ .how = PLAN_READY, .input = take_input };
+        RunRequest request = { .inputs = { &caller->input, 1 }, .mode = mode };
+        cr_assert_eq(engine_bind(graph, &request, &caller->plan), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->how, &caller->build), STATUS_OK);
+}
+
 static void call(Caller *caller, Graph *graph, int size, RunMode mode)
 {
         TensorMeta meta;
         Tensor *tensor;
         int64_t sizes[1] = { size };
-        *caller = (Caller){ .how = PLAN_READY };
         meta_init(&meta, DTYPE_F32, 1, sizes);
         cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
         for (int i = 0; i < size; i++)
                 ((float *)tensor_data(tensor))[i] = (float)i - 1.5f;
-        caller->input = value_tensor_take(tensor);
-        RunRequest request = { .inputs = { &caller->input, 1 }, .mode = mode };
-        cr_assert_eq(engine_bind(graph, &request, &caller->plan), STATUS_OK);
-        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->how, &caller->build), STATUS_OK);
+        call_with(caller, graph, value_tensor_take(tensor), mode);
 }
 
 static void leave(Caller *caller)
@@ -276,6 +287,89 @@ Test(build, a_graph_keeps_its_sixty_four_most_recently_used_programs)
         graph_unref(graph_of_other);
         graph_version_unref(version);
         graph_version_unref(other);
+}
+
+// x [n, 256] times a constant [256, 256].
+static GraphVersion *put_linear(const char *name, float bias)
+{
+        enum { N = 256 };
+        Text text = { 0 };
+        text_add(
+                &text,
+                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"get_attr\", "
+                "\"name\": \"w\", \"target\": \"w\"}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"torch.matmul\", \"args\": "
+                "[\"%x\", \"%w\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%y\"]}], \"state\": "
+                "{\"w\": {\"dtype\": \"float32\", \"shape\": [256, 256], \"data\": [");
+        for (int i = 0; i < N * N; i++)
+                text_addf(&text, "%s%g", i == 0 ? "" : ", ", (double)(i % 7) + (double)bias);
+        text_add(&text, "]}}}");
+        return put_text(name, &text);
+}
+
+static size_t compiled_bytes(Graph *graph, int rows)
+{
+        Caller caller;
+        TensorMeta meta;
+        Tensor *tensor;
+        int64_t sizes[2] = { rows, 256 };
+        meta_init(&meta, DTYPE_F32, 2, sizes);
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        call_with(&caller, graph, value_tensor_take(tensor), RUN_MODE_COMPILED);
+        engine_build(caller.build);
+        leave(&caller);
+        return engine_stats(engine).programs.bytes;
+}
+
+Test(build, programs_of_one_graph_share_its_packed_weights)
+{
+        const size_t weight = (size_t)256 * 256 * sizeof(float);
+        GraphVersion *version = put_linear("linear", 0.0f);
+        Graph *graph = graph_of(version);
+        size_t one = compiled_bytes(graph, 32), two = compiled_bytes(graph, 48);
+        cr_assert_geq(one, weight);
+        cr_assert_lt(two, one + weight / 2, "%zu, then %zu", one, two);
+        cr_assert_eq(engine_delete(engine, "linear", 0), STATUS_OK);
+        cr_assert_eq(engine_stats(engine).programs.bytes, 0, "and they go with the last of them");
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
+{
+        static const char head[] =
+                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": "
+                "\"placeholder\", \"name\": \"s\", \"target\": \"s\"}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": "
+                "\"torch.mul\", \"args\": [\"%x\", \"%s\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
+                "[\"%y\"]}]}";
+        Text text = { 0 };
+        text_add(&text, head);
+        GraphVersion *version = put_text("scale", &text);
+        Graph *graph = graph_of(version);
+        uint32_t n_builds = 0;
+        for (int i = 0; i < 5; i++) {
+                Caller caller = { .how = PLAN_READY };
+                TensorMeta meta;
+                Tensor *tensor;
+                int64_t sizes[1] = { 2 };
+                meta_init(&meta, DTYPE_F32, 1, sizes);
+                cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+                ((float *)tensor_data(tensor))[0] = 4.0f;
+                caller.input = value_tensor_take(tensor);
+                Value inputs[2] = { caller.input, { .kind = VALUE_FLOAT, .f = 0.5 * (i + 1) } };
+                RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_AUTO };
+                cr_assert_eq(engine_bind(graph, &request, &caller.plan), STATUS_OK);
+                cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build), STATUS_OK);
+                cr_assert_eq(caller.plan.program != NULL, i >= 2, "the first runs eagerly, the second builds");
+                cr_assert_eq(run(&caller), 2.0f * (float)(i + 1));
+                if (caller.build != NULL) {
+                        n_builds++;
+                        engine_build(caller.build);
+                }
+                leave(&caller);
+        }
+        cr_assert_eq(n_builds, 1);
+        graph_unref(graph);
+        graph_version_unref(version);
 }
 
 // ---- threads ----

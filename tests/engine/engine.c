@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include "core/engine.h"
 #include "tests/engine/scratch.h"
 
@@ -252,4 +253,35 @@ Test(engine, lists_are_sorted_by_name_and_paged)
         cr_assert_str_eq(rows[0]->name, "c");
         graph_version_unref(rows[0]);
         engine_close(engine);
+}
+
+static _Atomic int n_first;
+
+// "Put it if it is not there": looking and putting are one change.
+static void *put_if_absent(void *context)
+{
+        Engine *engine = context;
+        int64_t number;
+        engine_begin_change(engine);
+        if (default_of(engine, "m") == -1) {
+                put(engine, "m", "content", &number);
+                atomic_fetch_add(&n_first, 1);
+        }
+        engine_end_change(engine);
+        return NULL;
+}
+
+Test(engine, nobody_comes_between_looking_and_changing)
+{
+        for (int round = 0; round < 50; round++) {
+                pthread_t threads[8];
+                Engine *engine = open_engine(NULL);
+                atomic_store(&n_first, 0);
+                for (int i = 0; i < 8; i++)
+                        cr_assert_eq(pthread_create(&threads[i], NULL, put_if_absent, engine), 0);
+                for (int i = 0; i < 8; i++)
+                        pthread_join(threads[i], NULL);
+                cr_assert_eq(atomic_load(&n_first), 1);
+                engine_close(engine);
+        }
 }

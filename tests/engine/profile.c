@@ -135,3 +135,59 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         profile_stats_free(stats);
         graph_unref(graph);
 }
+
+// Two rows: `a` alone, and one that computes `a` and `b` in twice the time.
+static void add_fused(ProfileStats *stats, Graph *graph, const Node *const nodes[2], int64_t unit_us)
+{
+        RunProfile *profile = profile_of(graph, "r", "x", 4000 * unit_us, 2);
+        profile->rows[0] = (NodeTiming){ .node = nodes[0], .end_ns = 1000 * unit_us, .kernel = "one", .flops = 10 };
+        profile->rows[1] =
+                (NodeTiming){ .node = nodes[0], .nodes = nodes, .n_nodes = 2, .end_ns = 2000 * unit_us, .kernel = "two", .flops = 8 };
+        profile_stats_add(stats, profile);
+        run_profile_unref(profile);
+}
+
+static const GroupSummary *group_named(const SignatureSummary *summary, const char *key)
+{
+        for (uint32_t i = 0; i < summary->n_groups; i++)
+                if (strcmp(summary->groups[i].key, key) == 0)
+                        return &summary->groups[i];
+        return NULL;
+}
+
+Test(profile, groups_are_summed_run_by_run_and_shared_rows_are_marked_as_estimated)
+{
+        ProfileStats *stats = NULL;
+        SignatureSummary *summary;
+        uint32_t n;
+        Graph *graph = small_graph();
+        const Node a = { .op = OP_CALL_FUNCTION, .name = "a", .target = "torch.relu" },
+                   b = { .op = OP_CALL_METHOD, .name = "b", .target = "view", .module_path = "head" };
+        const Node *const nodes[2] = { &a, &b };
+        profile_stats_new(&stats);
+        for (int unit = 1; unit <= 10; unit++)
+                add_fused(stats, graph, nodes, unit);
+        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_NODE, &summary, &n), STATUS_OK);
+        cr_assert_eq(summary[0].n_groups, 2);
+        const GroupSummary *of_a = group_named(&summary[0], "a"), *of_b = group_named(&summary[0], "b");
+        cr_assert(of_a != NULL && of_b != NULL);
+        cr_expect_eq(of_a->n_rows, 2);
+        cr_expect(of_a->estimated && of_b->estimated);
+        cr_expect_float_eq(of_a->us.mean_us, 11, 1e-4); // (1 + 2 / 2) * 5.5
+        cr_expect_float_eq(of_a->us.p90_us, 18, 1e-4);
+        cr_expect_float_eq(of_b->us.max_us, 10, 1e-4);
+        cr_expect_float_eq(of_a->share, 0.5, 1e-4);
+        cr_expect_eq(of_a->flops, 14);
+        profile_summary_free(summary, n);
+        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_KERNEL, &summary, &n), STATUS_OK);
+        const GroupSummary *two = group_named(&summary[0], "two");
+        cr_assert_not_null(two);
+        cr_expect(!two->estimated);
+        cr_expect_float_eq(two->us.max_us, 20, 1e-4);
+        profile_summary_free(summary, n);
+        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_MODULE, &summary, &n), STATUS_OK);
+        cr_expect(group_named(&summary[0], "") != NULL && group_named(&summary[0], "head") != NULL);
+        profile_summary_free(summary, n);
+        profile_stats_free(stats);
+        graph_unref(graph);
+}

@@ -246,11 +246,14 @@ Test(direct, products_of_planes_are_chains_too)
                 int64_t n_planes = 3, n_k = 37, n_columns = 64, n_rows = 29;
                 float *a = random_floats(&sample, n_planes * n_rows * n_k), *b = random_floats(&sample, n_planes * n_k * n_columns),
                       *out = guarded_new((size_t)(n_planes * n_rows * n_columns) * sizeof(float));
+                DirectPlanes planes = {
+                        .n_planes = n_planes, .n_k = n_k, .n_columns = n_columns, .b = b, .source = { .data = b }, .format = "plain"
+                };
                 DirectProducts *products;
                 RunContext ctx;
                 run_context_init(&ctx);
                 if (direct_isa_named(isas[which]) != NULL) {
-                        cr_assert_eq(direct_products_new(n_planes, n_k, n_columns, b, direct_isa_named(isas[which]), &products), STATUS_OK);
+                        cr_assert_eq(direct_products_new(&planes, direct_isa_named(isas[which]), &products), STATUS_OK);
                         cr_assert_not_null(products);
                         cr_assert_eq(direct_products_run(products, &ctx, n_rows, a, n_rows * n_k, out, n_rows * n_columns), STATUS_OK);
                         for (int64_t i = 0; i < n_planes * n_rows * n_columns; i++) {

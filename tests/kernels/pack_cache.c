@@ -23,20 +23,24 @@ static Status make(void *context, Storage **out_storage)
 
 static const float weight[6] = { 1, 2, 3, 4, 5, 6 };
 static PackCache *cache;
+static Storage *place; // of the weight
 
 static void start(void)
 {
         cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
+        cr_assert_eq(storage_new(64, true, NULL, &place), STATUS_OK);
 }
 static void stop(void)
 {
         pack_cache_close(cache);
+        cr_assert_eq(atomic_load(&place->ref.count), 1, "nobody keeps it");
+        storage_unref(place);
 }
 TestSuite(pack_cache, .init = start, .fini = stop);
 
 static Storage *get(const char *format, const void *data, const TensorMeta *meta, Maker *maker)
 {
-        PackSource source = { data, meta };
+        PackSource source = { place, data, meta };
         Storage *storage = NULL;
         Status status = pack_cache_get(cache, format, &source, 1, (PackMaker){ make, maker }, &storage);
         cr_assert_eq(status == STATUS_OK, storage != NULL);
@@ -97,7 +101,7 @@ Test(pack_cache, packed_bytes_outlive_the_cache_and_none_is_needed)
         PackCache *other = NULL;
         Storage *storage = NULL;
         TensorMeta meta = matrix(2, 3);
-        PackSource source = { weight, &meta };
+        PackSource source = { place, weight, &meta };
         cr_assert_eq(pack_cache_open(&other), STATUS_OK);
         cr_assert_eq(pack_cache_get(other, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage), STATUS_OK);
         pack_cache_close(other);

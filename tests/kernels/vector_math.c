@@ -71,7 +71,7 @@ static double rsqrt(double x)
 static const Function functions[] = {
         { "exp", &point_exp, exp, 1.25, false },   { "expm1", &point_expm1, expm1, 2, false },
         { "log", &point_log, log, 1.25, false },   { "log1p", &point_log1p, log1p, 1.25, false },
-        { "tanh", &point_tanh, tanh, 2, false },   { "sigmoid", &point_sigmoid, sigmoid, 2, true },
+        { "tanh", &point_tanh, tanh, 2.5, false }, { "sigmoid", &point_sigmoid, sigmoid, 2, true },
         { "silu", &point_silu, silu, 2.5, true },  { "erf", &point_erf, erf, 2, false },
         { "sin", &point_sin, sin, 2, false },      { "cos", &point_cos, cos, 2, false },
         { "sqrt", &point_sqrt, sqrt, 0.5, false }, { "rsqrt", &point_rsqrt, rsqrt, 1.5, false },

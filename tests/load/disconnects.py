@@ -19,7 +19,7 @@ N_THREADS = 4
 MEMORY_MB = 16
 WIDE = graph(call("y", "torch.ones", [400, 400]), call("z", "torch.add", "%y", "%x"))
 WIDE_BODY = b'{"inputs": {"x": [1.5]}}'
-NODES, SIZE = 24, 700
+NODES, SIZE = 60, 900
 MARGIN_MS = 20
 
 

@@ -198,6 +198,62 @@ def leaving(binary):
         server.clean_up()
 
 
+# ---- clients that do not read ----
+def slow_reader(binary):
+    server = Server(binary, ["--data", "none", "--quiet", "--body-grace-s", "1", "--min-body-rate", "1000000", "--idle-timeout-s", "60"]).start()
+    try:
+        server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+        body = json.dumps({"inputs": {"x": [1.25] * 3000000}}).encode()
+        reply = server.call("POST", "/v1/graphs/m/run", body)
+        expect((reply.status, len(reply.json()["outputs"][0]["data"])), (200, 3000000), "a client that reads")
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.settimeout(20)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(b"POST /v1/graphs/m/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            n, end = 0, time.monotonic() + 20
+            try:
+                while more := client.recv(1000):
+                    n += len(more)
+                    time.sleep(0.05)
+                    if time.monotonic() > end:
+                        raise Failed("a client that takes 20 kB/s is still served")
+            except ConnectionResetError:
+                pass
+            if n >= len(reply.body):
+                raise Failed("the client read everything: nothing was tested")
+        expect(server.call("GET", "/livez").status, 200, "after that")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+# ---- on the loop thread or on a worker ----
+def here_or_there(binary):
+    answers = []
+    for flags in ([], ["--no-inline"]):
+        server = Server(binary, ["--data", "none", "--quiet", *flags]).start()
+        try:
+            server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+            server.call("POST", "/v1/graphs/m/run?mode=compiled", RUN)
+            rows = []
+            with server.connect() as connection:
+                for n in range(60):
+                    body = RUN + b" " * ((len(RUN), 4095, 4096, 4097)[n % 4] - len(RUN)) if n % 5 else b'{"inputs": {"y": [1]}}'
+                    target = f"/v1/graphs/m/run{('', '?mode=eager', '?mode=compiled', '?as=npy')[n // 4 % 4]}"
+                    connection.request("POST", target, body, [("X-Request-Id", f"r{n}")])
+                    reply = connection.reply()
+                    rows.append((reply.status, reply.body))
+            answers.append(rows)
+            expect(sum(status == 200 for status, _ in rows), 48, "runs that are well")
+            expect(metric(server, "fxserve_running"), 0, "requests that are left")
+            expect(server.call("GET", "/v1/profiles/r1").status, 200, "a run's profile")
+            expect(server.stop(), [], "the end")
+        finally:
+            server.clean_up()
+    expect(answers[0] == answers[1], True, "the same answers with and without --no-inline")
+
+
 # ---- much of nothing ----
 def nothing(binary):
     server = Server(binary, ["--data", "none", "--quiet"]).start()
@@ -208,6 +264,10 @@ def nothing(binary):
             reply = server.call("POST", "/v1/graphs/m/run", body)
             if reply.status not in (400, 413):
                 raise Failed(f"8 MB of {text!r}: {reply.short()[:300]}")
+        # A graph of more values than a graph may have is given up there, not at its end.
+        body = b'{"graph": {"format": "fx/1", "nodes": [' + b"{}," * (5 << 20) + b"{}]}}"
+        reply = server.call("POST", "/v1/run", body)
+        expect((reply.status, "values" in reply.json()["error"]), (413, True), "15 MB of {} in a graph")
         expect(server.call("GET", "/livez").status, 200, "after that")
         expect(server.stop(), [], "the end")
     finally:
@@ -219,7 +279,7 @@ def main():
         print("usage: door.py FXSERVE")
         return 2
     tally = Tally()
-    for name, check in (("HTTPS", https), ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("clients that leave", leaving), ("much of nothing", nothing)):
+    for name, check in (("HTTPS", https), ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

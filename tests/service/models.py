@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-from service import MODELS, ROOT, Failed, Server, Tally, Tensor, assert_close, model_file, multipart, read_npy, read_safetensors, reply_tensor, write_npy
+from service import MODELS, ROOT, Failed, Server, Tally, Tensor, assert_close, model_file, multipart, read_array, read_npy, read_safetensors, reply_tensor, write_arrays, write_npy
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 import seeded_weights  # noqa: E402
@@ -61,6 +61,20 @@ def compare(reply, outputs):
         assert_close(reply_tensor(entry), want, entry["name"])
 
 
+def compare_arrays(kind, reply, info, outputs):
+    for entry, want in zip(info["outputs"], outputs):
+        assert_close(read_array(kind, reply.body, entry["name"]), want, entry["name"])
+
+
+def check_example(server, tally, name):
+    """What GET .../example gives runs, and the state can be fetched."""
+    example = server.call("GET", f"/v1/graphs/{name}/example", seconds=120)
+    reply = server.call("POST", f"/v1/graphs/{name}/run", example.body, seconds=120) if example.status == 200 else example
+    tally.check(f"{name}'s example", None if reply.status == 200 else reply.short())
+    weights = server.call("GET", f"/v1/graphs/{name}/weights", seconds=120)
+    tally.check(f"{name}'s weights", None if weights.status == 200 and weights.body[8:9] == b"{" else weights.short())
+
+
 def attempts(server, name, info, inputs, outputs, mode):
     """(what, callable) per form."""
     names = [entry["name"] for entry in info["inputs"]]
@@ -69,6 +83,9 @@ def attempts(server, name, info, inputs, outputs, mode):
     yield "lists", lambda: compare(ask(server, name, mode, "", lists), outputs)
     yield "b64", lambda: compare(ask(server, name, mode, "", b64), outputs)
     yield "flat", lambda: compare(ask(server, name, mode, "&encoding=flat", lists), outputs)
+    for kind, reply_kind in (("deflated", "npz"), ("safetensors", "safetensors")):
+        body = write_arrays(kind, list(zip(names, inputs)))
+        yield kind, lambda kind=reply_kind, body=body: compare_arrays(kind, ask(server, name, mode, f"&as={kind}", body), info, outputs)
     if len(inputs) == 1 and len(outputs) == 1:
         yield "npy", lambda: assert_close(read_npy(ask(server, name, mode, "&as=npy", write_npy(inputs[0])).body), outputs[0], "npy")
 
@@ -90,6 +107,7 @@ def check_model(server, tally, name, path):
                         tally.ok()
                     except (Failed, OSError, ValueError, KeyError, IndexError) as problem:
                         tally.bad(f"{name}, set {number} as {what}, {mode}, turn {turn + 1}", problem)
+    check_example(server, tally, name)
 
 
 def check_names(server, tally):

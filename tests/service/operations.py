@@ -347,6 +347,39 @@ def check_stalled(binary):
         shutil.rmtree(folder)
 
 
+def check_health_tls(binary):
+    if shutil.which("openssl") is None:
+        print("openssl is not installed: health over HTTPS is left out")
+        return
+    server = Server(binary, ["--data", "none"])
+    cert, key = os.path.join(server.folder, "cert.pem"), os.path.join(server.folder, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    server.flags += ["--tls-cert", cert, "--tls-key", key]
+    with open(server.log_path, "ab") as log:
+        process = subprocess.Popen([server.binary, "serve", "--listen", "127.0.0.1:0", *server.flags], stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, cwd=server.folder,
+                                   env=environment(server.folder), preexec_fn=END_WITH_PARENT)
+    try:
+        url = process.stdout.readline().decode().split()[-1]
+        for address, wanted in ((url, 0), (url + "/livez", 0), (url + "/nothing", 1), (url.replace("https", "http"), 1)):
+            done = subprocess.run([server.binary, "health", address], capture_output=True, text=True, timeout=30, check=False)
+            if done.returncode != wanted:
+                raise Failed(f"health {address}: {done.returncode} {done.stderr}, expected {wanted}")
+        variables = environment(server.folder, {"FXSERVE_LISTEN": url.removeprefix("https://").replace("127.0.0.1", "0.0.0.0"), "FXSERVE_TLS_CERT": cert})
+        done = subprocess.run([server.binary, "health"], env=variables, capture_output=True, text=True, timeout=30, check=False)
+        if done.returncode != 0:
+            raise Failed(f"health by variables: {done.returncode} {done.stderr}")
+        process.send_signal(signal.SIGTERM)
+        if process.wait(30) != 0:
+            raise Failed(f"exit code {process.returncode}")
+        problem(server.reports())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        server.clean_up()
+
+
 # ---- documents ----
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
@@ -384,7 +417,7 @@ def main():
               ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
               ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("--quiet", check_quiet),
               ("SIGHUP opens the log file again", check_reopen), ("a log pipe that nobody reads holds nobody up", check_stalled),
-              ("docs/operations.md names every code, log field and metric", check_documents)]
+              ("fxserve health speaks TLS", check_health_tls), ("docs/operations.md names every code, log field and metric", check_documents)]
     for name, check in checks:
         try:
             check(sys.argv[1])

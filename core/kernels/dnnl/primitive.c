@@ -6,7 +6,9 @@
 #include <dnnl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include "core/base/hash.h"
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -32,11 +34,21 @@ struct DnnlPrimitive {
         Argument args[MAX_ARGS];
         int n_args, n_threads;
         size_t scratch_bytes;
-        void *weights, *bias; // packed copies
+        Storage *weights; // packed; may be shared with others
+        void *bias;       // a copy
         char name[NAME_BYTES];
         _Atomic int busy[MAX_SEATS];
         Seat *seats[MAX_SEATS]; // made at first use; owned by whoever holds busy[i]
 };
+
+#ifdef __SANITIZE_THREAD__
+// The library is not instrumented: what its own atomics order looks unordered.
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+        return "race:libdnnl.so\nmutex:libdnnl.so\n";
+}
+#endif
 
 // One engine for the process. It is made before the first primitive and never freed: primitives of any age refer to it.
 static dnnl_engine_t the_engine(void)
@@ -159,19 +171,26 @@ static bool init_tag(dnnl_memory_desc_t *out, int rank, const int64_t *size, dnn
         return dnnl_memory_desc_init_by_tag(out, rank, sizes, dnnl_f32, tag) == dnnl_success;
 }
 
-static Status reorder(const dnnl_memory_desc_t *from, const void *data, const dnnl_memory_desc_t *to, void **out_packed)
+typedef struct Reorder {
+        const dnnl_memory_desc_t *from, *to;
+        const void *data;
+} Reorder;
+
+static Status reorder(void *context, Storage **out_packed)
 {
+        const Reorder *what = context;
+        const dnnl_memory_desc_t *from = what->from, *to = what->to;
         dnnl_engine_t engine = the_engine();
         dnnl_primitive_desc_t desc = NULL;
         dnnl_primitive_t primitive = NULL;
         dnnl_memory_t source = NULL, target = NULL;
         dnnl_stream_t stream = NULL;
-        size_t n = (dnnl_memory_desc_get_size(to) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
-        void *packed = aligned_alloc(STORAGE_ALIGN, n == 0 ? STORAGE_ALIGN : n);
-        bool ok = packed != NULL && dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) == dnnl_success &&
+        _cleanup_(storage_unrefp) Storage *packed = NULL;
+        TRY(storage_new(MAX(dnnl_memory_desc_get_size(to), (size_t)STORAGE_ALIGN), false, NULL, &packed));
+        bool ok = dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) == dnnl_success &&
                   dnnl_primitive_create(&primitive, desc) == dnnl_success &&
-                  dnnl_memory_create(&source, from, engine, (void *)(uintptr_t)data) == dnnl_success &&
-                  dnnl_memory_create(&target, to, engine, packed) == dnnl_success &&
+                  dnnl_memory_create(&source, from, engine, (void *)(uintptr_t)what->data) == dnnl_success &&
+                  dnnl_memory_create(&target, to, engine, packed->data) == dnnl_success &&
                   dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
         if (ok) {
                 dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, source }, { DNNL_ARG_TO, target } };
@@ -187,12 +206,25 @@ static Status reorder(const dnnl_memory_desc_t *from, const void *data, const dn
                 dnnl_primitive_destroy(primitive);
         if (desc != NULL)
                 dnnl_primitive_desc_destroy(desc);
-        if (!ok) {
-                free(packed);
+        if (!ok)
                 return fail_memory();
-        }
-        *out_packed = packed;
+        *out_packed = take_ptr(packed);
         return STATUS_OK;
+}
+
+// The layout is all that the packed bytes depend on: one name for each pair of descriptions.
+static Status pack_constant(const Reorder *what, const PackShare *share, Storage **out_packed)
+{
+        char format[HASH_HEX_BYTES + 8];
+        Sha256 sha;
+        sha256_start(&sha);
+        sha256_add(&sha, what->from, sizeof(*what->from));
+        sha256_add(&sha, what->to, sizeof(*what->to));
+        HashHex hex = sha256_finish(&sha);
+        snprintf(format, sizeof(format), "dnnl %s", hex.hex);
+        PackSource source = { .storage = share->storage, .data = what->data };
+        return pack_cache_get(share->storage == NULL ? NULL : share->cache, format, &source, 1,
+                              (PackMaker){ reorder, (Reorder *)(uintptr_t)what }, out_packed);
 }
 
 static dnnl_alg_kind_t algorithm_of(DnnlActivation activation)
@@ -246,6 +278,7 @@ typedef struct Constant {
         const void *data; // NULL: given at run time
         const void *bias; // NULL: none
         int64_t n_bias;
+        PackShare share;
 } Constant;
 
 static Status set_bias(DnnlPrimitive *primitive, const dnnl_memory_desc_t *desc, const Constant *constant)
@@ -266,8 +299,9 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t desc, const C
         add_argument(primitive, DNNL_ARG_SRC, ROLE_A, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL);
         add_argument(primitive, DNNL_ARG_DST, ROLE_OUT, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0), NULL);
         if (constant->data != NULL) {
-                TRY(reorder(constant->desc, constant->data, weights, &primitive->weights));
-                add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_CONSTANT, weights, primitive->weights);
+                Reorder what = { .from = constant->desc, .to = weights, .data = constant->data };
+                TRY(pack_constant(&what, &constant->share, &primitive->weights));
+                add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_CONSTANT, weights, primitive->weights->data);
         } else {
                 add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_B, weights, NULL);
         }
@@ -334,7 +368,7 @@ void dnnl_primitive_free(void *pointer)
                 seat_free(primitive->seats[i], primitive->n_args);
         if (primitive->primitive != NULL)
                 dnnl_primitive_destroy(primitive->primitive);
-        free(primitive->weights);
+        storage_unref(primitive->weights);
         free(primitive->bias);
         free(primitive);
 }
@@ -399,7 +433,9 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
                                                        conv->bias_data == NULL ? NULL : &bias, &out, strides, dilates, before,
                                                        after) != dnnl_success)
                 return STATUS_OK;
-        Constant packed = { .desc = &constant, .data = conv->weight_data, .bias = conv->bias_data, .n_bias = conv->out.size[1] };
+        Constant packed = {
+                .desc = &constant, .data = conv->weight_data, .bias = conv->bias_data, .n_bias = conv->out.size[1], .share = conv->share
+        };
         return make(&desc, &conv->epilogue, &packed, conv->n_threads, out_primitive);
 }
 
@@ -426,6 +462,10 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
         dnnl_matmul_desc_t desc;
         if (dnnl_matmul_desc_init(&desc, &a, &b, matmul->bias_data == NULL ? NULL : &bias, &out) != dnnl_success)
                 return STATUS_OK;
-        Constant packed = { .desc = &constant, .data = matmul->b_data, .bias = matmul->bias_data, .n_bias = matmul->out.size[rank - 1] };
+        Constant packed = { .desc = &constant,
+                            .data = matmul->b_data,
+                            .bias = matmul->bias_data,
+                            .n_bias = matmul->out.size[rank - 1],
+                            .share = matmul->share };
         return make(&desc, &matmul->epilogue, &packed, matmul->n_threads, out_primitive);
 }

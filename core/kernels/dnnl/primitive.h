@@ -2,6 +2,7 @@
 // The only door to oneDNN: a primitive with its constants packed once, run from any thread. Whoever packs an operator asks for a primitive;
 // when oneDNN has no fast implementation for the shape (its ref* and plain-layout ones), there is none, and the operator's own kernel runs.
 #pragma once
+#include "core/kernels/pack_cache.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
@@ -28,6 +29,7 @@ typedef struct DnnlEpilogue {
 typedef struct DnnlConv {
         TensorMeta input, weight, out; // float32; input and out with their real strides, rank 3 to 5
         const void *weight_data;       // constant, contiguous; packed into the primitive
+        PackShare share;               // of the packed weight
         const void *bias_data;         // float32 [out channels], or NULL
         int64_t groups;
         int64_t stride[3], padding[3], dilation[3];
@@ -38,6 +40,7 @@ typedef struct DnnlConv {
 typedef struct DnnlMatmul {
         TensorMeta a, b, out;  // float32 matrices or batches of equal rank, real strides; b as [.., K, N]
         const void *b_data;    // constant: packed; NULL: given at run time
+        PackShare share;       // of the packed matrix
         const void *bias_data; // float32 [N], or NULL
         DnnlEpilogue epilogue;
         int n_threads;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/auth.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/base/limits.h"
+
+static char path[] = "/tmp/fxserve-auth-XXXXXX";
+static const AuthAddress here = { .bytes = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+
+static void write_tokens(const char *text, size_t n)
+{
+        FILE *file = fopen(path, "w");
+        fwrite(text, 1, n, file);
+        fclose(file);
+}
+
+static void make(void)
+{
+        close(mkstemp(path));
+}
+
+static void drop(void)
+{
+        unlink(path);
+}
+
+TestSuite(auth, .init = make, .fini = drop);
+
+Test(auth, scopes_open_the_routes_they_name)
+{
+        static const char text[] = "aaaaaaaaaaaaaaaa read\nbbbbbbbbbbbbbbbb\trun,write \r\n#x\ncccccccccccccccc admin # all";
+        Auth *auth;
+        write_tokens(text, sizeof(text) - 1);
+        cr_assert_eq(auth_open(path, &auth), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_RUN), STATUS_SCOPE);
+        cr_assert_eq(auth_check(auth, "BEARER bbbbbbbbbbbbbbbb", &here, ROUTE_RUN), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_PUT), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_GET), STATUS_SCOPE);
+        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, ROUTE_GRAPH_DELETE), STATUS_OK);
+        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_LIVEZ), STATUS_OK);
+        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_METRICS), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer ", &here, ROUTE_METRICS), STATUS_TOKEN);
+        auth_close(auth);
+}
+
+Test(auth, a_burst_is_counted_per_address_and_the_right_token_is_taken_during_it)
+{
+        AuthAddress other = here;
+        Auth *auth;
+        other.bytes[15] = 2;
+        write_tokens("aaaaaaaaaaaaaaaa read\n", 22);
+        cr_assert_eq(auth_open(path, &auth), STATUS_OK);
+        for (int64_t i = 0; i < limits.max_wrong_tokens; i++)
+                cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET), STATUS_TOO_MANY);
+        cr_assert_eq(auth_check(auth, "Bearer x", &other, ROUTE_GRAPH_GET), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
+        auth_close(auth);
+}
+
+Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
+{
+        static const char *const bad[] = { "",
+                                           "#\n",
+                                           "short read\n",
+                                           "aaaaaaaaaaaaaaaa\n",
+                                           "aaaaaaaaaaaaaaaa fly\n",
+                                           "aaaaaaaaaaaaaaa\"a read\n",
+                                           "aaaaaaaaaaaaaaaa ,\n" };
+        Auth *auth;
+        write_tokens("aaaaaaaaaaaaaaaa read\n", 22);
+        cr_assert_eq(auth_open(path, &auth), STATUS_OK);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                write_tokens(bad[i], strlen(bad[i]));
+                cr_assert_eq(auth_reload(auth), STATUS_USAGE, "%s", bad[i]);
+                cr_assert_null(strstr(failure_current()->message, "aaaa"));
+        }
+        write_tokens("aaaaaaaaaaaaaaaa read\0x\n", 24);
+        cr_assert_eq(auth_reload(auth), STATUS_USAGE);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
+        auth_close(auth);
+}

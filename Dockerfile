@@ -13,8 +13,10 @@ FROM ${BASE} AS build
 WORKDIR /src
 COPY tools/packages.sh tools/
 RUN . tools/packages.sh \
+ && export DEBIAN_FRONTEND=noninteractive \
  && apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $BUILD_PACKAGES \
+ && apt-get upgrade -y \
+ && apt-get install -y --no-install-recommends $BUILD_PACKAGES \
  && rm -rf /var/lib/apt/lists/*
 COPY . .
 ARG REVISION=unknown

@@ -95,6 +95,8 @@ Status put_graph(const Answer *answer)
         Upload upload = { .n_parts = 0 };
         if (answer->call->body == NULL || answer->call->body->n_bytes == 0)
                 return fail(STATUS_WRONG_FILE, "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
+        if (answer->call->name[0] != '\0') // once more when it is put; a model that is not wanted need not be read
+                TRY(check_current(answer, answer->call->name, 0));
         TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
         if (upload.parts[0].bytes == answer->call->body)
                 upload.parts[0].digest = answer->call->body_digest;

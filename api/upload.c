@@ -114,8 +114,21 @@ static Status visit_state(void *context, Status (*visit)(void *visitor, const ch
         return STATUS_OK;
 }
 
+// State inside of JSON has to be decoded into memory: what may come as a file of gigabytes may not come as JSON.
+static Status check_json_size(const UploadPart *graph)
+{
+        bool is_upload = graph->pieces == NULL || graph->pieces->collect; // what is stored was taken once
+        if (!is_upload || graph->bytes->n_bytes <= (size_t)limits.max_upload_in_memory)
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE,
+                    "FX JSON of %zu bytes; the limit is %lld (--max-upload-in-memory). Send the weights apart: curl -F graph=@g.json -F "
+                    "weights=@w.safetensors",
+                    graph->bytes->n_bytes, (long long)limits.max_upload_in_memory);
+}
+
 static Status decode_json(const UploadPart *graph, const UploadPart *weights, Graph **out_graph)
 {
+        TRY(check_json_size(graph));
         if (weights == NULL)
                 return fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, NULL, out_graph);
         Safetensors file;

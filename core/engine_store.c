@@ -347,8 +347,11 @@ void engine_start_scrub(Engine *engine)
 
 void engine_stop_scrub(Engine *engine)
 {
+        const struct sched_param normal = { .sched_priority = 0 };
         atomic_store(&engine->stopping, true);
-        if (engine->scrubbing)
+        if (engine->scrubbing) {
+                pthread_setschedparam(engine->scrubber, SCHED_OTHER, &normal); // on a busy machine an idle thread would be long in ending
                 pthread_join(engine->scrubber, NULL);
+        }
         engine->scrubbing = false;
 }

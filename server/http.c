@@ -246,7 +246,11 @@ void http_turn(Http *http)
         MHD_UNSIGNED_LONG_LONG wait_ms;
         if (http->stopped)
                 return;
-        MHD_run(http->daemon);
+        // At the limit of connections libmicrohttpd stops listening, and starts again when it is next run, not when one has gone.
+        do {
+                http->has_room = false;
+                MHD_run(http->daemon);
+        } while (http->has_room && !http->stopped);
         if (http->stopped)
                 return;
         if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
@@ -295,9 +299,10 @@ static struct MHD_Daemon *start_daemon(Http *http)
         enum { KEPT_FILES = 128 }; // descriptors for everything that is no connection
         const HttpOptions *options = &http->options;
         size_t most = tap_capacity() > 2 * KEPT_FILES ? tap_capacity() - KEPT_FILES : KEPT_FILES;
+        http->max_conns = MIN((size_t)limits.max_connections, most);
         struct MHD_OptionItem plain[] = {
                 { MHD_OPTION_LISTEN_SOCKET, options->listen_fd, NULL },
-                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)MIN((size_t)limits.max_connections, most), NULL },
+                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)http->max_conns, NULL },
                 { MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)limits.max_connections_per_address, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)limits.idle_timeout_s, NULL },
                 { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(limits.max_headers + 8192), NULL },

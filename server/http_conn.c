@@ -126,6 +126,7 @@ static void refuse_slow(Conn *conn)
 
 // When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the bytes, waits for another edge of its epoll
 // descriptor, and there is none.
+// (A client that closed its sending side may still read a reply.)
 static bool has_left(const Conn *conn)
 {
         char byte;
@@ -143,7 +144,7 @@ void conn_sweep_slow(uv_timer_t *timer)
                         conn->since_ns = now; // the next request waits for this one, through no fault of its client
                 else if (is_slow(conn, now))
                         refuse_slow(conn);
-                else if (look && has_left(conn))
+                else if (look && conn->phase != CONN_REPLY && has_left(conn))
                         shutdown(conn->fd, SHUT_RDWR);
         }
         if (http->reading == NULL)
@@ -156,6 +157,7 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
         Http *http = context;
         Conn *conn = *state;
         if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+                http->has_room |= http->n_conns-- >= http->max_conns;
                 if (conn != NULL) {
                         tap_remove(conn);
                         conn_settle(conn);
@@ -165,8 +167,9 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
                 return;
         }
         const union MHD_ConnectionInfo *fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        conn = calloc(1, sizeof(*conn));
-        if (conn == NULL || fd == NULL)
+        http->n_conns++;
+        conn = fd == NULL ? NULL : calloc(1, sizeof(*conn));
+        if (conn == NULL)
                 return; // its requests find no count of sound heads and are not answered
         conn->http = http;
         conn->fd = fd->connect_fd;

@@ -69,6 +69,8 @@ struct Http {
         Spools *spools; // NULL until the first large upload
         Exchange *exchanges;
         uint32_t n_exchanges;
+        size_t n_conns, max_conns;
+        bool has_room;              // a connection went while there were as many as may be
         Conn *reading;              // connections in the middle of a head, a body or a large reply
         Exchange *away, *away_last; // requests whose jobs are away, oldest first
         uv_timer_t slow_timer, away_timer;

@@ -332,9 +332,29 @@ static int64_t decode_ns(const Job *job)
         return job->step_ns[STEP_GRAPH] + job->step_ns[STEP_DECODE] + job->step_ns[STEP_BIND];
 }
 
+static bool is_mapped(const Storage *storage)
+{
+        while (storage != NULL && !storage->mapped)
+                storage = storage->origin;
+        return storage != NULL;
+}
+
+// Reads what the reply sends from mapped files, here and not on the loop thread: it is known then whether it can be read.
+static void touch_pieces(const ApiReply *reply)
+{
+        enum { PAGE_BYTES = 4096 };
+        for (uint32_t i = 0; i < reply->n_pieces; i++) {
+                const volatile uint8_t *data = reply->pieces[i].data;
+                size_t n = is_mapped(reply->pieces[i].owner) ? reply->pieces[i].n : 0;
+                for (size_t at = 0; at < n; at += PAGE_BYTES)
+                        (void)data[at];
+        }
+}
+
 // Whatever came of weights that could not be read goes no further.
 static Status sound(Job *job, const Graph *graph, Status status)
 {
+        touch_pieces(&job->reply);
         Status pages = engine_check_pages(job->context.engine, graph);
         if (pages == STATUS_OK)
                 return status;

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two buffers: lines are added to one under a mutex while the writer thread, without it, writes the other; when it has written all of it,
-// the two change places. A full buffer drops the line and counts it. Before each piece of at most PIPE_BUF bytes the writer waits until the
-// descriptor takes it, so that a reader that stopped reading can hold up this thread only, and not even its end. Standard error is not made
-// non-blocking: it may be shared with other processes.
+// the two change places. A full buffer drops the line and counts it. Writes may block, because standard error may be shared with other
+// processes and is left as it is; a reader that stopped reading holds up the writer only, and at the end of the process nobody waits for it
+// longer than STOP_S.
 #include "server/log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/base/clock.h"
 #include "core/base/text.h"
 
-enum { BUFFER_BYTES = 256 << 10, MESSAGE_MAX_BYTES = 2048, LINE_MAX_BYTES = 1024, STOP_MS = 1000, TURN_MS = 50, GATHER_MS = 5 };
+enum { BUFFER_BYTES = 256 << 10, MESSAGE_MAX_BYTES = 2048, LINE_MAX_BYTES = 1024, STOP_S = 1, GATHER_MS = 5 };
 
 static struct {
         pthread_mutex_t mutex;
@@ -25,7 +23,6 @@ static struct {
         pthread_t thread;
         bool running, stopping, reopen;
         _Atomic bool json;
-        _Atomic int64_t give_up_ns; // 0: never
         _Atomic uint64_t dropped;
         int fd;
         const char *file;
@@ -35,18 +32,6 @@ static struct {
 } sink = { .mutex = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = STDERR_FILENO };
 
 // ---- writing ----
-static bool wait_until_writable(void)
-{
-        struct pollfd entry = { .fd = sink.fd, .events = POLLOUT };
-        for (;;) {
-                int64_t give_up = atomic_load(&sink.give_up_ns);
-                if (give_up != 0 && clock_ns() > give_up)
-                        return false;
-                if (poll(&entry, 1, TURN_MS) > 0)
-                        return true; // an error is reported by write
-        }
-}
-
 static uint64_t count_lines(const char *bytes, size_t n)
 {
         uint64_t lines = 0;
@@ -68,7 +53,7 @@ static bool write_out(const char *bytes, size_t n)
 {
         while (n > 0) {
                 size_t piece = piece_of(bytes, n);
-                ssize_t written = wait_until_writable() ? write(sink.fd, bytes, piece) : -1;
+                ssize_t written = write(sink.fd, bytes, piece);
                 if (written < 0 && errno == EINTR)
                         continue;
                 if (written < 0) {
@@ -149,7 +134,6 @@ Status log_start(const LogOptions *options)
         sink.fd = fd;
         sink.file = options->file;
         sink.stopping = false;
-        atomic_store(&sink.give_up_ns, 0);
         atomic_store(&sink.json, format == 2 || (format == 0 && isatty(fd) == 0));
         sink.running = pthread_create(&sink.thread, NULL, writer, NULL) == 0;
         return sink.running ? STATUS_OK : fail(STATUS_INTERNAL, "the thread that writes the log could not be started");
@@ -161,13 +145,11 @@ void log_stop(void)
                 return;
         pthread_mutex_lock(&sink.mutex);
         sink.stopping = true;
-        atomic_store(&sink.give_up_ns, clock_ns() + (int64_t)STOP_MS * 1000000);
         pthread_cond_signal(&sink.filled);
         pthread_mutex_unlock(&sink.mutex);
-        // Another process can fill a shared pipe between the writer's look and its write: the end of this one does not wait for that.
         struct timespec end;
         clock_gettime(CLOCK_REALTIME, &end);
-        end.tv_sec += 2 * STOP_MS / 1000;
+        end.tv_sec += STOP_S;
         if (pthread_timedjoin_np(sink.thread, NULL, &end) != 0)
                 return;
         if (sink.file[0] != '\0')

@@ -164,7 +164,7 @@ LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
 def note(name, words, passed, failed, seconds):
     """The step itself as a line of the results."""
     command = f"./check --long {name}"
-    row = {"name": words, "figure": f"{passed:,} passed, {failed:,} failed, {seconds:.0f} s", "aim": "0 failed", "met": failed == 0, "command": command}
+    row = {"name": f"checks: {words}", "figure": f"{passed:,} passed, {failed:,} failed, {seconds:.0f} s", "aim": "0 failed", "met": failed == 0, "command": command}
     os.makedirs(os.path.dirname(RESULTS), exist_ok=True)
     with open(RESULTS, "a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")

@@ -3,7 +3,7 @@
 
 Builds them with clang, ASan and UBSan (beside it core/kernels with gcc), starts each from the committed corpus and the seeds of tests/fuzz/seeds.py, and prints one line per target: seconds, executions,
 features, crashes. An input that crashes goes to tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was found for the next time;
---shrink FILES puts the smallest inputs that keep the coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
+--shrink BYTES puts so much of what keeps the coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
 """
 import argparse
 import json
@@ -23,6 +23,7 @@ ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return
 KERNELS = "core/kernels/libkernels.a"
 MOST_CRASHES = 5
 BAD = ("crash-", "timeout-", "oom-", "leak-")
+MOST_FILES = 48
 INPUT_SECONDS, MEMORY_MB, MOST_BYTES = 25, 3000, 20000
 
 
@@ -68,7 +69,7 @@ def summary_of(log):
     return lines[0][:300] if lines else "no message"
 
 
-def fuzz(program, name, seconds, work, keep):
+def fuzz(program, name, seconds, work):
     executions, features, problems = 0, 0, []
     os.makedirs(work, exist_ok=True)
     os.makedirs(os.path.join(CORPUS, name), exist_ok=True)
@@ -83,7 +84,7 @@ def fuzz(program, name, seconds, work, keep):
             executions += n
             for path in sorted(set(os.listdir(crashes)) - known):
                 problems.append(f"{path}: {summary_of(log)}")
-                if keep and not path.startswith("no-input"):
+                if not path.startswith("no-input"):
                     shutil.copy(os.path.join(crashes, path), os.path.join(CORPUS, name, path[:24]))
             if set(os.listdir(crashes)) == known:
                 break
@@ -91,14 +92,16 @@ def fuzz(program, name, seconds, work, keep):
     return executions, features, problems
 
 
-def shrink(program, name, work, n_files):
-    """The committed corpus: crashes of before, and of what the work folder holds the smallest files that add features first."""
+def shrink(program, name, work, n_bytes):
+    """Into the committed corpus: of the inputs that keep the coverage of the work folder as many as fit into n_bytes, small and large ones alike."""
     with tempfile.TemporaryDirectory(prefix="fxserve-fuzz-") as merged:
         subprocess.run([program, "-merge=1", f"-timeout={INPUT_SECONDS}", merged, work], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT, cwd=merged, check=False)
-        sizes = sorted((os.path.getsize(os.path.join(merged, path)), path) for path in os.listdir(merged))
-        step = max(1, len(sizes) // n_files)
-        for _, path in sizes[::step][:n_files]:
-            shutil.copy(os.path.join(merged, path), os.path.join(CORPUS, name, path[:16]))
+        paths, total = sorted(os.listdir(merged)), 0  # named by their hashes: a fair draw
+        for path in paths[:MOST_FILES]:
+            size = os.path.getsize(os.path.join(merged, path))
+            if size <= n_bytes // 8 and total + size <= n_bytes:
+                shutil.copy(os.path.join(merged, path), os.path.join(CORPUS, name, path[:16]))
+                total += size
 
 
 def main():
@@ -107,7 +110,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build-fuzz"))
     parser.add_argument("--work")
     parser.add_argument("--results", help="a file that gets one JSON line per target")
-    parser.add_argument("--shrink", type=int, default=0, metavar="FILES")
+    parser.add_argument("--shrink", type=int, default=0, metavar="BYTES")
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     options = parser.parse_args()
     targets = options.targets or TARGETS
@@ -129,7 +132,7 @@ def main():
         for name in targets:
             program, folder = os.path.join(options.build, "tests", "fuzz", f"fuzz_{name}"), os.path.join(work, name)
             began = time.monotonic()
-            executions, features, problems = fuzz(program, name, options.seconds, folder, True)
+            executions, features, problems = fuzz(program, name, options.seconds, folder)
             took = time.monotonic() - began
             passed, failed = passed + (not problems), failed + bool(problems)
             print(f"{'FAILED' if problems else 'ok    '} {name:12s} {took:6.0f} s {executions:10d} executions {features:7d} features {len(problems)} crashes", flush=True)

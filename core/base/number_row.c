@@ -67,7 +67,9 @@ static inline char *put(const Block *block, int i, float value, char *at)
 
 #define TARGET "avx512f,avx512dq,avx512bw,avx512vl"
 
-// Lanes that leave the common path (subnormal, not finite, exponents in the text) are marked.
+// Lanes that leave the common path (subnormal, not finite, from 1e7, below 1e-4) are marked. On it, powers of ten are exact (10^0 to
+// 10^12), and no end of a rounding interval is a candidate, which would take 2^q with q >= 1: whether ends belong to the interval does not
+// matter.
 __attribute__((target(TARGET))) static void block_avx512(const float *values, Block *out)
 {
         Lanes32 bits32;
@@ -80,15 +82,14 @@ __attribute__((target(TARGET))) static void block_avx512(const float *values, Bl
         Lanes kk = (biased * 1262611 + 79043806 - (narrow & 524031)) >> 22;
         Lanes shift = biased + ((178574272 - kk * 1741647) >> 19) - 277;
         Lanes power = (Lanes)_mm512_i64gather_epi64((__m512i)(2 * (64 - NUMBER_POWER_MIN - kk)), (const void *)number_powers, 8);
-        power -= (Lanes)((Signed)kk > 64) | (Lanes)((Signed)kk < 37); // cut off in the table
-        Lanes power_high = power >> 32, power_low = power & 0xffffffff, odd = c & 1, t;
+        Lanes power_high = power >> 32, power_low = power & 0xffffffff, t;
         Lanes from = (4 * c - 2 - narrow) << shift, middle = (4 * c) << shift, to = (4 * c + 2) << shift;
         t = power_high * from + (power_low * from >> 32);
-        Lanes low = (t >> 32 | ((Lanes)((Signed)(t & 0xffffffff) > 1) & 1)) + odd;
+        Lanes low = (t >> 32 | ((Lanes)((Signed)(t & 0xffffffff) > 1) & 1));
         t = power_high * middle + (power_low * middle >> 32);
         Lanes value = t >> 32 | ((Lanes)((Signed)(t & 0xffffffff) > 1) & 1);
         t = power_high * to + (power_low * to >> 32);
-        Lanes high = (t >> 32 | ((Lanes)((Signed)(t & 0xffffffff) > 1) & 1)) - odd;
+        Lanes high = (t >> 32 | ((Lanes)((Signed)(t & 0xffffffff) > 1) & 1));
         // The candidates.
         Lanes units = value >> 2, tens = (units * 0xcccccccd >> 35) * 10;
         Lanes tens_below = (Lanes)((Signed)low <= (Signed)(4 * tens)), tens_above = (Lanes)((Signed)(4 * tens + 40) <= (Signed)high);

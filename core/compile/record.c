@@ -566,10 +566,10 @@ static bool is_ours(Status status)
         return status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE;
 }
 
-// State that a call turned in place (`t_`) is not what modules of the rest would find.
+// State that a call turned in place (`t_`) is not what the rest would find.
 static Status check_state_views(const Recorder *recorder, const Split *split)
 {
-        for (uint32_t i = 0; i < recorder->n_views && split_reads_state(split); i++) {
+        for (uint32_t i = 0; i < recorder->n_views && !split_is_whole(split); i++) {
                 const StateView *view = &recorder->views[i];
                 if (!same_geometry(view->entry, view->seen))
                         return fail(STATUS_DYNAMIC, "state changes its geometry in place beside nodes that run on real numbers");

@@ -14,7 +14,7 @@
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 
-enum { NEVER = UINT32_MAX, WRITTEN_STATE = 0, MAX_TAINT_WORDS = 1 << 20 };
+enum { NEVER = UINT32_MAX, MAX_SET_WORDS = 1 << 20 }; // all sets of bytes together: 8 MiB
 
 typedef struct Bytes { // one storage that the rest touches
         const Storage *storage;
@@ -26,11 +26,6 @@ typedef struct BytesSet {
         uint32_t n_words;
 } BytesSet;
 
-typedef struct Leaf { // a tensor handed to the rest, as it was then
-        const Tensor *live;
-        Tensor then;
-} Leaf;
-
 struct Split {
         const Graph *graph;
         const RunContext *poll;
@@ -39,24 +34,20 @@ struct Split {
         bool *left, *left_before; // by node
         bool failed;              // a node was left out that may have recorded a part of itself
         bool asks_number;         // ... and it takes an open number; kept from attempt to attempt
-        bool reads_state;         // the rest has modules or child graphs that may read it by themselves
         bool state_written;       // some state of the graph, or of a child graph, may be written
         Arena arena;              // of the attempt
         BytesSet *results;        // by node left out: bytes that its result may share
-        size_t taint_words;
+        size_t set_words;
         Bytes *bytes;
         uint32_t n_bytes, bytes_capacity;
         uint32_t *slots; // open addressing over bytes; 0 = free, else index + 1
         uint32_t n_slots;
         uint32_t first_draw;
-        bool *walked;  // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
-        uint32_t *met; // by node: walked or kept, its leaves start at met - 1; 0: neither
-        bool moved;    // a leaf had another geometry when it was met again
+        bool *walked; // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
+        bool *is_met; // by node: walked or kept
         const Node **kept;
         Value *kept_values; // counted
         uint32_t n_kept, kept_capacity, kept_values_capacity;
-        Leaf *leaves;
-        uint32_t n_leaves, leaves_capacity;
 };
 
 // ---- life ----
@@ -88,13 +79,12 @@ Split *split_free(Split *split)
         free(split->left);
         free(split->left_before);
         free(split->walked);
-        free(split->met);
+        free(split->is_met);
         free(split->results);
         free(split->bytes);
         free(split->slots);
         free(split->kept);
         free(split->kept_values);
-        free(split->leaves);
         arena_deinit(&split->arena);
         free(split);
         return NULL;
@@ -114,9 +104,9 @@ Status split_new(const Graph *graph, const RunContext *poll, Split **out_split)
         split->left = new_array(n, sizeof(bool));
         split->left_before = new_array(n, sizeof(bool));
         split->walked = new_array(n, sizeof(bool));
-        split->met = new_array(n, sizeof(*split->met));
+        split->is_met = new_array(n, sizeof(bool));
         split->results = new_array(n, sizeof(BytesSet));
-        if (split->left == NULL || split->left_before == NULL || split->walked == NULL || split->met == NULL || split->results == NULL)
+        if (split->left == NULL || split->left_before == NULL || split->walked == NULL || split->is_met == NULL || split->results == NULL)
                 return fail_memory();
         split->state_written = any_written(graph, 0);
         split->walk = (WalkSplit){ .left = split->left, .leave = leave, .context = split };
@@ -128,14 +118,14 @@ void split_start(Split *split, const Recording *recording)
 {
         uint32_t n = split->graph->n_nodes;
         split->recording = recording;
-        split->failed = split->reads_state = split->moved = false;
+        split->failed = false;
         split->first_draw = NEVER;
-        split->n_bytes = split->n_leaves = 0;
-        split->taint_words = 0;
+        split->n_bytes = 0;
+        split->set_words = 0;
         forget_kept(split);
         memcpy(split->left_before, split->left, n * sizeof(bool));
         memset(split->walked, 0, n * sizeof(bool));
-        memset(split->met, 0, n * sizeof(*split->met));
+        memset(split->is_met, 0, n * sizeof(bool));
         memset(split->results, 0, n * sizeof(BytesSet));
         if (split->n_slots > 0)
                 memset(split->slots, 0, split->n_slots * sizeof(*split->slots));
@@ -156,11 +146,6 @@ bool split_gave_up(const Split *split)
 bool split_asks_number(const Split *split)
 {
         return split->asks_number;
-}
-
-bool split_reads_state(const Split *split)
-{
-        return split->reads_state;
 }
 
 bool split_is_whole(const Split *split)
@@ -235,8 +220,8 @@ static Status set_room(Split *split, BytesSet *set, uint32_t n_words)
 {
         if (n_words <= set->n_words)
                 return STATUS_OK;
-        split->taint_words += n_words;
-        uint64_t *words = split->taint_words > MAX_TAINT_WORDS ? NULL : arena_array(&split->arena, n_words, sizeof(*words));
+        split->set_words += n_words;
+        uint64_t *words = split->set_words > MAX_SET_WORDS ? NULL : arena_array(&split->arena, n_words, sizeof(*words));
         if (words == NULL)
                 return fail(STATUS_DYNAMIC, "too much of the graph depends on numbers that only a run knows");
         if (set->n_words > 0)
@@ -290,60 +275,20 @@ static bool runs_by_itself(const Node *node, Value value)
         return value.kind != VALUE_TENSOR || (value.tensor->recorded != NULL && value.tensor->recorded->from == FROM_STATE);
 }
 
-static bool has_moved(const Leaf *leaf)
-{
-        const Tensor *a = leaf->live, *b = &leaf->then;
-        size_t bytes = a->meta.rank * sizeof(int64_t);
-        return a->storage != b->storage || a->offset != b->offset || a->meta.dtype != b->meta.dtype || a->meta.rank != b->meta.rank ||
-               memcmp(a->meta.size, b->meta.size, bytes) != 0 || memcmp(a->meta.stride, b->meta.stride, bytes) != 0;
-}
-
-static Status note_leaf(void *context, const Value *leaf)
-{
-        Split *split = context;
-        if (leaf->kind != VALUE_TENSOR)
-                return STATUS_OK;
-        TRY(array_reserve(&split->leaves, &split->leaves_capacity, split->n_leaves + 1, sizeof(*split->leaves)));
-        split->leaves[split->n_leaves++] = (Leaf){ .live = leaf->tensor, .then = *leaf->tensor };
-        return STATUS_OK;
-}
-
-typedef struct MetAgain {
-        Split *split;
-        uint32_t at;
-} MetAgain;
-
-static Status look_again(void *context, const Value *leaf)
-{
-        MetAgain *again = context;
-        if (leaf->kind == VALUE_TENSOR)
-                again->split->moved |= has_moved(&again->split->leaves[again->at++]);
-        return STATUS_OK;
-}
-
 Status split_keep(Split *split, const Node *node, Value value)
 {
-        if (value.kind == VALUE_DYNAMIC || split->left[node->index])
+        if (value.kind == VALUE_DYNAMIC || split->left[node->index] || split->is_met[node->index])
                 return STATUS_OK;
-        uint32_t *met = &split->met[node->index];
-        if (*met != 0)
-                return value_walk(value, look_again, &(MetAgain){ split, *met - 1 });
-        *met = split->n_leaves + 1;
+        split->is_met[node->index] = true;
         if (runs_by_itself(node, value)) {
-                const State *state = node->op == OP_GET_ATTR ? graph_state(split->graph, node->target) : NULL;
                 split->walked[node->index] = true;
-                TRY(value_walk(value, note_leaf, split));
-                if (state != NULL && value.kind == VALUE_TENSOR) { // what the rest will find
-                        split->leaves[split->n_leaves - 1].then.meta = state->tensor->meta;
-                        split->leaves[split->n_leaves - 1].then.offset = state->tensor->offset;
-                }
                 return STATUS_OK;
         }
         TRY(array_reserve(&split->kept, &split->kept_capacity, split->n_kept + 1, sizeof(*split->kept)));
         TRY(array_reserve(&split->kept_values, &split->kept_values_capacity, split->n_kept + 1, sizeof(*split->kept_values)));
         split->kept[split->n_kept] = node;
         split->kept_values[split->n_kept++] = value_ref(value);
-        return value_walk(value, note_leaf, split);
+        return STATUS_OK;
 }
 
 static Status read_input(void *context, Node *input)
@@ -417,7 +362,6 @@ static Status leave(void *context, const Node *node, const Value *values)
                 mark(split, split->graph->output->index); // where there is a rest, it makes the result
         }
         TRY(node_visit_inputs(node, read_input, &leaving));
-        split->reads_state |= leaving.reads_state;
         if (leaving.reads_state && split->state_written) {
                 uint32_t index;
                 TRY(index_of(split, NULL, &index));
@@ -518,6 +462,22 @@ static void mark_views_of_state(Split *split, bool *out_again)
         }
 }
 
+// unsqueeze_ and the like leave no call behind. A tensor that the rest knows, perhaps under another name, must not change under it.
+static Status check_moves(const Split *split)
+{
+        uint32_t at = 0;
+        while (!split->left[at])
+                at++;
+        for (; at < split->graph->n_nodes; at++) {
+                const Node *node = split->graph->nodes[at];
+                TRY(run_poll(split->poll));
+                if (!split->left[at] && node_is_call(node) && (node_effects(split->graph, node) & NODE_MOVES) != 0)
+                        return fail(STATUS_DYNAMIC, "%s changes the geometry of a tensor in place behind nodes that run on real numbers",
+                                    node->name);
+        }
+        return STATUS_OK;
+}
+
 Status split_settle(Split *split, bool *out_again)
 {
         *out_again = split->failed;
@@ -525,11 +485,7 @@ Status split_settle(Split *split, bool *out_again)
                 TRY(mark_conflicts(split, out_again));
                 mark_views_of_state(split, out_again);
         }
-        for (uint32_t i = 0; i <= split->n_leaves && !*out_again; i++) {
-                if (i < split->n_leaves ? has_moved(&split->leaves[i]) : split->moved)
-                        return fail(STATUS_DYNAMIC, "a tensor changes its geometry in place between two nodes that run on real numbers");
-        }
-        return STATUS_OK;
+        return *out_again || split_is_whole(split) ? STATUS_OK : check_moves(split);
 }
 
 // ---- the rest ----

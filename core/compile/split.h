@@ -20,8 +20,6 @@ Status split_settle(Split *split, bool *out_again);
 bool split_gave_up(const Split *split);
 // One of those tried takes an open number (Value.slot): with its value known it might have been recorded.
 bool split_asks_number(const Split *split);
-// The rest has modules or child graphs: they read state by themselves, as the graph has it.
-bool split_reads_state(const Split *split);
 // Nothing is left out: the recording is the whole graph.
 bool split_is_whole(const Split *split);
 // Adds the value of a fetched node to those that are kept for the rest.

@@ -147,7 +147,7 @@ static void print_why(const Program *program, const Instruction *instruction, Te
                 uint32_t n = 0;
                 for (uint32_t i = 0; i < body->n_nodes; i++)
                         n += node_is_call(body->nodes[i]);
-                text_addf(out, "        fused: %u pointwise call%s in one pass over memory\n", n, n == 1 ? "" : "s");
+                text_addf(out, "        fused: %u call%s in one pass over memory\n", n, n == 1 ? "" : "s");
         } else if (call->n_nodes > 1) {
                 text_addf(out, "        joined: %u nodes in one call\n", call->n_nodes);
         } else if (program->recording->n_calls <= REASONS_MAX_CALLS && is_pointwise(call) && !recorded_is_constant(call->outs[0])) {

@@ -287,7 +287,11 @@ static Status put_graph(Store *store, const StoreGraph *graph)
 
 static Status remove_graph(Store *store, const char *name)
 {
-        TRY(folder_remove(store->graphs, name));
+        Status removed = folder_remove(store->graphs, name);
+        if (removed != STATUS_OK) {
+                undo_manifest(store, name);
+                return removed;
+        }
         pthread_mutex_lock(&store->mutex);
         _cleanup_(graph_freep) StoreGraph *old = string_map_remove(&store->manifests, name);
         if (old != NULL)

@@ -236,7 +236,8 @@ static uint32_t target_effects(const Node *node, const Target *target)
         for (uint32_t i = 0; i < target->n_overloads; i++) {
                 const OpDef *op = target->overloads[i]->op;
                 effects |= (op->flags & OP_RANDOM) != 0 ? NODE_DRAWS : 0;
-                effects |= target->overloads[i]->inplace && op->run == NULL && op->expand == NULL ? NODE_MOVES : 0;
+                bool view_twin = target->overloads[i]->inplace && op->run == NULL && op->expand == NULL;
+                effects |= view_twin && strcmp(target->overloads[i]->schema.name, "detach_") != 0 ? NODE_MOVES : 0;
         }
         return (effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0 ? effects | NODE_SHARES : effects;
 }

@@ -171,12 +171,15 @@ static double make_whole(void)
 static void time_print(const char *name, Maker maker, size_t n)
 {
         double *values = new_array(n, sizeof(*values));
-        char *out = malloc(n * 32 + NUMBER_TEXT_MAX);
-        if (values == NULL || out == NULL)
+        float *singles = new_array(n, sizeof(*singles));
+        char *out = malloc(n * (NUMBER_TEXT_MAX + 4));
+        if (values == NULL || singles == NULL || out == NULL)
                 exit(2);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
                 values[i] = maker();
-        double best[2] = { 1e300, 1e300 };
+                singles[i] = (float)values[i];
+        }
+        double best[2] = { 1e300, 1e300 }, best_row = 1e300;
         size_t n_bytes[2];
         for (int round = 0; round < 2 * ROUNDS; round++) {
                 int wide = round & 1;
@@ -189,9 +192,15 @@ static void time_print(const char *name, Maker maker, size_t n)
                 best[wide] = fmin(best[wide], (double)(clock_ns() - start) / (double)n);
                 n_bytes[wide] = (size_t)(at - out);
         }
-        printf("print %-34s f32 %6.1f ns   f64 %6.1f ns   (%.1f and %.1f bytes each)\n", name, best[0], best[1],
-               (double)n_bytes[0] / (double)n, (double)n_bytes[1] / (double)n);
+        for (int round = 0; round < ROUNDS; round++) {
+                int64_t start = clock_ns();
+                number_print_f32_row(singles, n, out);
+                best_row = fmin(best_row, (double)(clock_ns() - start) / (double)n);
+        }
+        printf("print %-34s f32 %6.1f ns   f64 %6.1f ns   row of f32 %6.1f ns   (%.1f and %.1f bytes each)\n", name, best[0], best[1],
+               best_row, (double)n_bytes[0] / (double)n, (double)n_bytes[1] / (double)n);
         free(values);
+        free(singles);
         free(out);
 }
 

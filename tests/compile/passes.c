@@ -379,3 +379,31 @@ Test(passes, a_cancelled_run_stops_and_gives_everything_back)
         program_unref(program);
         value_clear(&value);
 }
+
+Test(passes, fuse_pointwise_takes_in_what_is_done_to_the_rows)
+{
+        Node *x = input("x"), *column = call("torch.unsqueeze", of(x), value_int(1)), *sum = call("torch.add", of(x), of(column));
+        finish(call("torch.softmax", of(call("torch.tanh", of(sum), absent)), value_int(-1)));
+        expect_text(NULL, "graph():\n"
+                          "    %x : [num_users=2] = placeholder[target=x]\n"
+                          "    %unsqueeze_default : [num_users=1] = call_function[target=torch.ops.aten.unsqueeze.default](args = (%x, 1), "
+                          "kwargs = {})\n"
+                          "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, "
+                          "%unsqueeze_default), kwargs = {})\n"
+                          "    %tanh_default : [num_users=1] = call_function[target=torch.ops.aten.tanh.default](args = (%add_tensor,), "
+                          "kwargs = {})\n"
+                          "    %softmax_int : [num_users=1] = call_function[target=torch.ops.aten.softmax.int](args = (%tanh_default, -1), "
+                          "kwargs = {})\n"
+                          "    return softmax_int");
+        expect_text("fuse_pointwise",
+                    "graph():\n"
+                    "    %x : [num_users=2] = placeholder[target=x]\n"
+                    "    %unsqueeze_default : [num_users=1] = call_function[target=torch.ops.aten.unsqueeze.default](args = (%x, 1), "
+                    "kwargs = {})\n"
+                    "    %fused_0 : [num_users=1] = get_attr[target=fused_0]\n"
+                    "    %fused_default : [num_users=1] = call_function[target=torch.ops.fxserve.fused.default](args = ([%x, "
+                    "%unsqueeze_default], %fused_0), kwargs = {})\n"
+                    "    %getitem : [num_users=1] = call_function[target=operator.getitem](args = (%fused_default, 0), kwargs = {})\n"
+                    "    return getitem");
+        expect_equal_runs();
+}

@@ -391,6 +391,7 @@ Test(rest, stands_in_the_listing)
         cr_assert_eq(text_status(&text), STATUS_OK);
         cr_expect_not_null(strstr(text.data, "dynamic rest: 3 nodes on real tensors, after the instructions; from them: sum, y\n"), "%s",
                            text.data);
+        cr_expect_not_null(strstr(text.data, "# y\n        alone: no call beside it\n"), "%s", text.data);
         cr_expect_not_null(strstr(text.data, "      %z : [num_users=1] = call_function"), "%s", text.data);
         program_unref(program);
         value_unref(x);

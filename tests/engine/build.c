@@ -372,6 +372,62 @@ Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
         graph_version_unref(version);
 }
 
+// ---- idle work ----
+// neg of x, whose first size is `size` (a number, or a symbol in quotes).
+static GraphVersion *put_typed(const char *name, const char *size)
+{
+        Text text = { 0 };
+        text_addf(&text,
+                  "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\", \"meta\": {\"dtype\": "
+                  "\"float32\", \"shape\": [%s]}}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"torch.neg\", \"args\": "
+                  "[\"%%x\"]}, "
+                  "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%y\"]}]}",
+                  size);
+        return put_text(name, &text);
+}
+
+Test(build, a_graph_whose_signature_leaves_nothing_open_is_built_before_its_first_run)
+{
+        GraphVersion *version = put_typed("closed", "3");
+        Graph *graph = graph_of(version);
+        Caller caller;
+        cr_assert(engine_has_idle_work(engine));
+        ProgramBuild *build = engine_idle_build(engine, 1);
+        cr_assert_not_null(build);
+        cr_assert_null(engine_build(build));
+        cr_assert_not(engine_has_idle_work(engine));
+        call(&caller, graph, 3, RUN_MODE_AUTO);
+        cr_assert_not_null(caller.plan.program, "the first run is planned");
+        cr_assert_eq(run(&caller), 1.5f);
+        leave(&caller);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+Test(build, sizes_that_are_open_are_not_guessed_and_idle_builds_may_be_stopped)
+{
+        GraphVersion *open = put_typed("open", "\"N\""), *closed = put_typed("closed", "5");
+        ProgramBuild *build = engine_idle_build(engine, 1);
+        cr_assert_not_null(build, "of the second graph");
+        atomic_store(engine_build_stop(build), 1);
+        cr_assert_null(engine_build(build));
+        cr_assert_null(engine_idle_build(engine, 1));
+        cr_assert_eq(engine_stats(engine).compiles, 0);
+        cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
+        graph_version_unref(open);
+        graph_version_unref(closed);
+}
+
+Test(build, nothing_is_built_ahead_where_that_was_not_wanted)
+{
+        EngineOptions options = { .loader = upload_loader, .no_warm_up = true };
+        engine_close(engine);
+        cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
+        GraphVersion *version = put_typed("closed", "3");
+        cr_assert_not(engine_has_idle_work(engine));
+        graph_version_unref(version);
+}
+
 // ---- threads ----
 typedef struct Racer {
         pthread_t thread;

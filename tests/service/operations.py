@@ -136,13 +136,15 @@ def check_counts(binary):
         for name in ("b_other", "_other", "a.b-c"):
             call(server, 201, "PUT", f"/v1/graphs/{name}", RELU.encode())
             call(server, 200, "POST", f"/v1/graphs/{name}/run", body)
+        call(server, 200, "PUT", "/v1/graphs/_other", RELU.encode())
+        call(server, 200, "GET", "/v1/graphs/_other")  # shares its path, and so its series, with the line above
         call(server, 200, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"x": [1, -1.5]}}')
         call(server, 400, "POST", "/v1/graphs/_other/run", b"{")
         call(server, 404, "GET", '/v1/"\\quoted"')
         after = metrics_of(server)
         wanted = {("fxserve_requests_total", ("route", "/v1/graphs/{name}/run"), ("code", "200")): 3,
                   ("fxserve_requests_total", ("route", "/v1/graphs/{name}/run"), ("code", "400")): 1,
-                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "201")): 3, ("fxserve_requests_total", ("route", "-"), ("code", "404")): 1,
+                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "201")): 3, ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "200")): 2, ("fxserve_requests_total", ("route", "-"), ("code", "404")): 1,
                   ("fxserve_requests_total", ("route", "/metrics"), ("code", "200")): 1, ("fxserve_runs_total", ("graph", "_other")): 1,
                   ("fxserve_runs_total", ("graph", "a.b-c")): 1, ("fxserve_runs_total", ("graph", "_inline")): 1, ("fxserve_graphs",): 3}
         for (name, *labels), value in wanted.items():

@@ -25,11 +25,13 @@ static void check(Status status)
         exit(1);
 }
 
-// Chains with a write into a copy, a reduction, a view and a product with a weight that is written as well.
-static Graph *make_graph(void)
+// Chains with a write into a copy, a reduction, a view and a product with a weight that is written as well; then, perhaps, a dynamic rest
+// that writes another weight.
+static Graph *make_graph(bool rest)
 {
-        static const char text[] =
-                "{\"format\": \"fx/1\", \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [4], \"data\": [1, 2, 3, 4]}}, \"nodes\": ["
+        static const char calls[] =
+                "{\"format\": \"fx/1\", \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [4], \"data\": [1, 2, 3, 4]}, "
+                "\"k\": {\"dtype\": \"float32\", \"shape\": [3], \"data\": [0.5, 1, 2]}}, \"nodes\": ["
                 "{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"},"
                 "{\"op\": \"get_attr\", \"name\": \"w\", \"target\": \"w\"},"
                 "{\"op\": \"call_method\", \"name\": \"a\", \"target\": \"tanh\", \"args\": [\"%x\"]},"
@@ -39,12 +41,21 @@ static Graph *make_graph(void)
                 "{\"op\": \"call_function\", \"name\": \"e\", \"target\": \"torch.mul\", \"args\": [\"%b\", \"%w\"]},"
                 "{\"op\": \"call_method\", \"name\": \"f\", \"target\": \"t\", \"args\": [\"%e\"]},"
                 "{\"op\": \"call_function\", \"name\": \"g\", \"target\": \"torch.matmul\", \"args\": [\"%a\", \"%f\"]},"
-                "{\"op\": \"call_method\", \"name\": \"h\", \"target\": \"sigmoid\", \"args\": [\"%g\"]},"
-                "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%h\"]}]}";
+                "{\"op\": \"call_method\", \"name\": \"h\", \"target\": \"sigmoid\", \"args\": [\"%g\"]},";
+        static const char more[] = "{\"op\": \"call_method\", \"name\": \"m\", \"target\": \"gt\", \"args\": [\"%h\", 0.5]},"
+                                   "{\"op\": \"call_method\", \"name\": \"s\", \"target\": \"sum\", \"args\": [\"%m\"]},"
+                                   "{\"op\": \"call_method\", \"name\": \"n\", \"target\": \"item\", \"args\": [\"%s\"]},"
+                                   "{\"op\": \"get_attr\", \"name\": \"k\", \"target\": \"k\"},"
+                                   "{\"op\": \"call_method\", \"name\": \"p\", \"target\": \"mul_\", \"args\": [\"%k\", \"%n\"]},"
+                                   "{\"op\": \"call_method\", \"name\": \"q\", \"target\": \"add\", \"args\": [\"%h\", \"%k\"]},";
+        static const char output[] = "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%%c\"]}]}";
         Storage *bytes;
         Graph *graph;
-        check(storage_new(sizeof(text) - 1, false, NULL, &bytes));
-        memcpy(bytes->data, text, sizeof(text) - 1);
+        char text[4096];
+        int n = snprintf(text, sizeof(text), "%s%s", calls, rest ? more : "");
+        n += snprintf(text + n, sizeof(text) - (size_t)n, output, rest ? 'q' : 'h');
+        check(storage_new((size_t)n, false, NULL, &bytes));
+        memcpy(bytes->data, text, (size_t)n);
         UploadPart part = { .name = "", .bytes = bytes };
         check(upload_decode(&part, 1, NULL, true, &graph));
         storage_unref(bytes);
@@ -89,23 +100,23 @@ static void *work(void *argument)
         return (void *)n_wrong;
 }
 
-int main(int argc, char **argv)
+static long run_threads(bool rest, int n_runs)
 {
         Frame frame;
         Program *program;
         Value want;
         pthread_t threads[N_THREADS];
         long n_wrong = 0;
-        check(ops_init());
-        check(targets_init());
-        Graph *graph = make_graph();
+        Graph *graph = make_graph(rest);
         Value input = value_tensor_take(make_input());
         CompileOptions options = { .n_threads = 1 };
         check(compile_graph(graph, (ValueSpan){ &input, 1 }, &options, NULL, &program));
+        if ((program->recording->rest != NULL) != rest)
+                check(fail(STATUS_INTERNAL, "the graph was to have %s dynamic rest", rest ? "a" : "no"));
         frame_init(&frame);
         run_once(program, &frame, &want);
         frame_deinit(&frame);
-        Shared shared = { .program = program, .want = want.tensor, .n_runs = argc > 1 ? atoi(argv[1]) : 1000 };
+        Shared shared = { .program = program, .want = want.tensor, .n_runs = n_runs };
         for (int i = 0; i < N_THREADS; i++) {
                 if (pthread_create(&threads[i], NULL, work, &shared) != 0)
                         exit(1);
@@ -115,10 +126,18 @@ int main(int argc, char **argv)
                 pthread_join(threads[i], &result);
                 n_wrong += (long)result;
         }
-        printf("%d runs on %d threads, %ld with other bits\n", N_THREADS * shared.n_runs, N_THREADS, n_wrong);
+        printf("%d runs on %d threads, %s dynamic rest, %ld with other bits\n", N_THREADS * n_runs, N_THREADS, rest ? "a" : "no", n_wrong);
         value_clear(&want);
         value_clear(&input);
         program_unref(program);
         graph_unref(graph);
-        return n_wrong != 0;
+        return n_wrong;
+}
+
+int main(int argc, char **argv)
+{
+        int n_runs = argc > 1 ? atoi(argv[1]) : 1000;
+        check(ops_init());
+        check(targets_init());
+        return run_threads(false, n_runs) + run_threads(true, n_runs) != 0;
 }

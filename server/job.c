@@ -51,6 +51,9 @@ Status job_stand_in(const Job *job, Job **out_job)
         TRY(job_new(job->workers, &other));
         other->call.route = job->call.route;
         memcpy(other->call.request_id, job->call.request_id, sizeof(other->call.request_id));
+        memcpy(other->call.name, job->call.name, sizeof(other->call.name));
+        other->call.version = job->call.version;
+        other->call.trace = job->call.trace;
         other->is_run = job->is_run;
         other->received_ns = job->received_ns;
         other->step = STEP_SEND;

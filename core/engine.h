@@ -178,9 +178,10 @@ ProgramBuild *engine_build_unref(ProgramBuild *build);
 Ticket *engine_build_drop(ProgramBuild *take_build);
 
 // Work for when nobody waits: programs of graphs that came in with a closed signature, tuning of stored graphs.
-bool engine_has_idle_work(Engine *engine);
+// True: there is some, *out_due_ns (clock_ns(), may be past) says from when on.
+bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns);
 // A build for engine_build, for runs that may use `n_threads`, one at a time; NULL: there was nothing to do. Its stop flag may be set at
-// any time; tuning then comes back later.
+// any time; the work then comes back later.
 ProgramBuild *engine_idle_build(Engine *engine, int n_threads);
 
 // On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by run_profile_new for this graph)

@@ -16,8 +16,9 @@ struct ProgramBuild {
         Graph *graph;          // counted
         const Node **fetch;
         RunContext ctx;
-        bool learns; // decides the tune record; no entry
-        uint32_t n_tries;
+        bool learns;           // decides the tune record; no entry
+        GraphVersion *version; // that it warms up, counted; NULL: it was asked for
+        uint32_t n_stops;
 };
 
 static Status copy_inputs(const PlannedRun *plan, PlannedRun *out)
@@ -77,6 +78,12 @@ Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBui
         return STATUS_OK;
 }
 
+void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_stops)
+{
+        build->version = graph_version_ref(version);
+        build->n_stops = n_stops;
+}
+
 void program_build_begin(ProgramBuild *build, RegistryEntry *entry)
 {
         build->entry = entry;
@@ -95,6 +102,7 @@ ProgramBuild *engine_build_unref(ProgramBuild *build)
                 return NULL;
         planned_run_deinit(&build->plan);
         free(build->fetch);
+        graph_version_unref(build->version);
         graph_unref(build->graph);
         free(build);
         return NULL;
@@ -193,7 +201,7 @@ static void learn_or_try_later(ProgramBuild *take_build)
         Status status = learn(take_build);
         if (status == STATUS_CANCELLED && atomic_load(&take_build->ctx.cancelled) != 0) {
                 atomic_store(&take_build->ctx.cancelled, 0);
-                engine_learn_again(engine, take_build, ++take_build->n_tries);
+                engine_learn_again(engine, take_build, ++take_build->n_stops);
                 return;
         }
         if (status != STATUS_OK)
@@ -214,6 +222,8 @@ Ticket *engine_build(ProgramBuild *take_build)
                 seen_before(&engine->unplannable, &take_build->key);
         else if (status != STATUS_OK)
                 forget_sights(take_build);
+        if (status == STATUS_CANCELLED && take_build->version != NULL)
+                engine_warm_up_again(engine, take_build->version, take_build->n_stops + 1);
         if (cached != NULL)
                 refcount_get(&cached->ref);
         Ticket *tickets = registry_publish(engine->programs, take_build->entry, cached);

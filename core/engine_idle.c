@@ -7,7 +7,7 @@
 #include <string.h>
 #include "core/engine_private.h"
 
-enum { MAX_PIECES = 256, MAX_TRIES = 3 };
+enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
 
 // ---- tune records by content ----
 typedef struct TuneEntry {
@@ -140,6 +140,8 @@ struct IdlePiece {
         IdlePiece *next;
         GraphVersion *version; // to warm up; counted, or NULL
         ProgramBuild *build;   // to learn from; or NULL
+        uint32_t n_stops;      // how often requests came between
+        int64_t due_ns;        // clock_ns(); 0: now
 };
 
 static void piece_free(IdlePiece *piece)
@@ -152,14 +154,23 @@ static void piece_free(IdlePiece *piece)
         free(piece);
 }
 
+// Work that was stopped starts anew, so each pause is twice as long as the one before: a server that is never idle for long enough spends
+// ever less on it.
+static int64_t due_after(uint32_t n_stops)
+{
+        return n_stops == 0 ? 0 : clock_ns() + ((int64_t)PAUSE_NS << MIN(n_stops - 1, (uint32_t)MAX_DOUBLINGS));
+}
+
 // Best effort: what does not fit is built when it is run.
-static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_build)
+static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_build, uint32_t n_stops)
 {
         IdlePiece *piece = calloc(1, sizeof(*piece));
         pthread_mutex_lock(&engine->mutex);
         bool room = piece != NULL && engine->n_idle < MAX_PIECES;
         if (room) {
-                *piece = (IdlePiece){ .version = take_ptr(take_version), .build = take_ptr(take_build) };
+                *piece = (IdlePiece){
+                        .version = take_ptr(take_version), .build = take_ptr(take_build), .n_stops = n_stops, .due_ns = due_after(n_stops)
+                };
                 IdlePiece **link = &engine->idle;
                 while (*link != NULL)
                         link = &(*link)->next;
@@ -175,12 +186,16 @@ static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_
         free(piece);
 }
 
-static IdlePiece *pop(Engine *engine)
+// The first that is due by `now_ns`.
+static IdlePiece *pop(Engine *engine, int64_t now_ns)
 {
         pthread_mutex_lock(&engine->mutex);
-        IdlePiece *piece = engine->idle;
+        IdlePiece **link = &engine->idle;
+        while (*link != NULL && (*link)->due_ns > now_ns)
+                link = &(*link)->next;
+        IdlePiece *piece = *link;
         if (piece != NULL) {
-                engine->idle = piece->next;
+                *link = piece->next;
                 engine->n_idle--;
         }
         pthread_mutex_unlock(&engine->mutex);
@@ -192,21 +207,26 @@ void engine_prepare(Engine *engine, GraphVersion *version)
         if (engine->store != NULL)
                 (void)add_entry(engine, version); // without memory for it: not tuned
         if (!engine->no_warm_up)
-                push(engine, graph_version_ref(version), NULL);
+                push(engine, graph_version_ref(version), NULL, 0);
 }
 
-bool engine_has_idle_work(Engine *engine)
+bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns)
 {
+        int64_t due_ns = INT64_MAX;
         pthread_mutex_lock(&engine->mutex);
-        bool has = engine->idle != NULL;
+        for (const IdlePiece *piece = engine->idle; piece != NULL; piece = piece->next)
+                due_ns = MIN(due_ns, piece->due_ns);
         pthread_mutex_unlock(&engine->mutex);
-        return has;
+        if (due_ns == INT64_MAX)
+                return false;
+        *out_due_ns = due_ns;
+        return true;
 }
 
 void engine_close_idle(Engine *engine)
 {
         IdlePiece *piece;
-        while ((piece = pop(engine)) != NULL)
+        while ((piece = pop(engine, INT64_MAX)) != NULL)
                 piece_free(piece);
         for (uint32_t i = 0; i < engine->tunes.n; i++) {
                 TuneEntry *entry = engine->tunes.entries[i].key == NULL ? NULL : engine->tunes.entries[i].value;
@@ -262,7 +282,7 @@ static Status static_plan(const Graph *graph, int n_threads, PlannedRun *plan)
         return status;
 }
 
-static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, int n_threads)
+static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, uint32_t n_stops, int n_threads)
 {
         PlannedRun plan = { .graph = NULL };
         ProgramBuild *build = NULL;
@@ -274,6 +294,8 @@ static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, int n_thread
                         (void)program_build_learning(engine, &plan, &build);
                 else
                         (void)engine_plan_background(engine, &plan, &build);
+                if (build != NULL)
+                        program_build_warms(build, version, n_stops);
         }
         planned_run_deinit(&plan);
         graph_unref(graph);
@@ -284,11 +306,16 @@ ProgramBuild *engine_idle_build(Engine *engine, int n_threads)
 {
         ProgramBuild *build = NULL;
         IdlePiece *piece;
-        while (build == NULL && (piece = pop(engine)) != NULL) {
-                build = piece->version != NULL ? warm_up(engine, piece->version, n_threads) : take_ptr(piece->build);
+        while (build == NULL && (piece = pop(engine, clock_ns())) != NULL) {
+                build = piece->version != NULL ? warm_up(engine, piece->version, piece->n_stops, n_threads) : take_ptr(piece->build);
                 piece_free(piece);
         }
         return build;
+}
+
+void engine_warm_up_again(Engine *engine, GraphVersion *version, uint32_t n_stops)
+{
+        push(engine, graph_version_ref(version), NULL, n_stops);
 }
 
 // ---- tuning ----
@@ -296,15 +323,12 @@ void engine_learn_later(Engine *engine, const PlannedRun *plan)
 {
         ProgramBuild *build = NULL;
         if (wants_tuning(engine, plan->graph) && program_build_learning(engine, plan, &build) == STATUS_OK)
-                push(engine, NULL, build);
+                push(engine, NULL, build, 0);
 }
 
-void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_tries)
+void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_stops)
 {
-        if (n_tries < MAX_TRIES)
-                push(engine, NULL, take_build);
-        else
-                engine_build_unref(take_build);
+        push(engine, NULL, take_build, n_stops);
 }
 
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune)

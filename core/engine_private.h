@@ -103,6 +103,8 @@ void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key, ProgramBuild **out_build);
 // One that decides the graph's tune record. It has no entry in the registry: nobody waits for it.
 Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build);
+// Nobody asked for it: stopped, it is tried again later.
+void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_stops);
 void program_build_begin(ProgramBuild *build, RegistryEntry *entry);
 CompileOptions engine_compile_options(const PlannedRun *plan);
 Status engine_program_key(const PlannedRun *plan, uint64_t by_value, RegistryKey *out_key);
@@ -124,7 +126,9 @@ void engine_forget_tune(Engine *engine, const RegistryKey *content);
 void engine_prepare(Engine *engine, GraphVersion *version);
 // After a program was built without a record: decides one, when there is time and the graph still lacks it.
 void engine_learn_later(Engine *engine, const PlannedRun *plan);
-void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_tries);
+// After they were stopped for the n-th time: later.
+void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_stops);
+void engine_warm_up_again(Engine *engine, GraphVersion *version, uint32_t n_stops);
 // Keeps what was learnt, in the store first. Failing, the graph goes on without.
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune);
 void engine_not_learnt(Engine *engine, const Graph *graph);

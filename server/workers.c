@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // First in, first out, under one mutex. A task is run to its end or to where it parks; then the thread takes the next. Idle tasks have a
-// queue of their own, looked at when the other is empty.
+// queue of their own, looked at when the other is empty. Threads with nothing to do sleep no longer than until the idle task is due.
 #include "server/workers.h"
 #include <pthread.h>
 #include "core/base/limits.h"
@@ -66,16 +66,30 @@ static void append_task(Workers *workers, Task *task)
 
 static Task *next_task(Workers *workers)
 {
+        Task *idle = workers->idle_queue.head;
         if (workers->queue.head != NULL)
                 return workers->queue.head;
-        return workers->idle_running ? NULL : workers->idle_queue.head;
+        return workers->idle_running || idle == NULL || idle->due_ns > clock_ns() ? NULL : idle;
+}
+
+static void sleep_until_filled(Workers *workers)
+{
+        const Task *idle = workers->idle_running ? NULL : workers->idle_queue.head;
+        workers->n_waiting++;
+        if (idle == NULL) {
+                pthread_cond_wait(&workers->filled, &workers->mutex);
+        } else {
+                struct timespec due = { .tv_sec = idle->due_ns / 1000000000, .tv_nsec = idle->due_ns % 1000000000 };
+                pthread_cond_timedwait(&workers->filled, &workers->mutex, &due);
+        }
+        workers->n_waiting--;
 }
 
 // One request may wait however large it is: what it holds was granted when it was read.
 static bool has_room(const Workers *workers, const Task *task)
 {
         if (task->is_idle)
-                return workers->idle_queue.head == NULL;
+                return workers->idle_queue.head == NULL; // one is enough
         if (workers->n_queued == 0)
                 return workers->max_queued > 0;
         return workers->n_queued < workers->max_queued && workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
@@ -112,9 +126,7 @@ static void *work(void *argument)
                         run_next(workers, worker, task);
                         continue;
                 }
-                workers->n_waiting++;
-                pthread_cond_wait(&workers->filled, &workers->mutex);
-                workers->n_waiting--;
+                sleep_until_filled(workers);
         }
         pthread_mutex_unlock(&workers->mutex);
         frame_deinit(&worker->frame);
@@ -149,7 +161,11 @@ Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **ou
         if (workers == NULL)
                 return fail_memory();
         pthread_mutex_init(&workers->mutex, NULL);
-        pthread_cond_init(&workers->filled, NULL);
+        pthread_condattr_t monotonic;
+        pthread_condattr_init(&monotonic);
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        pthread_cond_init(&workers->filled, &monotonic);
+        pthread_condattr_destroy(&monotonic);
         workers->max_queued = max_queued;
         workers->threads = new_array((size_t)n_threads, sizeof(pthread_t));
         for (int i = 0; i < n_threads; i++)
@@ -197,8 +213,13 @@ bool workers_submit(Workers *workers, Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
         bool room = has_room(workers, task);
-        if (room)
+        Task *waits = task->is_idle ? workers->idle_queue.head : NULL;
+        if (room) {
                 append_task(workers, task);
+        } else if (waits != NULL && task->due_ns < waits->due_ns) {
+                waits->due_ns = task->due_ns;
+                pthread_cond_signal(&workers->filled);
+        }
         pthread_mutex_unlock(&workers->mutex);
         return room;
 }

@@ -27,6 +27,7 @@ struct Task {
         bool is_request;
         bool is_idle; // runs only while nothing else waits, one at a time; told to stop when a request finds no free worker
         bool is_queued;
+        int64_t due_ns; // idle: not before this (clock_ns())
 };
 
 // `n_wide`: threads that runs on the first worker may use; runs on the others have one.
@@ -35,8 +36,8 @@ Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **ou
 int workers_width(const Workers *workers);
 // Ends the threads after the tasks they have; what is queued is dropped.
 Workers *workers_stop(Workers *workers);
-// False when as many requests wait as may (--max-queue, --max-queue-bytes), or another idle task does: the caller still
-// owns the task. Any thread.
+// False when as many requests wait as may (--max-queue, --max-queue-bytes), or another idle task does (which is then due when either is):
+// the caller still owns the task. Any thread.
 bool workers_submit(Workers *workers, Task *task);
 // For what was accepted before and for builds: never refused. Any thread.
 void workers_resubmit(Workers *workers, Task *task);

@@ -134,6 +134,7 @@ STEPS = [
     ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
     ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
+    ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),
     ("files", "files that fail at the n-th call", python("tests/fault/files.py", SERVER, FAULT)),
     ("memory", "memory that runs out, sampled", python("tests/fault/memory.py", SERVER, FAULT)),

@@ -9,7 +9,7 @@ static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOp
         RecordOptions record = { .inputs = inputs, .fetch = options->fetch, .n_fetch = options->n_fetch };
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(record_graph(graph, &record, poll, &recording));
-        *passed = (PassContext){ .poll = poll, .n_threads = options->n_threads };
+        *passed = (PassContext){ .poll = poll, .n_threads = options->n_threads, .cache = options->cache };
         if (stage == STAGE_OPTIMISED && !options->no_passes)
                 TRY(passes_run(recording, passed));
         *out_recording = take_ptr(recording);

@@ -16,8 +16,9 @@ typedef struct Run {
 } Run;
 
 typedef struct Frame {
-        _Alignas(64) char registers[TILE_REGISTERS][TILE_BYTES];
-        _Alignas(64) char scratch[2 * TILE_BYTES], stored[2 * TILE_BYTES];
+        char *registers; // `pitch` bytes each
+        size_t pitch;
+        char *scratch, *stored;    // twice the pitch each
         void *at[TILE_MAX_VALUES]; // where a value's elements are now
         const void *single[TILE_MAX_VALUES];
         PointParam elements[TILE_MAX_INPUTS];
@@ -90,7 +91,7 @@ static void run_load(const Run *run, const TileStep *step, Frame *frame)
                 memcpy(&frame->at[step->out], &from, sizeof(from)); // only read
                 return;
         }
-        char *to = frame->registers[value->reg];
+        char *to = frame->registers + value->reg * frame->pitch;
         frame->at[step->out] = to;
         if (operand->dense) {
                 memcpy(to, data + frame->begin * (int64_t)bytes, frame->n * bytes);
@@ -192,7 +193,7 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
 static void place_result(const Run *run, const TileStep *step, Frame *frame)
 {
         const TileProgram *program = run->program;
-        frame->at[step->out] = frame->registers[program->values[step->out].reg];
+        frame->at[step->out] = frame->registers + program->values[step->out].reg * frame->pitch;
         for (uint32_t k = 0; k < program->n_outputs && frame->n == frame->n_run; k++) {
                 const TileOperand *output = &program->outputs[k];
                 if (output->direct && output->value == step->out)
@@ -248,19 +249,22 @@ static void load_uniform(const Run *run, Frame *frame)
                 }
                 if (!value->filled)
                         continue;
-                char *to = frame->registers[value->reg];
+                char *to = frame->registers + value->reg * frame->pitch;
                 frame->at[i] = to;
                 size_t bytes = element_bytes(value);
-                for (size_t k = 0; k < program->tile; k++)
+                for (size_t k = 0; k < program->tile && (k + 1) * bytes <= frame->pitch; k++)
                         memcpy(to + k * bytes, frame->single[i], bytes);
         }
 }
 
-static void run_range(void *argument, int64_t begin, int64_t end)
+static void run_tiles(Run *run, int64_t begin, int64_t end, char *bytes, size_t pitch)
 {
-        Run *run = argument;
         const TileProgram *program = run->program;
-        Frame frame;
+        Frame frame; // mostly written before it is read: not cleared
+        frame.registers = bytes;
+        frame.pitch = pitch;
+        frame.scratch = bytes + TILE_REGISTERS * pitch;
+        frame.stored = bytes + (TILE_REGISTERS + 2) * pitch;
         load_uniform(run, &frame);
         for (int64_t at = begin; at < end; at += program->tile) {
                 frame.begin = at;
@@ -269,6 +273,29 @@ static void run_range(void *argument, int64_t begin, int64_t end)
                 for (uint32_t i = 0; i < program->n_steps; i++)
                         run_step(run, &program->steps[i], &frame);
         }
+}
+
+enum { FEW = 64, FEW_BYTES = FEW * 8 };
+
+static __attribute__((noinline)) void run_few(Run *run, int64_t begin, int64_t end)
+{
+        _Alignas(64) char bytes[(TILE_REGISTERS + 4) * FEW_BYTES];
+        run_tiles(run, begin, end, bytes, FEW_BYTES);
+}
+
+static __attribute__((noinline)) void run_many(Run *run, int64_t begin, int64_t end)
+{
+        _Alignas(64) char bytes[(TILE_REGISTERS + 4) * TILE_BYTES];
+        run_tiles(run, begin, end, bytes, TILE_BYTES);
+}
+
+// Large frames cost time to enter: a handful of elements takes a small one.
+static void run_range(void *argument, int64_t begin, int64_t end)
+{
+        if (end - begin <= FEW)
+                run_few(argument, begin, end);
+        else
+                run_many(argument, begin, end);
 }
 
 bool tile_has_dense_outputs(const TileProgram *program)

@@ -5,7 +5,10 @@
 #include "core/passes/passes.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include "core/base/hash.h"
+#include "core/kernels/pack_cache.h"
 #include "core/ops/conv.h"
 #include "core/ops/pack.h"
 #include "core/passes/rewrite.h"
@@ -183,17 +186,52 @@ static bool scale_row(float *data, int64_t n, double scale)
         return odd != 0;
 }
 
-static Status new_weight(Recording *recording, const Product *product, const double *scale, Recorded **out_weight, bool *inout_finite)
+typedef struct Scaling {
+        const Product *product;
+        const double *scale;
+        bool odd;
+} Scaling;
+
+static Status make_scaled(void *context, Storage **out_storage)
+{
+        Scaling *scaling = context;
+        const Tensor *old = &scaling->product->weight->tensor;
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        Tensor scaled = { .meta = old->meta };
+        meta_set_contiguous(&scaled.meta);
+        TRY(storage_new((size_t)meta_numel(&scaled.meta) * sizeof(float), false, NULL, &storage));
+        scaled.storage = storage;
+        tensor_copy_data(old, &scaled);
+        float *data = tensor_data(&scaled);
+        int64_t inner = scaled.meta.stride[scaling->product->weight_dim], n_rows = inner == 0 ? 0 : meta_numel(&scaled.meta) / inner;
+        for (int64_t row = 0; row < n_rows; row++)
+                scaling->odd |= scale_row(data + row * inner, inner, scaling->scale[row % scaling->product->n_channels]);
+        if (scaling->odd)
+                return fail(STATUS_RUN, "a scaled weight is not finite");
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
+}
+
+// Programs of one graph share it, and so what is packed from it. What an earlier fold has made is this recording's alone: shared, it would
+// keep what nobody reads any more. *out_weight stays NULL when an element is not finite.
+static Status new_weight(Recording *recording, const Product *product, const double *scale, PassContext *context, Recorded **out_weight)
 {
         const Tensor *old = &product->weight->tensor;
+        PackCache *cache = product->weight->from == FROM_STATE ? context->cache : NULL;
+        PackSource source = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
+        Scaling scaling = { .product = product, .scale = scale };
+        HashHex factors = sha256_of(scale, (size_t)product->n_channels * sizeof(double));
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
         TensorMeta meta = old->meta;
+        char format[HASH_HEX_BYTES + 24];
+        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
+        Status status = pack_cache_get(cache, format, &source, 1, (PackMaker){ make_scaled, &scaling }, &storage);
+        if (scaling.odd)
+                return STATUS_OK;
+        TRY(status);
         meta_set_contiguous(&meta);
-        TRY(rewrite_constant(recording, &meta, product->weight->name, out_weight));
-        tensor_copy_data(old, &(*out_weight)->tensor);
-        float *data = tensor_data(&(*out_weight)->tensor);
-        int64_t inner = meta.stride[product->weight_dim], n_rows = inner == 0 ? 0 : meta_numel(&meta) / inner;
-        for (int64_t row = 0; row < n_rows; row++)
-                *inout_finite &= !scale_row(data + row * inner, inner, scale[row % product->n_channels]);
+        TRY(rewrite_constant_on(recording, storage, &meta, product->weight->name, out_weight));
+        context->folded_bytes += cache == NULL ? storage->n_bytes : 0;
         return STATUS_OK;
 }
 
@@ -212,13 +250,14 @@ static Status new_bias(Recording *recording, const Product *product, const Affin
 
 static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product *product, const Affine *affine, PassContext *context)
 {
-        Recorded *weight, *bias;
+        Recorded *weight = NULL, *bias;
         RecordedCall *call = product->call, *added;
         Value args[SCHEMA_MAX_ARGS];
         bool finite = true;
-        TRY(new_weight(recording, product, affine->scale, &weight, &finite));
         TRY(new_bias(recording, product, affine, &bias, &finite));
-        if (!finite) // statistics that overflow give what they give, later
+        if (finite)
+                TRY(new_weight(recording, product, affine->scale, context, &weight));
+        if (weight == NULL) // statistics that overflow give what they give, later
                 return STATUS_OK;
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight)
@@ -226,7 +265,7 @@ static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product 
                                                         : value_ref(call->call.args[i]);
         TRY(rewrite_call(recording, uses, at, call->overload, args, call, &added));
         if (added != NULL)
-                context->folded_bytes += weight->tensor.storage->n_bytes + bias->tensor.storage->n_bytes;
+                context->folded_bytes += bias->tensor.storage->n_bytes;
         return STATUS_OK;
 }
 

@@ -8,7 +8,8 @@
 typedef struct PassContext {
         const RunContext *poll; // may be NULL
         int n_threads;
-        size_t folded_bytes; // bytes of constants that passes have made
+        PackCache *cache;    // where large constants that passes make are shared; may be NULL
+        size_t folded_bytes; // bytes of constants that passes have made for this recording alone
 } PassContext;
 
 typedef struct Pass {

@@ -24,6 +24,8 @@ bool call_is_movable(const RecordedCall *call);
 Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged,
                     RecordedCall **out_call);
 
+// A constant of `meta` on `storage`, which is counted.
+Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name, Recorded **out_value);
 // A new float32 constant of `meta` (contiguous), uninitialised.
 Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value);
 

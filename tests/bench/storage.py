@@ -2,7 +2,8 @@
 """Figures of the store: storage.py FXSERVE [FOLDER]. Makes its models itself; standard library only; nothing here passes or fails.
 
 FOLDER is where the data folders are made (default: the temporary folder). Times that depend on the disk are printed a second time for a folder in memory (/dev/shm), where
-fsync costs nothing: the difference is the disk's. "Anonymous" is RssAnon; mapped weights are the page cache's and can be taken back at any time.
+fsync costs nothing: the difference is the disk's. "Anonymous" is RssAnon; mapped weights are the page cache's and can be taken back at any time. Servers run with
+--no-warm-up: warming up packs the weights, which is memory of its own (see program memory).
 """
 import http.client
 import json
@@ -79,7 +80,7 @@ def write_model(path, n_layers, width, seed, deflated=False, note=""):
 class Server:
     def __init__(self, binary, data, *flags):
         self.started = time.perf_counter()
-        self.process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--quiet", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--quiet", "--no-warm-up", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
         self.start_s = time.perf_counter() - self.started
 

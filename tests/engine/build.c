@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 #include "api/upload.h"
 #include "core/base/limits.h"
 #include "core/engine.h"
@@ -391,11 +392,13 @@ Test(build, a_graph_whose_signature_leaves_nothing_open_is_built_before_its_firs
         GraphVersion *version = put_typed("closed", "3");
         Graph *graph = graph_of(version);
         Caller caller;
-        cr_assert(engine_has_idle_work(engine));
+        int64_t due_ns = -1;
+        cr_assert(engine_has_idle_work(engine, &due_ns));
+        cr_assert_eq(due_ns, 0);
         ProgramBuild *build = engine_idle_build(engine, 1);
         cr_assert_not_null(build);
         cr_assert_null(engine_build(build));
-        cr_assert_not(engine_has_idle_work(engine));
+        cr_assert_not(engine_has_idle_work(engine, &due_ns));
         call(&caller, graph, 3, RUN_MODE_AUTO);
         cr_assert_not_null(caller.plan.program, "the first run is planned");
         cr_assert_eq(run(&caller), 1.5f);
@@ -404,18 +407,63 @@ Test(build, a_graph_whose_signature_leaves_nothing_open_is_built_before_its_firs
         graph_version_unref(version);
 }
 
-Test(build, sizes_that_are_open_are_not_guessed_and_idle_builds_may_be_stopped)
+Test(build, sizes_that_are_open_are_not_guessed)
 {
-        GraphVersion *open = put_typed("open", "\"N\""), *closed = put_typed("closed", "5");
+        GraphVersion *open = put_typed("open", "\"N\"");
+        cr_assert_null(engine_idle_build(engine, 1));
+        graph_version_unref(open);
+}
+
+// Until the engine's idle work is due.
+static void wait_until_due(void)
+{
+        int64_t due_ns = 0;
+        cr_assert(engine_has_idle_work(engine, &due_ns));
+        while (clock_ns() < due_ns)
+                cr_assert_eq(usleep(1000), 0);
+}
+
+Test(build, a_warm_up_that_was_stopped_is_tried_again_after_pauses_that_grow)
+{
+        enum { STOPS = 3 };
+        GraphVersion *version = put_typed("closed", "5");
+        int64_t pause_ns = 0, due_ns = 0;
+        for (int i = 0; i < STOPS; i++) {
+                ProgramBuild *build = engine_idle_build(engine, 1);
+                cr_assert_not_null(build);
+                atomic_store(engine_build_stop(build), 1);
+                int64_t began_ns = clock_ns();
+                cr_assert_null(engine_build(build));
+                cr_assert_null(engine_idle_build(engine, 1), "not at once");
+                cr_assert(engine_has_idle_work(engine, &due_ns));
+                cr_assert_gt(due_ns - began_ns, pause_ns);
+                pause_ns = 3 * (due_ns - began_ns) / 2;
+                cr_assert_eq(engine_stats(engine).compiles, 0);
+                cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
+                wait_until_due();
+        }
         ProgramBuild *build = engine_idle_build(engine, 1);
-        cr_assert_not_null(build, "of the second graph");
+        cr_assert_not_null(build);
+        cr_assert_null(engine_build(build));
+        cr_assert_eq(engine_stats(engine).compiles, 1);
+        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        graph_version_unref(version);
+}
+
+Test(build, a_warm_up_that_was_stopped_because_its_graph_goes_is_not_tried_again)
+{
+        GraphVersion *version = put_typed("closed", "5");
+        int64_t due_ns;
+        ProgramBuild *build = engine_idle_build(engine, 1);
+        cr_assert_not_null(build);
+        cr_assert_eq(engine_delete(engine, "closed", 0), STATUS_OK);
         atomic_store(engine_build_stop(build), 1);
         cr_assert_null(engine_build(build));
+        wait_until_due();
         cr_assert_null(engine_idle_build(engine, 1));
-        cr_assert_eq(engine_stats(engine).compiles, 0);
+        cr_assert_not(engine_has_idle_work(engine, &due_ns));
         cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
-        graph_version_unref(open);
-        graph_version_unref(closed);
+        graph_version_unref(version);
 }
 
 Test(build, nothing_is_built_ahead_where_that_was_not_wanted)
@@ -424,7 +472,8 @@ Test(build, nothing_is_built_ahead_where_that_was_not_wanted)
         engine_close(engine);
         cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
         GraphVersion *version = put_typed("closed", "3");
-        cr_assert_not(engine_has_idle_work(engine));
+        int64_t due_ns;
+        cr_assert_not(engine_has_idle_work(engine, &due_ns));
         graph_version_unref(version);
 }
 

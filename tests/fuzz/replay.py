@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every replay program of a build over the committed corpus and the seeds, with mutants of each input: replay.py BUILD [MUTANTS=40] [TARGET]. The last line is
+"""Runs every replay program of a build over the committed corpus and the seeds, with mutants of each input: replay.py BUILD [MUTANTS=16] [TARGET]. The last line is
 `N passed, N failed`, one per input; after a crash the input that did it is printed."""
 import os
 import re
@@ -14,10 +14,10 @@ HTTP_MUTANTS = 4  # each waits for the server's silence
 
 def main():
     if len(sys.argv) not in (2, 3, 4):
-        print("usage: replay.py BUILD [MUTANTS=40] [TARGET]")
+        print("usage: replay.py BUILD [MUTANTS=16] [TARGET]")
         return 2
     programs, passed, failed = os.path.join(os.path.abspath(sys.argv[1]), "tests", "fuzz"), 0, 0
-    mutants, only = sys.argv[2] if len(sys.argv) > 2 else "40", sys.argv[3] if len(sys.argv) > 3 else None
+    mutants, only = sys.argv[2] if len(sys.argv) > 2 else "16", sys.argv[3] if len(sys.argv) > 3 else None
     names = sorted(name[len("replay_"):] for name in os.listdir(programs) if name.startswith("replay_") and os.path.isfile(os.path.join(programs, name)))
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
         subprocess.run([sys.executable, os.path.join(HERE, "seeds.py"), folder], check=True)

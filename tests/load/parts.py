@@ -118,7 +118,7 @@ class Report:
     """Results of one program."""
 
     def __init__(self, tally):
-        self.tally, self.command = tally, "python3 " + " ".join([os.path.relpath(sys.argv[0])] + [os.path.basename(word) if os.sep in word else word for word in sys.argv[1:]])
+        self.tally, self.command = tally, "python3 " + " ".join([os.path.relpath(sys.argv[0])] + ["build/fxserve" if os.path.basename(word) == "fxserve" else word for word in sys.argv[1:]])
 
     def row(self, name, figure, aim, met, speed=False):
         met = bool(met)

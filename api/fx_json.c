@@ -43,10 +43,10 @@ Status fx_check_size(const FxReader *reader)
 {
         size_t n = json_tell(reader->json) - reader->data_bytes;
         if (n > (size_t)limits.max_graph_json)
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "the graph has more than %lld bytes without its tensor data; send weights apart, or as \"data\" and \"b64\" only",
-                        (long long)limits.max_graph_json);
+                return fail(STATUS_TOO_LARGE,
+                            "the graph has more than %lld bytes without its tensor data (--max-graph-json); send weights apart, or as "
+                            "\"data\" and \"b64\" only",
+                            (long long)limits.max_graph_json);
         return STATUS_OK;
 }
 

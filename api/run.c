@@ -142,8 +142,9 @@ static Status list_inputs(RunCall *run)
 
 static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
 {
-        return json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_run + MAX_RANK, 0, arena,
-                         out_reader);
+        const char *text = (const char *)call->body->data;
+        TRY(run_check_lists(text, call->body->n_bytes));
+        return json_open(text, call->body->n_bytes, (int)limits.max_json_depth_run + MAX_RANK, 0, arena, out_reader);
 }
 
 static Status decode_json(const ApiCall *call, RunCall *run)

@@ -94,10 +94,12 @@ static Status read_json_part(const MultipartPart *part, ReadJson read, RunCall *
         Arena arena;
         JsonReader *reader = NULL;
         arena_init(&arena, 0);
-        Status status =
-                json_open((const char *)part->content.data, part->content.n, (int)limits.max_json_depth_run + MAX_RANK, 0, &arena, &reader);
+        const char *text = (const char *)part->content.data;
+        Status status = run_check_lists(text, part->content.n);
         if (status == STATUS_OK)
-                status = read(reader, (const char *)part->content.data, part->name, run);
+                status = json_open(text, part->content.n, (int)limits.max_json_depth_run + MAX_RANK, 0, &arena, &reader);
+        if (status == STATUS_OK)
+                status = read(reader, text, part->name, run);
         json_close(reader);
         arena_deinit(&arena);
         return status;

@@ -8,6 +8,25 @@
 
 static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding, overrides";
 
+// How many '[' and '{' there are, also within strings, which hold next to none in what is large enough to matter.
+// At most 255 bytes, so that the compiler counts in bytes. The two differ in one bit, which no third character of ASCII shares.
+static uint8_t count_opened(const char *text, size_t n)
+{
+        uint8_t count = 0;
+        for (size_t i = 0; i < n; i++)
+                count = (uint8_t)(count + ((text[i] & ~0x20) == '['));
+        return count;
+}
+
+Status run_check_lists(const char *text, size_t n)
+{
+        enum { PIECE = 240 };
+        size_t most = (size_t)limits.max_json_values, count = 0;
+        for (size_t at = 0; n > most && at < n && count <= most; at += PIECE)
+                count += count_opened(text + at, MIN((size_t)PIECE, n - at));
+        return count <= most ? STATUS_OK : fail(STATUS_TOO_LARGE, "the body holds more than %zu lists and objects", most);
+}
+
 Status run_check_value(JsonReader *reader)
 {
         JsonType type = json_peek(reader);

@@ -94,8 +94,10 @@ static Status take_json(const ApiContext *context, const ApiCall *call, RunCall 
         const char *text = NULL;
         size_t n = 0;
         arena_init(&arena, (size_t)limits.max_graph_json * 4);
-        Status status =
-                json_open((const char *)call->body->data, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
+        const char *body = (const char *)call->body->data;
+        Status status = run_check_lists(body, call->body->n_bytes);
+        if (status == STATUS_OK)
+                status = json_open(body, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
         if (status == STATUS_OK)
                 status = find_graph_member(reader, &text, &n);
         if (status == STATUS_OK)

@@ -8,6 +8,8 @@
 
 // Reads the members of a run body (`document`, the reader at its start) into `run`; "graph" is skipped when `graph_allowed`.
 Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run);
+// STATUS_TOO_LARGE for a text of more lists and objects than limits.max_json_values, before a parser takes it up. Numbers do not count.
+Status run_check_lists(const char *text, size_t n);
 // Text that is no JSON value is the reader's to report, before anything is said about what belongs there.
 Status run_check_value(JsonReader *reader);
 // Reads the value of "inputs" into run->inputs.

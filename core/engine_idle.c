@@ -5,6 +5,7 @@
 // Tuning: a stored graph's first program is compiled with a learning record, which is written to the store and then used for every program
 // of that content. It is never decided again: a record that is there is read when the graph comes in. Programs from before have other keys.
 #include <string.h>
+#include "core/base/limits.h"
 #include "core/engine_private.h"
 
 enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
@@ -289,7 +290,8 @@ static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, uint32_t n_s
         Graph *graph = registry_peek(engine->decoded, &version->key);
         if (graph == NULL)
                 return NULL;
-        if (static_plan(graph, n_threads, &plan) == STATUS_OK) {
+        // Packed weights are a second copy: a large graph gets it when somebody runs it.
+        if (graph->weights_bytes <= (size_t)limits.max_warm_up && static_plan(graph, n_threads, &plan) == STATUS_OK) {
                 if (wants_tuning(engine, graph))
                         (void)program_build_learning(engine, &plan, &build);
                 else

@@ -14,26 +14,23 @@ uint64_t declared_length(const Exchange *exchange)
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-static size_t limit_of(const Exchange *exchange)
+// The route's limit and the words that name its flag.
+static size_t limit_of(const Exchange *exchange, const char **out_flag)
 {
         switch (exchange->job->call.route) {
         case ROUTE_GRAPH_PUT:
         case ROUTE_GRAPH_POST:
+                *out_flag = " (--max-upload, FXSERVE_MAX_UPLOAD)";
                 return (size_t)limits.max_upload;
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
+                *out_flag = " (--max-run-body, FXSERVE_MAX_RUN_BODY)";
                 return (size_t)limits.max_run_body;
         default:
+                *out_flag = "";
                 return (size_t)limits.max_envelope;
         }
-}
-
-static const char *limit_flag(size_t limit, const char **out_variable)
-{
-        bool upload = limit == (size_t)limits.max_upload;
-        *out_variable = upload ? "FXSERVE_MAX_UPLOAD" : "FXSERVE_MAX_RUN_BODY";
-        return upload ? "--max-upload" : "--max-run-body";
 }
 
 // 71,303,168
@@ -52,21 +49,21 @@ static const char *with_commas(uint64_t value, char out[32])
 
 Status body_limit(Exchange *exchange)
 {
-        size_t limit = limit_of(exchange);
+        const char *flag;
+        size_t limit = limit_of(exchange, &flag);
         char left[32], right[32];
-        const char *variable, *flag = limit_flag(limit, &variable);
         uint64_t declared = declared_length(exchange);
         uint64_t n = MAX(declared, (uint64_t)exchange->n_body);
         if (n <= limit)
                 return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s (%s, %s)", declared == 0 ? "over " : "",
-                    with_commas(n, left), with_commas(limit, right), flag, variable);
+        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s%s", declared == 0 ? "over " : "", with_commas(n, left),
+                    with_commas(limit, right), flag);
 }
 
 static Status charge(Exchange *exchange, size_t n)
 {
         if (!budget_take(&exchange->http->bodies, n))
-                return fail(STATUS_BUSY, "the server holds as many request bodies as it may; try again");
+                return fail(STATUS_BUSY, "the server holds as many request bodies as it may (--max-body-budget); try again");
         exchange->n_charged += n;
         return STATUS_OK;
 }

@@ -109,9 +109,11 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         frame_trim(&worker->frame, FRAME_KEPT_BYTES);
         pthread_mutex_lock(&workers->mutex);
         workers->n_running -= is_request;
-        if (is_idle)
-                workers->idle_running = false;
         worker->is_idle_task = false;
+        if (is_idle) {
+                workers->idle_running = false;
+                pthread_cond_signal(&workers->filled); // somebody looks when the next one is due
+        }
 }
 
 static void *work(void *argument)

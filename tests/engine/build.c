@@ -8,6 +8,7 @@
 #include "core/base/limits.h"
 #include "core/engine.h"
 #include "core/targets/targets.h"
+#include "tests/engine/scratch.h"
 
 static Engine *engine;
 
@@ -423,31 +424,60 @@ static void wait_until_due(void)
                 cr_assert_eq(usleep(1000), 0);
 }
 
-Test(build, a_warm_up_that_was_stopped_is_tried_again_after_pauses_that_grow)
+Test(build, a_warm_up_that_was_stopped_is_tried_again_after_pauses_that_double)
 {
-        enum { STOPS = 3 };
+        enum { STOPS = 3, PAUSE_NS = 100000000 };
         GraphVersion *version = put_typed("closed", "5");
-        int64_t pause_ns = 0, due_ns = 0;
+        ProgramBuild *build = engine_idle_build(engine, 1);
+        int64_t due_ns = 0;
         for (int i = 0; i < STOPS; i++) {
-                ProgramBuild *build = engine_idle_build(engine, 1);
                 cr_assert_not_null(build);
                 atomic_store(engine_build_stop(build), 1);
                 int64_t began_ns = clock_ns();
                 cr_assert_null(engine_build(build));
-                cr_assert_null(engine_idle_build(engine, 1), "not at once");
+                int64_t ended_ns = clock_ns(), pause_ns = (int64_t)PAUSE_NS << i;
                 cr_assert(engine_has_idle_work(engine, &due_ns));
-                cr_assert_gt(due_ns - began_ns, pause_ns);
-                pause_ns = 3 * (due_ns - began_ns) / 2;
+                cr_assert_geq(due_ns - began_ns, pause_ns);
+                cr_assert_leq(due_ns - ended_ns, pause_ns);
                 cr_assert_eq(engine_stats(engine).compiles, 0);
                 cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
-                wait_until_due();
+                build = engine_idle_build(engine, 1);
+                cr_assert(build == NULL || clock_ns() >= due_ns, "not before it is due");
+                if (build == NULL) {
+                        wait_until_due();
+                        build = engine_idle_build(engine, 1);
+                }
         }
-        ProgramBuild *build = engine_idle_build(engine, 1);
         cr_assert_not_null(build);
         cr_assert_null(engine_build(build));
         cr_assert_eq(engine_stats(engine).compiles, 1);
         cr_assert_not(engine_has_idle_work(engine, &due_ns));
         graph_version_unref(version);
+}
+
+Test(build, tuning_that_was_stopped_more_than_three_times_is_not_given_up)
+{
+        enum { STOPS = 4 };
+        char *folder = scratch_make();
+        EngineOptions options = { .data_folder = folder, .loader = upload_loader };
+        engine_close(engine);
+        cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
+        GraphVersion *version = put_typed("closed", "5");
+        int64_t due_ns;
+        for (int i = 0; i <= STOPS; i++) {
+                ProgramBuild *build = engine_idle_build(engine, 1);
+                cr_assert_not_null(build, "after %d stops", i);
+                atomic_store(engine_build_stop(build), i < STOPS);
+                cr_assert_null(engine_build(build));
+                if (i < STOPS)
+                        wait_until_due();
+        }
+        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        cr_assert_eq(engine_stats(engine).programs.n_entries, 1);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+        start();
 }
 
 Test(build, a_warm_up_that_was_stopped_because_its_graph_goes_is_not_tried_again)

@@ -49,6 +49,32 @@ Test(workers, a_run_that_gives_no_sign_of_life_counts_as_stalled_until_it_ends, 
         workers_stop(workers);
 }
 
+static _Atomic int64_t ran_ns;
+
+static void note_when(Task *task, Worker *worker)
+{
+        (void)task, (void)worker;
+        atomic_store(&ran_ns, clock_ns());
+}
+
+Test(workers, idle_work_waits_until_it_is_due_and_other_idle_work_can_only_make_that_earlier, .timeout = 60)
+{
+        const int64_t hour_ns = (int64_t)3600 * 1000000000;
+        Workers *workers;
+        int64_t now = clock_ns(), soon = now + 50000000;
+        Task task = { .run = note_when, .drop = drop, .is_idle = true, .due_ns = now + hour_ns };
+        Task sooner = { .run = note_when, .drop = drop, .is_idle = true, .due_ns = soon }, later = sooner;
+        later.due_ns = now + 2 * hour_ns;
+        cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
+        cr_assert(workers_submit(workers, &task));
+        cr_assert_not(workers_submit(workers, &sooner), "one is enough");
+        cr_assert_not(workers_submit(workers, &later));
+        while (atomic_load(&ran_ns) == 0)
+                nap();
+        cr_assert_geq(atomic_load(&ran_ns), soon);
+        workers_stop(workers);
+}
+
 Test(workers, polls_are_signs_of_life)
 {
         RunContext ctx;

@@ -151,7 +151,8 @@ def main():
                 Load(server, bits).run(runs, measured, neighbours)
             except (Failed, OSError) as problem:
                 bits.problems.append(str(problem))
-            tally.check(f"--workers {workers}: {runs} runs, same bits", "\n  ".join(bits.problems))
+            tally.check(f"--workers {workers}: {runs} runs of each, same bits", "\n  ".join(bits.problems))
+            bits.problems.clear()
             tally.check(f"--workers {workers}: the server's end", "\n".join(server.stop()))
             server.clean_up()
     total = sum(bits.runs.values())

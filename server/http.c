@@ -222,6 +222,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
                 exchange->conn->exchange = NULL;
                 if (exchange->conn->phase == CONN_REPLY)
                         conn_settle(exchange->conn);
+                idle_add(exchange->conn);
         }
         body_deinit(exchange);
         *(exchange->previous != NULL ? &exchange->previous->next : &http->exchanges) = exchange->next;
@@ -305,7 +306,7 @@ static struct MHD_Daemon *start_daemon(Http *http)
                 { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)http->max_conns, NULL },
                 { MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)limits.max_connections_per_address, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)limits.idle_timeout_s, NULL },
-                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(limits.max_headers + 8192), NULL },
+                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)idle_pool_bytes(), NULL },
                 { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
                 { MHD_OPTION_END, 0, NULL },
         };

@@ -25,6 +25,10 @@ static size_t limit_of(const Exchange *exchange, const char **out_flag)
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
+                if (limits.max_body_budget < limits.max_run_body) { // it would never fit: no use in trying again
+                        *out_flag = " (--max-body-budget, FXSERVE_MAX_BODY_BUDGET)";
+                        return (size_t)limits.max_body_budget;
+                }
                 *out_flag = " (--max-run-body, FXSERVE_MAX_RUN_BODY)";
                 return (size_t)limits.max_run_body;
         default:

@@ -161,6 +161,7 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
                 if (conn != NULL) {
                         tap_remove(conn);
                         conn_settle(conn);
+                        idle_remove(conn);
                         free(conn);
                 }
                 *state = NULL;
@@ -275,6 +276,7 @@ Status conn_start(Http *http)
                 return fail(STATUS_INTERNAL, "the HTTP server could not be started");
         uv_timer_init(http->options.loop, &http->slow_timer);
         uv_timer_init(http->options.loop, &http->away_timer);
+        idle_start(http);
         uv_poll_init(http->options.loop, &http->watch, http->watch_fd);
         http->slow_timer.data = http->away_timer.data = http->watch.data = http;
         uv_poll_start(&http->watch, UV_READABLE, on_gone);
@@ -291,5 +293,6 @@ void conn_stop(Http *http)
 {
         uv_close((uv_handle_t *)&http->slow_timer, NULL);
         uv_close((uv_handle_t *)&http->away_timer, NULL);
+        idle_stop(http);
         uv_close((uv_handle_t *)&http->watch, on_closed);
 }

@@ -54,6 +54,12 @@ struct Conn {
         uint64_t n_heads;        // sound heads when it began
         uint64_t n_acknowledged; // bytes taken by the client when a reply began
         uint64_t n_read;         // bytes of it
+        // http_idle.c
+        uint8_t *pool; // libmicrohttpd's, where that is known
+        Conn *idle_next, *idle_previous;
+        bool waits;             // on that list
+        int64_t waits_since_ns; // and its n_begun then
+        uint64_t n_begun_then;
 };
 
 struct Http {
@@ -70,8 +76,11 @@ struct Http {
         Exchange *exchanges;
         uint32_t n_exchanges;
         size_t n_conns, max_conns;
-        bool has_room;              // a connection went while there were as many as may be
-        Conn *reading;              // connections in the middle of a head, a body or a large reply
+        bool has_room;                // a connection went while there were as many as may be
+        Conn *reading;                // connections in the middle of a head, a body or a large reply
+        Conn *idle_first, *idle_last; // connections that had a request since their memory was given back, longest there first
+        uv_timer_t idle_timer;
+        bool pools_known;
         Exchange *away, *away_last; // requests whose jobs are away, oldest first
         uv_timer_t slow_timer, away_timer;
         uint32_t n_slow_sweeps;
@@ -111,6 +120,15 @@ void away_remove(Exchange *exchange);
 void away_sweep(uv_timer_t *timer);
 Status conn_start(Http *http);
 void conn_stop(Http *http);
+
+// http_idle.c: the memory of connections between two requests.
+size_t idle_pool_bytes(void); // of every connection, for libmicrohttpd
+// libmicrohttpd reads into room for `capacity`: the first time, that shows where the pool is.
+void idle_note_pool(Conn *conn, uint8_t *bytes, size_t capacity);
+void idle_add(Conn *conn); // a request of it has ended
+void idle_remove(Conn *conn);
+void idle_start(Http *http);
+void idle_stop(Http *http);
 
 // http_guard.c: what must hold before anything else is looked at.
 Status guard_request(Exchange *exchange, const char *method);

@@ -123,6 +123,7 @@ static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity)
         int64_t start;
         if (raw->state == RAW_BAD)
                 return 0; // the end of the stream
+        idle_note_pool(conn, bytes, capacity);
         size_t sound = raw_read(raw, bytes, n, &start);
         conn_has_read(conn, n);
         if (raw->state != RAW_BAD)

@@ -131,6 +131,7 @@ STEPS = [
     ("operations", "metrics, logs, signals (ASan, UBSan)", python("tests/service/operations.py", SANITIZED_SERVER)),
     ("probes", "raw HTTP probes, alone and behind nginx", python("tests/service/probes.py", SANITIZED_SERVER)),
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)", python("tests/service/door.py", SANITIZED_SERVER)),
+    ("limits", "every limit, hit and just missed (ASan, UBSan)", python("tests/service/limits.py", SANITIZED_SERVER)),
     ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
     ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),

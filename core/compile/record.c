@@ -231,35 +231,6 @@ static Status record_call(Recorder *recorder, OpCall *call, bool computes, Recor
         return STATUS_OK;
 }
 
-static Value take_out(OutSpec *spec, Tensor **tensor)
-{
-        if (spec->kind == OUT_VALUE) {
-                spec->kind = OUT_UNSET;
-                return spec->value;
-        }
-        return *tensor == NULL ? value_none() : value_tensor_take(take_ptr(*tensor));
-}
-
-static Status give_outs(OpCall *call, Tensor **tensors, Value *out)
-{
-        const Schema *schema = call->schema;
-        if (schema->returns == RETURN_NOTHING) {
-                *out = value_none();
-                return STATUS_OK;
-        }
-        if (schema->returns == RETURN_ONE) {
-                *out = take_out(&call->outs[0], &tensors[0]);
-                return STATUS_OK;
-        }
-        Seq *seq;
-        TRY(seq_new(call->n_outs, &seq));
-        seq->fields = schema->return_names;
-        for (uint32_t k = 0; k < call->n_outs; k++)
-                seq->items[k] = take_out(&call->outs[k], &tensors[k]);
-        *out = value_seq_take(schema->returns == RETURN_LIST ? VALUE_LIST : VALUE_TUPLE, seq);
-        return STATUS_OK;
-}
-
 static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Recorded **values, Value *out)
 {
         bool computes = call->inplace || call->n_outs == 0, views = false;
@@ -276,7 +247,7 @@ static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Re
         }
         if (computes || views)
                 TRY(record_call(recorder, call, computes, values));
-        return give_outs(call, tensors, out);
+        return call_outs_take(call, tensors, out);
 }
 
 static Status record_op(Emitter *emitter, OpCall *call, Value *out)

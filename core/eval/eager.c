@@ -57,35 +57,6 @@ static Status make_out(const EagerEmitter *eager, const OpCall *call, const OutS
         return fail(STATUS_INTERNAL, "%s: infer left an output open", call->schema->name);
 }
 
-static Value take_out(OutSpec *spec, Tensor **tensor)
-{
-        if (spec->kind == OUT_VALUE) {
-                spec->kind = OUT_UNSET;
-                return spec->value;
-        }
-        return *tensor == NULL ? value_none() : value_tensor_take(take_ptr(*tensor));
-}
-
-static Status pack_outs(OpCall *call, Tensor **tensors, Value *out)
-{
-        const Schema *schema = call->schema;
-        if (schema->returns == RETURN_NOTHING) {
-                *out = value_none();
-                return STATUS_OK;
-        }
-        if (schema->returns == RETURN_ONE) {
-                *out = take_out(&call->outs[0], &tensors[0]);
-                return STATUS_OK;
-        }
-        Seq *seq;
-        TRY(seq_new(call->n_outs, &seq));
-        seq->fields = schema->return_names;
-        for (uint32_t k = 0; k < call->n_outs; k++)
-                seq->items[k] = take_out(&call->outs[k], &tensors[k]);
-        *out = value_seq_take(schema->returns == RETURN_LIST ? VALUE_LIST : VALUE_TUPLE, seq);
-        return STATUS_OK;
-}
-
 // ---- running ----
 typedef struct Operands {
         const void **data;
@@ -209,7 +180,7 @@ static Status run_call(EagerEmitter *eager, OpCall *call, Tensor **tensors, void
         }
         if (call->op->run != NULL && computes)
                 TRY(run_kernel(eager, call, tensors, out_data, out_metas));
-        return pack_outs(call, tensors, out);
+        return call_outs_take(call, tensors, out);
 }
 
 static Status eager_op(Emitter *emitter, OpCall *call, Value *out)

@@ -37,8 +37,10 @@ typedef void Stretches(int n_pixels, const Stretch *stretch);
 struct Depthwise {
         TensorMeta in, out;
         int64_t kernel[2], stride[2], pad[2], dilation[2];
-        float *weights, *bias; // [tap][channel], channels padded to whole vectors
-        int64_t width;         // ... that many
+        Storage *packed;      // counted: of weights, maybe shared
+        const float *weights; // [tap][channel], channels padded to whole vectors
+        float *bias;
+        int64_t width; // ... that many
         DirectClamp clamp;
         Stretches *run;
         char name[32];
@@ -62,18 +64,39 @@ static bool fits(const DnnlConv *conv)
                conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS;
 }
 
+typedef struct WeightsMaker {
+        const DnnlConv *conv;
+        int64_t width, n_taps;
+} WeightsMaker;
+
+static Status make_weights(void *context, Storage **out_storage)
+{
+        const WeightsMaker *maker = context;
+        const float *from = maker->conv->weight_data;
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        TRY(storage_new((size_t)(maker->width * maker->n_taps) * sizeof(float), true, NULL, &storage));
+        float *to = (float *)storage->data;
+        for (int64_t t = 0; t < maker->n_taps; t++)
+                for (int64_t c = 0; c < maker->conv->input.size[1]; c++)
+                        to[t * maker->width + c] = from[c * maker->n_taps + t];
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
+}
+
 static Status pack(const DnnlConv *conv, Depthwise *depthwise)
 {
         int64_t channels = conv->input.size[1], n_taps = depthwise->kernel[0] * depthwise->kernel[1];
-        const float *weights = conv->weight_data;
+        char format[64];
         depthwise->width = (channels + 15) / 16 * 16;
-        depthwise->weights = new_array((size_t)(depthwise->width * n_taps), sizeof(float));
         depthwise->bias = new_array((size_t)depthwise->width, sizeof(float));
-        if (depthwise->weights == NULL || depthwise->bias == NULL)
+        if (depthwise->bias == NULL)
                 return fail_memory();
-        for (int64_t t = 0; t < n_taps; t++)
-                for (int64_t c = 0; c < channels; c++)
-                        depthwise->weights[t * depthwise->width + c] = weights[c * n_taps + t];
+        snprintf(format, sizeof(format), "depthwise %ldx%ld", (long)n_taps, (long)channels);
+        PackSource source = { .storage = conv->share.storage, .data = conv->weight_data };
+        WeightsMaker maker = { .conv = conv, .width = depthwise->width, .n_taps = n_taps };
+        TRY(pack_cache_get(conv->share.storage == NULL ? NULL : conv->share.cache, format, &source, 1, (PackMaker){ make_weights, &maker },
+                           &depthwise->packed));
+        depthwise->weights = (const float *)depthwise->packed->data;
         if (conv->bias_data != NULL)
                 memcpy(depthwise->bias, conv->bias_data, (size_t)channels * sizeof(float));
         return STATUS_OK;
@@ -113,7 +136,7 @@ void depthwise_free(Depthwise *depthwise)
 {
         if (depthwise == NULL)
                 return;
-        free(depthwise->weights);
+        storage_unref(depthwise->packed);
         free(depthwise->bias);
         free(depthwise);
 }

@@ -36,6 +36,35 @@ void call_close(OpCall *call)
         call->n_outs = 0;
 }
 
+static Value take_out(OutSpec *spec, Tensor **tensor)
+{
+        if (spec->kind == OUT_VALUE) {
+                spec->kind = OUT_UNSET;
+                return spec->value;
+        }
+        return *tensor == NULL ? value_none() : value_tensor_take(take_ptr(*tensor));
+}
+
+Status call_outs_take(OpCall *call, Tensor **tensors, Value *out)
+{
+        const Schema *schema = call->schema;
+        if (schema->returns == RETURN_NOTHING) {
+                *out = value_none();
+                return STATUS_OK;
+        }
+        if (schema->returns == RETURN_ONE) {
+                *out = take_out(&call->outs[0], &tensors[0]);
+                return STATUS_OK;
+        }
+        Seq *seq;
+        TRY(seq_new(call->n_outs, &seq));
+        seq->fields = schema->return_names;
+        for (uint32_t k = 0; k < call->n_outs; k++)
+                seq->items[k] = take_out(&call->outs[k], &tensors[k]);
+        *out = value_seq_take(schema->returns == RETURN_LIST ? VALUE_LIST : VALUE_TUPLE, seq);
+        return STATUS_OK;
+}
+
 // ---- dtypes ----
 static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first)
 {

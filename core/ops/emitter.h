@@ -44,6 +44,8 @@ struct Emitter {
 // A fresh call frame over `args` (borrowed), outputs unset; emit() does it for every call. call_close drops what infer left there.
 Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, OpCall *out_call);
 void call_close(OpCall *call);
+// What the call gives as a Value of the schema's kind: tensors[k] where output k is a tensor (taken, set to NULL), else its plain value.
+Status call_outs_take(OpCall *call, Tensor **tensors, Value *out);
 
 // The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of them). Wraps numbers in Tensor slots, checks
 // dtypes, does the in-place twin's checks (cast, shape, overlap), then expands or hands to the vtbl.

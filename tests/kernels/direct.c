@@ -2,6 +2,7 @@
 // Direct and Winograd convolutions and products: the tiles of both instruction sets against the plain chain that they are said to be, bit
 // by bit; Winograd against sums in double.
 #include "core/kernels/depthwise.h"
+#include "core/kernels/pack_cache.h"
 #include "core/kernels/winograd.h"
 #include "tests/kernels/sample.h"
 
@@ -321,6 +322,34 @@ Test(depthwise, every_result_is_one_chain_of_multiply_adds_on_either_instruction
                 made.conv.weight.size[1] = n_weights / made.conv.weight.size[0] / made.conv.weight.size[2] / made.conv.weight.size[3];
                 free_case(&made);
         }
+}
+
+Test(depthwise, packed_weights_are_shared_by_those_made_of_the_same_constant)
+{
+        Sample sample = { 33 };
+        Shape shape = { 1, 8, 8, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+        Case made = make_case(&sample, &shape, true);
+        int64_t n_in = made.conv.weight.size[1];
+        PackCache *cache;
+        Storage *place;
+        Depthwise *first, *second;
+        make_depthwise(&made);
+        cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
+        cr_assert_eq(storage_new(64, true, NULL, &place), STATUS_OK); // stands for what the weight lies in
+        made.conv.share = (PackShare){ cache, place };
+        cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &first), STATUS_OK);
+        cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &second), STATUS_OK);
+        if (first != NULL) { // the CPU has the instructions
+                cr_assert_eq(pack_cache_stats(cache).n_entries, 1);
+                cr_assert_eq(pack_cache_stats(cache).bytes, 9 * 16 * sizeof(float));
+        }
+        depthwise_free(first);
+        depthwise_free(second);
+        cr_assert_eq(pack_cache_stats(cache).n_entries, 0);
+        pack_cache_close(cache);
+        storage_unref(place);
+        made.conv.weight.size[1] = n_in;
+        free_case(&made);
 }
 
 Test(depthwise, refuses_what_it_is_not_made_for)

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limits of core/base/limits.def, each hit and missed by one: limits.py FXSERVE.
 
-rows() has those without a flag, which need large bodies: (limit, what it is, request that is taken, request that is refused, status, code, word). SCENARIOS names the
-scenario that lowers each limit with a flag. run.py checks that every limit is in one of the two, so a new limit needs its row here.
+fixed_rows() are limits without a flag, which need large bodies; flag_rows() lower theirs; CASES are those that refuse no request. SCENARIOS names the scenario of each other
+limit. run.py checks that every limit is in one of them, so a new one needs its row here.
 """
 import json
+import os
+import re
 import struct
 import sys
+import time
 import zlib
 
 from malformed_files import changed, linear_form, many_members, members, safetensors
 import malformed_graphs
 from malformed_graphs import X, call, out
-from service import Failed, Server, Tally
+from service import HERE, ROOT, Failed, Server, Tally
 
 SCENARIOS = {
-    "max_upload": "70-limits-bodies", "max_upload_in_memory": "85-limits-memory", "max_run_body": "70-limits-bodies", "max_graph_json": "85-limits-memory",
-    "max_body_budget": "85-limits-budget", "max_run_memory": "85-limits-memory", "max_node_flops": "74-node-limits", "max_node_bytes": "85-limits-memory",
-    "max_graph_memory": "85-limits-kept", "max_program_memory": "85-limits-kept", "max_response": "85-limits-memory", "max_connections": "40-door-connections",
-    "max_queue": "73-deadline-and-queue", "max_queue_bytes": "75-queue-bytes", "max_profiles": "41-profile-ring", "run_deadline_ms": "85-limits-deadline",
-    "header_timeout_s": "40-door-slow", "body_grace_s": "40-door-slow", "min_body_rate": "40-door-slow", "max_connections_per_address": "40-door-limits",
-    "max_warm_up": "96-warm-up", "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens", "idle_timeout_s": "40-door-slow", "drain_delay_s": "74-drain-delay", "drain_s": "85-limits-drain",
+    "max_upload": "70-limits-bodies", "max_run_body": "70-limits-bodies", "max_node_flops": "74-node-limits", "max_connections": "40-door-connections",
+    "max_queue": "73-deadline-and-queue", "max_queue_bytes": "75-queue-bytes", "max_profiles": "41-profile-ring", "header_timeout_s": "40-door-slow",
+    "body_grace_s": "40-door-slow", "min_body_rate": "40-door-slow", "max_connections_per_address": "40-door-limits", "max_warm_up": "96-warm-up",
+    "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens", "idle_timeout_s": "40-door-slow",
+    "drain_delay_s": "74-drain-delay",
 }
 
 
@@ -138,57 +140,243 @@ def objects(levels):
     return '{"inputs": {"x": ' + '{"data": ' * n + "1" + "}" * n + "}}"
 
 
-def rows():
-    """(limit, taken, its status, refused, its status, code, word)."""
+def fixed_rows():
+    """(limit, request that is taken, its status, request that is refused, status, code, word); what makes a request is called when it is sent."""
     most = 1 << 20
-    data = len(" {}") + len("}")  # neither the inputs nor the last brace count
-    yield "max_envelope", run("none", padded('{"inputs": {}}', most + data)), 200, run("none", padded('{"inputs": {}}', most + data + 1)), 413, "too_large", "1048576"
+    spaces = "{" + " " * (most - 11) + '"inputs":{}}'  # the inputs' two bytes do not count
+    yield "max_envelope", lambda: run("none", spaces), 200, lambda: run("none", " " + spaces), 413, "too_large", "1048576"
     patch = ("PATCH", "/v1/graphs/m")
     yield "max_envelope", (*patch, padded('{"default_version": 1}', most).encode(), ()), 200, (*patch, padded('{"default_version": 1}', most + 1).encode(), ()), 413, "too_large", "1,048,576"
-    yield "max_nodes", graph("n", nodes(100000)), 201, graph("n", nodes(100001)), 413, "too_large", "100000 nodes"
-    yield "max_tensors", form(weights(100000)), 201, form(weights(100001)), 413, "too_large", "100000 tensors"
-    yield "max_numel", shaped([1 << 15, 1 << 16]), (400, "shape_mismatch"), shaped([(1 << 31) + 1]), 413, "too_large", "2147483648 elements"
-    yield "max_json_depth_model", graph("p", model_nested(160)), 201, graph("p", model_nested(161)), 413, "too_large", "160"
-    yield "max_json_values", graph("p", model_values(2000000)), 201, graph("p", model_values(2000001)), 413, "too_large", "2000000 values"
-    yield "max_nested_values", graph("v", nested_list(30)), 201, graph("v", nested_list(31)), 413, "too_large", "32 deep"
-    yield "max_child_graphs", graph("c", child(16)), 201, graph("c", child(17)), 413, "too_large", "16 deep"
-    yield "max_archive_entries", graph("a", many_members(200000)), (415, "wrong_file"), graph("a", many_members(200001)), 413, "too_large", "200000"
-    yield "max_inflated", graph("w", with_member("weight_0", 1 << 28, 2700000)), 201, graph("w", with_member("weight_0", (1 << 28) + 1, 2700000)), 413, "too_large", "268435456"
+    yield "max_nodes", lambda: graph("n", nodes(100000)), 201, lambda: graph("n", nodes(100001)), 413, "too_large", "100000 nodes"
+    yield "max_tensors", lambda: form(weights(100000)), 201, lambda: form(weights(100001)), 413, "too_large", "100000 tensors"
+    yield "max_numel", lambda: shaped([1 << 15, 1 << 16]), (400, "shape_mismatch"), lambda: shaped([(1 << 31) + 1]), 413, "too_large", "2147483648 elements"
+    yield "max_json_depth_model", lambda: graph("p", model_nested(160)), 201, lambda: graph("p", model_nested(161)), 413, "too_large", "160"
+    yield "max_json_values", lambda: graph("p", model_values(2000000)), 201, lambda: graph("p", model_values(2000001)), 413, "too_large", "2000000 values"
+    yield "max_nested_values", lambda: graph("v", nested_list(30)), 201, lambda: graph("v", nested_list(31)), 413, "too_large", "32 deep"
+    yield "max_child_graphs", lambda: graph("c", child(16)), 201, lambda: graph("c", child(17)), 413, "too_large", "16 deep"
+    yield "max_archive_entries", lambda: graph("a", many_members(200000)), (415, "wrong_file"), lambda: graph("a", many_members(200001)), 413, "too_large", "200000"
+    yield "max_inflated", lambda: graph("w", with_member("weight_0", 1 << 28, 2700000)), 201, lambda: graph("w", with_member("weight_0", (1 << 28) + 1, 2700000)), 413, "too_large", "268435456"
     ratio = 2000000
-    yield "max_inflate_ratio", graph("w", with_member("weight_0", ratio, ratio // 100 + 10)), 201, graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large", "100 times"
+    yield "max_inflate_ratio", lambda: graph("w", with_member("weight_0", ratio, ratio // 100 + 10)), 201, lambda: graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large", "100 times"
     body, zipped = padded('{"inputs": {"x": [1.0]}}', 100000).encode(), [("Content-Encoding", "gzip")]
-    yield "max_inflate_ratio", run("m", gzip_body(body, 1000), zipped), 200, run("m", gzip_body(body, 999), zipped), 413, "too_large", "100 times"
-    yield "max_safetensors_header", form(header(10485760)), 201, form(header(10485761)), 413, "too_large", "10485760"
+    yield "max_inflate_ratio", lambda: run("m", gzip_body(body, 1000), zipped), 200, lambda: run("m", gzip_body(body, 999), zipped), 413, "too_large", "100 times"
+    yield "max_safetensors_header", lambda: form(header(10485760)), 201, lambda: form(header(10485761)), 413, "too_large", "10485760"
     one = fx(X, out("%x"))
-    yield "max_name", graph("n" * 64, one), 201, graph("n" * 65, one), 400, "bad_value", "64"
-    yield "max_json_depth_run", run("m", objects(40)), (400, "bad_value"), run("m", objects(41)), 413, "too_large", "40"
+    yield "max_name", lambda: graph("n" * 64, one), 201, lambda: graph("n" * 65, one), 400, "bad_value", "64"
+    yield "max_json_depth_run", lambda: run("m", objects(40)), (400, "bad_value"), lambda: run("m", objects(41)), 413, "too_large", "40"
+
+
+def expanded(n):
+    """A graph that reads and writes n floats, of which it makes one."""
+    return fx(X, call("expand", "%x", n, op="call_method", name="e"), call("torch.neg", "%e"), call("torch.sum", "%n", name="s"), out("%s"))
+
+
+def flag_rows():
+    """(limit, flags, graphs, request that is taken, its status, request that is refused, status, code, word)."""
+    relu, one = fx(X, call("torch.relu", "%x"), out()), '{"inputs": {"x": [1.0]}}'
+    yield "max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {}, graph("m", padded(relu, 1000)), 201, graph("m", padded(relu, 1001)), 413, "too_large", \
+        "(--max-upload-in-memory)"
+    yield "max_graph_json", ["--max-graph-json", "900"], {}, graph("m", padded(relu, 900)), 201, graph("m", padded(relu, 901)), 413, "too_large", "(--max-graph-json)"
+    yield "max_body_budget", ["--max-body-budget", "1000"], {"m": relu}, run("m", padded(one, 1000)), 200, run("m", padded(one, 1001)), 413, "too_large", "(--max-body-budget,"
+    for mode, floats in (("eager", 24998), ("compiled", 24992)):  # programs place tensors at multiples of 64 bytes
+        below, above = ("POST", f"/v1/graphs/a/run?mode={mode}", one.encode(), ()), ("POST", f"/v1/graphs/b/run?mode={mode}", one.encode(), ())
+        yield "max_run_memory", ["--max-run-memory", "100000"], {"a": expanded(floats), "b": expanded(floats + 1)}, below, 200, above, 413, "too_large", "--max-run-memory"
+        yield "max_node_bytes", ["--max-node-bytes", "100000"], {"a": expanded(12500), "b": expanded(12501)}, below, 200, above, 413, "too_large", "(--max-node-bytes,"
+    floats = [("POST", "/v1/graphs/m/run?as=npy", json.dumps({"inputs": {"x": [1.0] * n}}).encode(), ()) for n in (468, 469)]
+    yield "max_response", ["--max-response", "2000"], {"m": relu}, floats[0], 200, floats[1], 413, "too_large", "(--max-response,"
+    deadlines = [("POST", f"/v1/graphs/m/run?deadline_ms={n}", one.encode(), ()) for n in (500, 501)]
+    yield "run_deadline_ms", ["--run-deadline-ms", "500"], {"m": relu}, deadlines[0], 200, deadlines[1], 400, "bad_value", "500"
+    long, late = {"m": relu, "long": products(200)}, run("long", '{"inputs": {"x": [[0.001]]}}')
+    yield "run_deadline_ms", ["--run-deadline-ms", "500", "--no-warm-up"], long, deadlines[0], 200, late, 504, "deadline", ""
+
+
+def products(n):
+    """A graph of n products of 700 rows and columns, about 10 ms each."""
+    chain = [call("torch.matmul", f"%p{i - 1}" if i else "%e", "%e", name=f"p{i}") for i in range(n)]
+    return fx(X, call("expand", "%x", 700, 700, op="call_method", name="e"), *chain, call("torch.sum", f"%p{n - 1}", name="s"), out("%s"))
+
+
+def figures(server, *names):
+    text = server.call("GET", "/metrics").body.decode()
+    return [int(float(re.search(rf"^fxserve_{name} (\S+)", text, re.M)[1])) for name in names]
+
+
+def kept(binary, flag, n_bytes, evictions, fill):
+    """What `fill` leaves behind stays when it is as large as the limit; one byte less, and one of it leaves. Requests are answered all the same."""
+    found = []
+    for less in (None, 0, 1):
+        limit = [] if less is None else [flag, str(found[0][0] - less)]
+        server = Server(binary, ["--data", "none", "--quiet", "--no-warm-up", *limit]).start()
+        try:
+            fill(server)
+            found.append(figures(server, n_bytes, evictions))
+        finally:
+            server.clean_up()
+    return "" if [n for _, n in found] == [0, 0, 1] and found[2][0] < found[1][0] == found[0][0] else f"bytes and evictions without a limit, at it, below it: {found}"
+
+
+def demand(text):
+    if text:
+        raise Failed(text)
+
+
+def two_graphs(server):
+    for i in range(2):
+        demand(problem(server, graph(f"g{i}", fx(X, call("torch.relu", "%x", name=f"n{i}"), out(f"%n{i}"))), 201))
+        demand(problem(server, run(f"g{i}", '{"inputs": {"x": [1.0]}}'), 200))
+
+
+def two_programs(server):
+    demand(problem(server, graph("g", fx(X, call("torch.relu", "%x"), out())), 201))
+    for data in ([1.0], [1.0, 2.0]):
+        demand(problem(server, ("POST", "/v1/graphs/g/run?mode=compiled", json.dumps({"inputs": {"x": data}}).encode(), ()), 200))
+
+
+def until(server, name, value):
+    end = time.monotonic() + 20
+    while figures(server, name) != [value]:
+        if time.monotonic() > end:
+            raise Failed(f"fxserve_{name} is {figures(server, name)}, not {value}")
+        time.sleep(0.01)
+
+
+def drained(binary):
+    """A run that takes seconds is cancelled when --drain-s is over; one that is over before is answered."""
+    for seconds, n, status in (("30", 20, 200), ("1", 2000, 499)):
+        server = Server(binary, ["--data", "none", "--workers", "1", "--no-warm-up", "--drain-s", seconds]).start()
+        try:
+            demand(problem(server, graph("long", products(n)), 201))
+            with server.connect(60) as connection:
+                connection.request("POST", "/v1/graphs/long/run?mode=eager", b'{"inputs": {"x": [[0.001]]}}')
+                until(server, "running", 1)
+                began = time.monotonic()
+                problems = server.stop(0 if status == 200 else 1)
+                took = time.monotonic() - began
+                reply = connection.reply()
+            if problems or reply.status != status or took > 10 or (seconds == "1" and took < 1):
+                return f"--drain-s {seconds}: ended after {took:.1f} s with {problems}; the run: {reply.short()}"
+        finally:
+            server.clean_up()
+    return ""
+
+
+def together(binary):
+    """While one connection holds 600,000 bytes of a body, another may send what is left of the budget, and not a byte more."""
+    server = Server(binary, ["--data", "none", "--quiet", "--max-body-budget", "1000000"]).start()
+    small = '{"inputs": {"x": [1.0]}}'
+    try:
+        demand(problem(server, graph("m", fx(X, call("torch.relu", "%x"), out())), 201))
+        with server.connect(60) as holder:
+            body = padded(small, 600001).encode()
+            holder.request("POST", "/v1/graphs/m/run", body[:-1], [("Content-Length", "600001")])
+            until(server, "body_bytes", 600000)
+            demand(problem(server, run("m", padded(small, 400000)), 200))
+            demand(problem(server, run("m", padded(small, 400001)), 503, "busy", "(--max-body-budget)"))
+            holder.send(body[-1:])
+            if holder.reply().status != 200:
+                return "the body that came first was not taken"
+        until(server, "body_bytes", 0)
+    finally:
+        server.clean_up()
+    return ""
+
+
+def inline(binary):
+    """A run of 4,096 bytes is answered while the only worker is busy; one more byte, and it waits for it."""
+    server = Server(binary, ["--data", "none", "--quiet", "--workers", "1", "--no-warm-up"]).start()
+    try:
+        demand(problem(server, graph("long", products(200)), 201))
+        demand(problem(server, graph("m", fx(X, call("torch.relu", "%x"), out())), 201))
+        small = '{"inputs": {"x": [1.0]}}'
+        for _ in range(4):
+            demand(problem(server, run("m", small), 200))
+        with server.connect(60) as busy, server.connect(60) as waiting:
+            busy.request("POST", "/v1/graphs/long/run?mode=eager", b'{"inputs": {"x": [[0.001]]}}')
+            until(server, "running", 1)
+            demand(problem(server, run("m", padded(small, 4096)), 200))
+            waiting.request("POST", "/v1/graphs/m/run", padded(small, 4097).encode())
+            until(server, "queue_depth", 1)
+            if figures(server, "running") != [1]:
+                return "the long run ended before the other one was answered"
+            if (busy.reply().status, waiting.reply().status) != (200, 200):
+                return "not both runs ended well"
+    finally:
+        server.clean_up()
+    return ""
+
+
+CASES = {
+    "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes", "graph_evictions_total", two_graphs),
+    "max_program_memory": lambda binary: kept(binary, "--max-program-memory", "program_bytes", "program_evictions_total", two_programs),
+    "max_body_budget": together,
+    "drain_s": drained,
+    "max_inline_body": inline,
+}
 
 
 def problem(server, request, status, code=None, word=""):
-    method, target, body, headers = request
+    method, target, body, headers = request() if callable(request) else request
     reply = server.call(method, target, body, headers, 60)
     if (reply.status, reply.code()) != (status, code) or word.encode() not in reply.body:
         return f"expected {status} {code or ''} {word!r}: {reply.short()}"
     return ""
 
 
+def pair(tally, server, limit, taken, status, refused, *wanted):
+    try:
+        tally.check(f"{limit}, just below", problem(server, taken, *(status if isinstance(status, tuple) else (status,))))
+        tally.check(f"{limit}, one more", problem(server, refused, *wanted))
+    except (Failed, OSError) as failure:
+        tally.bad(limit, str(failure))
+
+
+def served(tally, binary, flags, graphs, rows):
+    server = Server(binary, ["--quiet", *([] if "--data" in flags else ["--data", "none"]), *flags]).start()
+    for name, body in graphs.items():
+        tally.check(name, problem(server, graph(name, body), 201))
+    for row in rows:
+        pair(tally, server, *row)
+    tally.check("the server's end", "\n".join(server.stop()))
+    server.clean_up()
+
+
+def missing():
+    """What is wrong with the tables above: limits nobody hits, and rows of limits that are gone."""
+    with open(os.path.join(ROOT, "core/base/limits.def"), encoding="utf-8") as file:
+        flags = dict(re.findall(r'^LIMIT\((\w+), \d+, (NULL|"[a-z-]+")', file.read(), re.M))
+    named = {row[0] for row in fixed_rows()} | {row[0] for row in flag_rows()} | set(CASES) | set(SCENARIOS)
+    problems = [f"no scenario hits the limit {limit}: it wants a row in limits.py" for limit in flags if limit not in named]
+    problems += [f"limits.py names {limit}, which limits.def does not have" for limit in sorted(named - set(flags))]
+    for limit, scenario in SCENARIOS.items():
+        flag, path = flags.get(limit, "NULL").strip('"'), os.path.join(HERE, scenario + ".txt")
+        text = ""
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        if not text or (flag != "NULL" and f"--{flag} " not in text):
+            problems.append(f"{scenario} does not set {limit}")
+    return problems
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         print("usage: limits.py FXSERVE [LIMIT]")
         return 2
-    tally, server = Tally(), Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
-    for name, body in (("m", fx(X, out("%x"))), ("none", fx(call("torch.ones", [2]), out()))):
-        tally.check(name, problem(server, graph(name, body), 201))
-    for limit, taken, status, refused, *wanted in rows():
-        if limit not in sys.argv[2:] and len(sys.argv) == 3:
-            continue
-        try:
-            tally.check(f"{limit}, just below", problem(server, taken, *(status if isinstance(status, tuple) else (status,))))
-            tally.check(f"{limit}, one more", problem(server, refused, *wanted))
-        except (Failed, OSError) as failure:
-            tally.bad(limit, str(failure))
-    tally.check("the server's end", "\n".join(server.stop()))
-    server.clean_up()
+    tally, binary = Tally(), sys.argv[1]
+
+    def wanted(limit):
+        return len(sys.argv) == 2 or limit == sys.argv[2]
+
+    for limit, flags, graphs, *row in flag_rows():
+        if wanted(limit):
+            served(tally, binary, flags, graphs, [(limit, *row)])
+    for limit, case in CASES.items():
+        if wanted(limit):
+            try:
+                tally.check(limit, case(binary))
+            except (Failed, OSError) as failure:
+                tally.bad(limit, str(failure))
+    served(tally, binary, [], {"m": fx(X, out("%x")), "none": fx(call("torch.ones", [2]), out())}, (row for row in fixed_rows() if wanted(row[0])))
     return tally.end()
 
 

@@ -2,7 +2,8 @@
 """Runs the scenarios of this folder: run.py FXSERVE [PATTERN]. scenario.py says how they are written.
 
 Each scenario has a server of its own, which must end with code 0 on SIGTERM and without a sanitizer's report. A run of all of them also checks that every route of
-api/routes.def answered with each of its success statuses, and that every code of api/errors.def was seen or stands below with the reason why it cannot be.
+api/routes.def answered with each of its success statuses, and that every code of api/errors.def was seen or stands below with the reason why it cannot be, and that limits.py
+knows a scenario for every limit of core/base/limits.def.
 """
 import concurrent.futures
 import os
@@ -10,6 +11,7 @@ import re
 import sys
 import threading
 
+import limits
 from scenario import Scenario, matching
 from service import HERE, ROOT, Tally
 
@@ -73,6 +75,7 @@ def main():
             tally.check(name, "\n  ".join(problem[:3000] for problem in problems))
     if pattern is None:
         tally.check("routes and codes", "\n  ".join(coverage.problems()))
+        tally.check("limits", "\n  ".join(limits.missing()))
     return tally.end()
 
 

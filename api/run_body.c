@@ -24,7 +24,7 @@ Status run_check_lists(const char *text, size_t n)
         size_t most = (size_t)limits.max_json_values, count = 0;
         for (size_t at = 0; n > most && at < n && count <= most; at += PIECE)
                 count += count_opened(text + at, MIN((size_t)PIECE, n - at));
-        return count <= most ? STATUS_OK : fail(STATUS_TOO_LARGE, "the body holds more than %zu lists and objects", most);
+        return count <= most ? STATUS_OK : fail(STATUS_TOO_LARGE, "the body holds more than %zu values that are lists or objects", most);
 }
 
 Status run_check_value(JsonReader *reader)

@@ -236,7 +236,8 @@ static Status refuse_wrong(Auth *auth, const AuthAddress *address)
         if (slot->n_wrong < UINT32_MAX)
                 slot->n_wrong++;
         if (slot->n_wrong > (uint64_t)limits.max_wrong_tokens)
-                return fail(STATUS_TOO_MANY, "more than %lld wrong tokens came from this address within 10 seconds; try again later",
+                return fail(STATUS_TOO_MANY,
+                            "more than %lld wrong tokens came from this address within 10 seconds (--max-wrong-tokens); try again later",
                             (long long)limits.max_wrong_tokens);
         return fail(STATUS_TOKEN, "this token is not known here");
 }

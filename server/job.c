@@ -461,6 +461,14 @@ static bool advance(const Drive *drive)
         return true;
 }
 
+// What the reply does not need. Large memory goes back to the kernel here and not on the loop thread, where others would wait for it.
+static void let_go(Job *job)
+{
+        job->call.body = storage_unref(job->call.body);
+        for (uint32_t i = 0; i < job->run.n_inputs; i++)
+                value_clear(&job->run.inputs[i]);
+}
+
 static void run_task(Task *task, Worker *worker)
 {
         Job *job = job_of_task(task);
@@ -473,8 +481,10 @@ static void run_task(Task *task, Worker *worker)
         }
         if (job->began_ns != 0) // parked in that step until it was queued again
                 job->step_ns[job->step] += task->queued_ns - job->began_ns;
-        if (advance(&drive))
-                job->finished(job);
+        if (!advance(&drive))
+                return;
+        let_go(job);
+        job->finished(job);
 }
 
 bool job_try_here(Job *job, Frame *frame)

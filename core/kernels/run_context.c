@@ -20,7 +20,7 @@ Status run_poll(const RunContext *ctx)
         if (ctx == NULL)
                 return STATUS_OK;
         if (__builtin_expect(atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0, 0))
-                return fail(STATUS_CANCELLED, "the client closed the connection before the run ended");
+                return fail(STATUS_CANCELLED, "cancelled before the run ended: the client left, or the server is stopping");
         if (run_deadline_passed(ctx))
                 return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger \"deadline_ms\" or start the server "
                                              "with --run-deadline-ms");

@@ -100,9 +100,9 @@ def json_rows():
     yield "100,000 keys", "relu", '{"inputs": {' + ", ".join(f'"k{i}": 1' for i in range(100000)) + "}}", 400, "bad_input", '"k0"'
     yield "a key of a megabyte", "relu", '{"' + "k" * 1000000 + '": 1}', 400, "unknown_member", "kkkk"
     yield "a text of a megabyte", "relu", '{"mode": "' + "k" * 1000000 + '"}', 400, "bad_value", '"mode"'
-    yield "20 MB of empty objects", "relu", '{"inputs": [' + "{}," * 7000000 + "{}]}", 400, None, ""
-    yield "20 MB of empty lists", "relu", '{"inputs": {"x": [' + "[]," * 7000000 + "[]]}}", 200, None, '"shape": [7000001, 0]'
-    yield "20 MB of empty objects in an unknown member", "relu", '{"z": [' + "{}," * 7000000 + "{}]}", 400, "unknown_member", '"z"'
+    yield "20 MB of empty objects", "relu", '{"inputs": [' + "{}," * 7000000 + "{}]}", 413, "too_large", "values"
+    yield "20 MB of empty lists", "relu", '{"inputs": {"x": [' + "[]," * 7000000 + "[]]}}", 413, "too_large", "values"
+    yield "20 MB of empty objects in an unknown member", "relu", '{"z": [' + "{}," * 7000000 + "{}]}", 413, "too_large", "values"
 
 
 def tensor_rows():

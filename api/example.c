@@ -6,6 +6,7 @@
 #include "api/example.h"
 #include <stdio.h>
 #include <string.h>
+#include "api/run_private.h"
 #include "api/tensor_json.h"
 #include "core/base/clock.h"
 #include "core/base/limits.h"
@@ -339,29 +340,6 @@ static Status explain(Status status)
 }
 
 // ---- writing ----
-static Status write_plain(Value value, Text *out)
-{
-        switch (value.kind) {
-        case VALUE_BOOL:
-                text_add(out, value.b ? "true" : "false");
-                return STATUS_OK;
-        case VALUE_INT:
-                text_add_int(out, value.i);
-                return STATUS_OK;
-        case VALUE_FLOAT: {
-                char text[NUMBER_TEXT_MAX];
-                text_add_n(out, text, number_print_f64(value.f, text));
-                return STATUS_OK;
-        }
-        case VALUE_STR:
-                text_add_json_n(out, value.str->text, value.str->n);
-                return STATUS_OK;
-        default:
-                text_add(out, "null");
-                return STATUS_OK;
-        }
-}
-
 // Plain lists where they say everything: the signature or torch.tensor's rule gives the dtype, and no size is 0.
 static Status write_tensor(const Tensor *tensor, bool dtype_known, Text *out)
 {
@@ -384,7 +362,11 @@ static Status write_leaf(const Maker *maker, uint32_t leaf, Text *out)
         Value value = maker->values[leaf];
         if (value.kind == VALUE_TENSOR)
                 return write_tensor(value.tensor, maker->inputs[leaf]->spec.dtype != DTYPE_NONE, out);
-        return write_plain(value, out);
+        if (value.kind == VALUE_ABSENT) {
+                text_add(out, "null");
+                return STATUS_OK;
+        }
+        return run_write_plain(value, out);
 }
 
 // Bounded: the depth of a signature's tree is capped when it is read.

@@ -46,7 +46,7 @@ static void write_number(double value, Text *out)
         text_add(out, finite ? "" : "\"");
 }
 
-static Status write_plain(Value value, Text *out)
+Status run_write_plain(Value value, Text *out)
 {
         switch (value.kind) {
         case VALUE_NONE:
@@ -116,7 +116,7 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
                         TRY(write_tensor(leaf->value.tensor, run->encoding, out));
                 } else {
                         text_add(out, ", \"value\": ");
-                        TRY(write_plain(leaf->value, out));
+                        TRY(run_write_plain(leaf->value, out));
                 }
                 TRY(check_size(out));
                 text_add_char(out, '}');
@@ -141,7 +141,8 @@ static Status write_bare(const RunCall *run, const OutputList *list, Text *out)
         for (uint32_t i = 0; i < list->n; i++) {
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add_n(out, list->structure.data + at, leaf->at - at);
-                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(leaf->value.tensor, run->encoding, out) : write_plain(leaf->value, out));
+                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(leaf->value.tensor, run->encoding, out)
+                                                     : run_write_plain(leaf->value, out));
                 TRY(check_size(out));
                 at = leaf->end;
         }

@@ -29,6 +29,9 @@ Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run);
 // Reads a JSON run body that may leave its inputs out ("request" of a multipart body).
 Status run_read_options(JsonReader *reader, const char *document, RunCall *run);
 
+// A value that is no tensor as JSON: numbers, texts, names of dtypes, null. STATUS_RUN for one without such a form.
+Status run_write_plain(Value value, Text *out);
+
 // ---- replies that are not JSON (run_reply.c) ----
 RunAs run_as_accepted(const char *accept); // of an Accept header; JSON where it names none of ours
 // Tensors and numbers as .npy, .npz or safetensors, sent from where they lie. STATUS_NOT_ACCEPTABLE for what the form cannot hold.

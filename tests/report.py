@@ -14,7 +14,7 @@ HEAD = """# Report of the long tests
 Written by `tests/report.py` from what `./check --long` measured; not by hand. Server and clients shared the machine, so times are those of a busy one. What is a defect wherever it
 runs (a wrong answer, a leak, a lost request) also fails the test; a missed time does not.
 
-{machine}, {date}, commit {commit}. {met} of {n} aims met.
+{machine}, {date}. The newest rows are of commit {commit}; a row that was not measured again is of the build before it. {met} of {n} aims met.
 """
 
 

@@ -3,6 +3,7 @@
 
 usage: figures.py BUILD_FOLDER [SECONDS]     (a release build; builds the bench programs it needs)
 """
+import array
 import http.client
 import json
 import os
@@ -53,11 +54,14 @@ def line(what, figure, aim):
     print(f"{what:62s} {figure:>16s}   {aim}", flush=True)
 
 
-def wrk(port, body, seconds, path="/v1/graphs/small/run"):
-    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(f"wrk.method = 'POST'\nwrk.body = '{body}'\n")
+def wrk(port, body, seconds, path="/v1/graphs/small/run", connections=32):
+    """(requests per second, p99) of a client on core 1 that sends `body` (bytes) over so many connections."""
+    with tempfile.NamedTemporaryFile("wb") as file, tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        file.write(body)
+        file.flush()
+        script.write(f"wrk.method = 'POST'\nwrk.body = io.open('{file.name}', 'rb'):read('*a')\n")
         script.flush()
-        out = subprocess.run(["taskset", "-c", "1", "wrk", "-t1", "-c32", f"-d{seconds}s", "--latency", "-s", script.name, f"http://127.0.0.1:{port}{path}"],
+        out = subprocess.run(["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script.name, f"http://127.0.0.1:{port}{path}"],
                              capture_output=True, text=True, check=True).stdout
     if "Non-2xx" in out:
         raise RuntimeError(out)
@@ -67,7 +71,7 @@ def wrk(port, body, seconds, path="/v1/graphs/small/run"):
 def http_small(binary, seconds):
     server = Server(binary, core=0)
     server.call("PUT", "/v1/graphs/small", json.dumps(RELU))
-    body = json.dumps({"inputs": {"x": [[1.5, -2, 3, 4], [5, 6, -7.25, 8], [9, 10, 11, 12]]}})
+    body = json.dumps({"inputs": {"x": [[1.5, -2, 3, 4], [5, 6, -7.25, 8], [9, 10, 11, 12]]}}).encode()
     rate, p99 = wrk(server.port, body, seconds)
     line("relu-neg-abs 3x4 over HTTP, 32 connections, server on one core", f"{rate:,.0f} req/s", f"aim 20,000 (p99 {p99})")
     server.stop()
@@ -98,6 +102,35 @@ def http_large(binary):
     server.stop()
 
 
+FLOATS = array.array("f", ((i * 37 % 1000) / 1000 for i in range(150528)))
+
+
+def npy(values):
+    """A .npy file of float32."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values.tobytes()
+
+
+def http_bodies(binary, seconds):
+    """An image's 150,528 floats in; its 1,000 classes out, or as many floats as came."""
+    server = Server(binary, core=0)
+    server.call("PUT", "/v1/graphs/all", json.dumps(RELU))
+    first = [RELU["nodes"][0], {"op": "call_method", "name": "narrow", "target": "narrow", "args": ["%x", 0, 0, 1000]},
+             {"op": "call_function", "name": "relu", "target": "torch.relu", "args": ["%narrow"]}, {"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]
+    server.call("PUT", "/v1/graphs/first", json.dumps({"format": "fx/1", "nodes": first}))
+    text = ('{"inputs": {"x": [' + ",".join(f"{value:.6f}" for value in FLOATS) + "]}}").encode()
+    for name, body, query, aim in (("JSON", text, "", "aim 250 req/s, 3.5 ms"), ("npy", npy(FLOATS), "?as=npy", "aim 3,000 req/s, 0.3 ms")):
+        for graph, words in (("first", "1,000"), ("all", "all")):
+            for connections in (1, 8, 32):
+                wrk(server.port, body, 1, f"/v1/graphs/{graph}/run{query}", connections)
+                before = server.cpu_ms()
+                rate, p99 = wrk(server.port, body, seconds, f"/v1/graphs/{graph}/run{query}", connections)
+                per = (server.cpu_ms() - before) / (rate * seconds)
+                line(f"150,528 floats as {name} in, {words} out, {connections} connections", f"{rate:,.0f} req/s", f"{aim} of CPU ({per:.2f} ms, p99 {p99})")
+    server.stop()
+
+
 def digits(binary):
     model, images = os.path.join(ROOT, "tests/models/digits.pt2"), open(os.path.join(ROOT, "tests/models/digits_images.json")).read()
     best = 1e9
@@ -119,6 +152,7 @@ def main():
         print(subprocess.run(["taskset", "-c", "1", os.path.join(folder, "tests/bench", name)] + arguments, capture_output=True, text=True, check=True).stdout)
     http_small(binary, seconds)
     http_large(binary)
+    http_bodies(binary, seconds)
     digits(binary)
 
 

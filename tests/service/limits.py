@@ -86,6 +86,27 @@ def model_values(n):
     return changed("models/model.json", change)
 
 
+def structure_nested(levels):
+    """A model whose output is a tuple of one within a tuple of one ...: so many of them."""
+    def change(content):
+        document = json.loads(content)
+        signature = document["graph_module"]["module_call_graph"][0]["signature"]
+        version, tree = json.loads(signature["out_spec"])
+        for _ in range(levels):
+            tree = {"type": "builtins.tuple", "context": "null", "children_spec": [tree]}
+        signature["out_spec"] = json.dumps([version, tree])
+        return json.dumps(document).encode()
+    return changed("models/model.json", change)
+
+
+def fetching(n):
+    return run("m", json.dumps({"inputs": {"x": [1.0]}, "outputs": ["x"] * n}))
+
+
+def arrays(n):
+    return run("m", many_members(n), [("Content-Type", "application/x-npz")])
+
+
 def gzip_body(inner, n):
     """`inner`, gzipped to n bytes: a file name of the right length stands in the header."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -148,11 +169,14 @@ def fixed_rows():
     patch = ("PATCH", "/v1/graphs/m")
     yield "max_envelope", (*patch, padded('{"default_version": 1}', most).encode(), ()), 200, (*patch, padded('{"default_version": 1}', most + 1).encode(), ()), 413, "too_large", "1,048,576"
     yield "max_nodes", lambda: graph("n", nodes(100000)), 201, lambda: graph("n", nodes(100001)), 413, "too_large", "100000 nodes"
+    yield "max_nodes", lambda: fetching(100000), 200, lambda: fetching(100001), 413, "too_large", "100000 nodes"
+    yield "max_tensors", lambda: arrays(100000), (400, "malformed"), lambda: arrays(100001), 413, "too_large", "100000"
     yield "max_tensors", lambda: form(weights(100000)), 201, lambda: form(weights(100001)), 413, "too_large", "100000 tensors"
     yield "max_numel", lambda: shaped([1 << 15, 1 << 16]), (400, "shape_mismatch"), lambda: shaped([(1 << 31) + 1]), 413, "too_large", "2147483648 elements"
     yield "max_json_depth_model", lambda: graph("p", model_nested(160)), 201, lambda: graph("p", model_nested(161)), 413, "too_large", "160"
     yield "max_json_values", lambda: graph("p", model_values(2000000)), 201, lambda: graph("p", model_values(2000001)), 413, "too_large", "2000000 values"
     yield "max_nested_values", lambda: graph("v", nested_list(30)), 201, lambda: graph("v", nested_list(31)), 413, "too_large", "32 deep"
+    yield "max_nested_values", lambda: graph("t", structure_nested(32)), 201, lambda: graph("t", structure_nested(33)), 413, "too_large", "32 levels"
     yield "max_child_graphs", lambda: graph("c", child(16)), 201, lambda: graph("c", child(17)), 413, "too_large", "16 deep"
     yield "max_archive_entries", lambda: graph("a", many_members(200000)), (415, "wrong_file"), lambda: graph("a", many_members(200001)), 413, "too_large", "200000"
     yield "max_inflated", lambda: graph("w", with_member("weight_0", 1 << 28, 2700000)), 201, lambda: graph("w", with_member("weight_0", (1 << 28) + 1, 2700000)), 413, "too_large", "268435456"

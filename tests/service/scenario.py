@@ -13,6 +13,7 @@ A statement starts in the first column; lines indented below it belong to it (it
     wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s)
     load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have one of the statuses (200,404); `load settle N` waits until
                                each client has N replies; `load end` stops them (the server may have gone before)
+    sleep SECONDS              only where the clock itself is what is tested
     folder write PATH BODY | flip PATH OFFSET | cut PATH N | remove PATTERN | link PATH | count PATTERN N | remember | same
 
     > METHOD TARGET [BODY]     a request; header lines `> Name: value` follow. On another connection: `A> ...`
@@ -208,7 +209,7 @@ class Scenario:
             return self._check(found[1], found[2] or "", below)
         word, _, rest = line.partition(" ")
         action = {"server": self._start, "restart": self._restart, "kill": self._kill, "term": self._term, "hup": self._hup, "exit": self._exit, "let": self._let, "$": self._program,
-                  "log": self._log, "wait": self._wait, "folder": self._folder, "load": self._load}.get(word)
+                  "log": self._log, "wait": self._wait, "folder": self._folder, "load": self._load, "sleep": self._sleep}.get(word)
         if action is None:
             raise Failed(f"not understood: {line}")
         return action(rest, below)
@@ -261,6 +262,9 @@ class Scenario:
     def _let(self, rest, below):
         name, _, value = rest.partition("=")
         self.variables[name.strip()] = value.strip() if below is None else below
+
+    def _sleep(self, rest, _):
+        time.sleep(float(rest))
 
     def _program(self, rest, _):
         done = subprocess.run([self.binary, *shlex.split(self._places(rest))],

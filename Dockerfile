@@ -2,7 +2,7 @@
 # Two stages: Debian 12 with a compiler, then nothing but the server and the libraries it loads.
 #
 #   docker build -t fxserve .          (or, without a Docker engine: deploy/build-image)
-#   docker run --rm -p 8080:8080 -v fxserve-data:/data -e FXSERVE_NO_AUTH=1 fxserve
+#   docker run --rm -p 127.0.0.1:8080:8080 -v fxserve-data:/data -e FXSERVE_NO_AUTH=1 fxserve
 #
 # The server listens on all addresses of its container, so it wants to be told who may call: mount a file of tokens and name it with FXSERVE_TOKEN_FILE, or say
 # FXSERVE_NO_AUTH=1 when something in front of it checks, or when nobody else can reach it. With neither it ends at once and says so.

@@ -119,3 +119,5 @@ void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, 
 // Whether the route works on a named graph's version / needs it decoded.
 bool api_needs_version(RouteId route);
 bool api_needs_graph(RouteId route);
+// Whether the route answers without its graph when that is damaged: with the state and the reason.
+bool api_shows_damage(RouteId route);

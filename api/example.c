@@ -12,7 +12,7 @@
 #include "core/base/limits.h"
 #include "core/graph/expr.h"
 
-enum { MAX_SYMBOLS = 32, MAX_TRIES = 400, MAX_RUNS = 24, N_FILLINGS = 4 };
+enum { MAX_SYMBOLS = 32, MAX_TRIES = 400, MAX_RUNS = 24, N_FILLINGS = 4, MIN_ITEM_TEXT = 3 };
 static const int64_t small_sizes[] = { 2, 1, 3, 4, 8, 16, 32, 64, 5, 6, 128, 256 };
 
 typedef struct Symbol {
@@ -29,7 +29,9 @@ typedef struct Maker {
         bool use_hints;
         Symbol symbols[MAX_SYMBOLS];
         uint32_t n_symbols;
-        Arena arena; // parsed expressions
+        Arena arena;     // parsed expressions
+        Budget budget;   // of a try: its inputs and its run, as a run has one
+        int64_t n_items; // of all inputs of a try
         int64_t deadline_ns;
         int n_runs;
 } Maker;
@@ -65,10 +67,10 @@ static void spec_of_meta(const TensorMeta *meta, TensorSpec *out)
 // What a run showed: rows of eager runs name placeholders, programs keep the signature they were made for.
 static bool spec_of_run(const SignatureSummary *run, const Graph *graph, const Input *input, TensorSpec *out)
 {
-        for (uint32_t i = 0; run->program != NULL && i < MIN(run->program->n_signature, graph->signature.n_inputs); i++) {
-                const Value *value = &run->program->signature[i];
-                if (&graph->signature.inputs[i] == input && value->kind == VALUE_TENSOR) {
-                        spec_of_meta(&value->tensor->meta, out);
+        const RunLabels *labels = run->labels;
+        for (uint32_t i = 0; labels != NULL && i < MIN(labels->n_inputs, graph->signature.n_inputs); i++) {
+                if (&graph->signature.inputs[i] == input && labels->inputs[i].is_tensor) {
+                        spec_of_meta(&labels->inputs[i].meta, out);
                         return true;
                 }
         }
@@ -207,6 +209,14 @@ static void fill(const char *name, int filling, Tensor *tensor)
         }
 }
 
+static Status too_large(void)
+{
+        return fail(STATUS_CONFLICT,
+                    "an example would be a body of more than %lld bytes (--max-run-body, FXSERVE_MAX_RUN_BODY), or of more lists than "
+                    "max_json_values in GET /v1; send such inputs as .npy, .npz or safetensors",
+                    (long long)limits.max_run_body);
+}
+
 static Status make_tensor(Maker *maker, uint32_t i, int filling, Value *out)
 {
         const TensorSpec *spec = &maker->specs[i];
@@ -216,11 +226,11 @@ static Status make_tensor(Maker *maker, uint32_t i, int filling, Value *out)
         for (int d = 0; d < spec->rank; d++)
                 TRY(size_of(maker, &spec->size[d], &size[d]));
         TRY(shape_numel(spec->rank, size, &numel));
-        if (numel > limits.max_run_body / 2)
-                return fail(STATUS_CONFLICT, "an example would have %lld numbers in input \"%s\", more than a run body takes",
-                            (long long)numel, maker->inputs[i]->placeholder->name);
+        if (numel > limits.max_run_body / MIN_ITEM_TEXT - maker->n_items)
+                return too_large();
+        maker->n_items += numel;
         meta_init(&meta, spec->dtype, spec->rank, size);
-        TRY(tensor_new(&meta, NULL, &tensor));
+        TRY(tensor_new(&meta, &maker->budget, &tensor));
         fill(maker->inputs[i]->placeholder->name, filling, tensor);
         *out = value_tensor_take(tensor);
         return STATUS_OK;
@@ -251,10 +261,8 @@ static Status run_once(Maker *maker, PlannedRun *plan)
         _cleanup_(run_profile_unrefp) RunProfile *profile = NULL;
         RunResult result = { .value = value_none() };
         RunContext ctx;
-        Budget budget;
-        budget_init(&budget, (size_t)limits.max_run_memory);
         run_context_init(&ctx);
-        ctx.budget = &budget;
+        ctx.budget = &maker->budget;
         ctx.n_threads = 1;
         ctx.deadline_ns = maker->deadline_ns;
         ctx.seeded = true;
@@ -267,10 +275,11 @@ static Status run_once(Maker *maker, PlannedRun *plan)
 
 static Status make_values(Maker *maker, int filling)
 {
-        for (uint32_t i = 0; i < maker->n; i++) {
+        for (uint32_t i = 0; i < maker->n; i++)
                 value_clear(&maker->values[i]);
+        maker->n_items = 0;
+        for (uint32_t i = 0; i < maker->n; i++)
                 TRY(make_value(maker, i, filling, &maker->values[i]));
-        }
         return STATUS_OK;
 }
 
@@ -347,12 +356,12 @@ static Status write_tensor(const Tensor *tensor, bool dtype_known, Text *out)
         bool real = dtype_info[meta->dtype].kind != DTYPE_KIND_COMPLEX;
         bool guessed_right = meta->dtype == DTYPE_F32 || meta->dtype == DTYPE_I64 || meta->dtype == DTYPE_BOOL;
         if (real && meta_numel(meta) > 0 && (dtype_known || guessed_right))
-                return tensor_json_write(tensor, TENSOR_JSON_NESTED, out);
+                return tensor_json_write(tensor, TENSOR_JSON_NESTED, NULL, (size_t)limits.max_run_body, out);
         text_addf(out, "{\"dtype\": \"%s\", \"shape\": [", dtype_info[meta->dtype].name);
         for (int d = 0; d < meta->rank; d++)
                 text_addf(out, "%s%lld", d == 0 ? "" : ", ", (long long)meta->size[d]);
         text_add(out, real ? "], \"data\": " : "], \"b64\": ");
-        TRY(tensor_json_write(tensor, real ? TENSOR_JSON_FLAT : TENSOR_JSON_B64, out));
+        TRY(tensor_json_write(tensor, real ? TENSOR_JSON_FLAT : TENSOR_JSON_B64, NULL, (size_t)limits.max_run_body, out));
         text_add_char(out, '}');
         return STATUS_OK;
 }
@@ -447,16 +456,21 @@ static Status make(Maker *maker, ProfileStats *stats, Text *out)
         TRY(find_symbols(maker));
         TRY(explain(try_all(maker)));
         text_add(out, "{\"inputs\": ");
-        TRY(signature->in_tree == NULL ? write_flat(maker, out)
-                                       : write_arguments(maker, signature->in_tree->children[0], signature->in_tree->children[1], out));
+        Status status = signature->in_tree == NULL
+                                ? write_flat(maker, out)
+                                : write_arguments(maker, signature->in_tree->children[0], signature->in_tree->children[1], out);
         text_add(out, "}\n");
-        return text_status(out);
+        TRY(text_status(out));
+        if (out->n > (size_t)limits.max_run_body || run_check_lists(out->data, out->n) != STATUS_OK)
+                return too_large();
+        return status;
 }
 
 Status example_write(Graph *graph, ProfileStats *stats, Text *out)
 {
         Maker maker = { .graph = graph, .deadline_ns = clock_ns() + limits.run_deadline_ms * 1000000 };
         arena_init(&maker.arena, 0);
+        budget_init(&maker.budget, (size_t)limits.max_run_memory);
         Status status = make(&maker, stats, out);
         maker_deinit(&maker);
         return status;

@@ -60,12 +60,14 @@ typedef struct NodeParts {
         Value args, kwargs; // args: a list
         TensorSpec spec;
         bool has_spec;
+        Text notes;
 } NodeParts;
 
 static void node_parts_deinit(NodeParts *parts)
 {
         value_unref(parts->args);
         value_unref(parts->kwargs);
+        text_deinit(&parts->notes);
 }
 
 static Status read_word(FxReader *reader, const char **out_word)
@@ -129,7 +131,20 @@ static Status read_shape(FxReader *reader, const Graph *graph, TensorSpec *spec)
         }
 }
 
-// {"dtype": "float32", "shape": ["N", 10]}; what else exporters note is passed over.
+// What else exporters note is kept as it is written.
+static Status read_note(FxReader *reader, const char *key, Text *notes)
+{
+        const char *raw;
+        size_t n;
+        TRY(json_read_raw(reader->json, &raw, &n));
+        text_add(notes, notes->n == 0 ? "" : ", ");
+        text_add_json(notes, key);
+        text_add(notes, ": ");
+        text_add_n(notes, raw, n);
+        return text_status(notes);
+}
+
+// {"dtype": "float32", "shape": ["N", 10]}
 static Status read_meta(FxReader *reader, const Graph *graph, NodeParts *parts)
 {
         parts->spec = (TensorSpec){ .dtype = DTYPE_NONE, .rank = -1 };
@@ -148,7 +163,7 @@ static Status read_meta(FxReader *reader, const Graph *graph, NodeParts *parts)
                 } else if (strcmp(key, "shape") == 0) {
                         TRY(read_shape(reader, graph, &parts->spec));
                 } else {
-                        TRY(json_skip(reader->json));
+                        TRY(read_note(reader, key, &parts->notes));
                 }
                 fx_leave(reader, outer);
         }
@@ -216,6 +231,7 @@ static Status add_node(Graph *graph, NodeParts *parts)
         Node *node;
         TRY(graph_add_node(graph, parts->op, parts->name, target, args, kwargs, &node));
         TRY(keep_text(graph, parts->type, &node->type));
+        TRY(keep_text(graph, parts->notes.data, &node->notes));
         if (parts->has_spec) {
                 node->spec = arena_alloc(&graph->arena, sizeof(TensorSpec));
                 if (node->spec == NULL)
@@ -377,7 +393,7 @@ static Status write_tensor(void *context, const State *state, Text *out)
         char shape[256];
         text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s, \"data\": ", dtype_info[meta->dtype].name,
                   shape_text(meta->rank, meta->size, shape, sizeof(shape)));
-        TRY(tensor_json_write(state->tensor, TENSOR_JSON_FLAT, out));
+        TRY(tensor_json_write(state->tensor, TENSOR_JSON_FLAT, NULL, SIZE_MAX, out));
         text_add_char(out, '}');
         return STATUS_OK;
 }

@@ -33,7 +33,8 @@ static Status read_config(FxReader *reader, Graph *graph, Module *module)
 static Status read_child(FxReader *reader, Module *module)
 {
         if (reader->depth + 1 >= limits.max_child_graphs)
-                return fail(STATUS_TOO_LARGE, "graphs are nested more than %d deep", (int)limits.max_child_graphs);
+                return fail(STATUS_TOO_LARGE, "graphs are nested more than %d deep (max_child_graphs in GET /v1)",
+                            (int)limits.max_child_graphs);
         reader->depth++;
         size_t outer = fx_enter(reader, ", ");
         TRY(fx_read_graph(reader, &module->graph));
@@ -132,7 +133,7 @@ static Status add_state(Graph *graph, const char *path, Tensor *take_tensor)
 static Status add_later(FxReader *reader, Graph *graph, const char *path, FxLaterState later)
 {
         if (reader->n_later >= limits.max_tensors)
-                return fail(STATUS_TOO_LARGE, "the state has more than %" PRId64 " tensors", limits.max_tensors);
+                return fail(STATUS_TOO_LARGE, "the state has more than %" PRId64 " tensors (max_tensors in GET /v1)", limits.max_tensors);
         char *key = arena_format(&reader->scratch, "%p:%s", (void *)graph, path),
              *parent = arena_text(&reader->scratch, path, strlen(path));
         if (key == NULL || parent == NULL)

@@ -346,7 +346,8 @@ Status fx_read_value(FxReader *reader, const Graph *graph, int depth, Value *out
         bool truth;
         *out_value = value_none();
         if (depth >= limits.max_nested_values)
-                return fail(STATUS_TOO_LARGE, "values are nested more than %d deep", (int)limits.max_nested_values);
+                return fail(STATUS_TOO_LARGE, "values are nested more than %d deep (max_nested_values in GET /v1)",
+                            (int)limits.max_nested_values);
         switch (json_peek(reader->json)) {
         case JSON_TRUE:
         case JSON_FALSE:

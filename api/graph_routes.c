@@ -7,7 +7,7 @@
 #include "api/condition.h"
 #include "api/example.h"
 #include "api/info.h"
-#include "api/safetensors_write.h"
+#include "api/run_private.h"
 #include "api/upload.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
@@ -62,6 +62,17 @@ static Status check_current(const Answer *answer, const char *name, int64_t numb
         return condition_check(answer->call, current == NULL ? NULL : current->stored.id.hex);
 }
 
+typedef struct NamedAnswer {
+        const Answer *answer;
+        const char *name;
+} NamedAnswer;
+
+static Status check_named(void *context)
+{
+        const NamedAnswer *named = context;
+        return check_current(named->answer, named->name, 0);
+}
+
 static Status store_upload(const Answer *answer, const Upload *upload)
 {
         const char *model = call_query(answer->call, "model");
@@ -71,17 +82,11 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         bool created;
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
-        // Without a condition there is nothing to hold others up for while the weights are written.
+        NamedAnswer named = { answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
+        PutCondition condition = { check_named, &named };
         bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
-        if (conditional)
-                engine_begin_change(answer->context->engine);
-        Status status = check_current(answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name, 0);
-        if (status == STATUS_OK)
-                status = engine_put(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph,
-                                    &version, &created);
-        if (conditional)
-                engine_end_change(answer->context->engine);
-        TRY(status);
+        TRY(engine_put_if(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph,
+                          conditional ? &condition : NULL, &version, &created));
         TRY(reply_info(answer, version, graph));
         add_tag(answer, version);
         answer->reply->status = created ? 201 : 200;
@@ -215,16 +220,22 @@ Status patch_graph(const Answer *answer)
 static Status find_program(const Answer *answer, Program **out_program)
 {
         const char *wish = call_query(answer->call, "program");
-        char id[65] = "";
-        if (wish != NULL)
-                snprintf(id, sizeof(id), "%.64s", wish);
-        else
-                engine_latest_program(answer->context->engine, answer->version, id);
-        *out_program = id[0] == '\0' ? NULL : engine_program(answer->context->engine, id);
+        char latest[65] = "";
+        if (wish == NULL)
+                engine_latest_program(answer->context->engine, answer->version, latest);
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        uint32_t n = engine_programs(answer->context->engine, answer->version, programs);
+        *out_program = NULL;
+        for (uint32_t i = 0; i < n; i++) {
+                if (*out_program == NULL && strcmp(programs[i].program->id.hex, wish == NULL ? latest : wish) == 0)
+                        *out_program = programs[i].program;
+                else
+                        program_unref(programs[i].program);
+        }
         if (*out_program != NULL)
                 return STATUS_OK;
         if (wish != NULL)
-                return fail(STATUS_NOT_FOUND, "there is no program '%.64s'; replies name the program that ran", wish);
+                return fail(STATUS_NOT_FOUND, "this graph has no program '%.64s'; replies name the program that ran", wish);
         return fail(STATUS_NOT_FOUND,
                     "no program has run for this graph yet; run it twice with inputs of one shape, or once with \"mode\": \"compiled\"");
 }
@@ -258,6 +269,8 @@ Status get_text(const Answer *answer)
         if (chosen == GRAPH_FORM_COUNT)
                 return fail(STATUS_VALUE, "\"form\" is graph, code, tabular or json, not \"%s\"", form);
         bool authored = stage == NULL || strcmp(stage, "authored") == 0, unchanged = false;
+        if (authored && call_query(answer->call, "program") != NULL)
+                return fail(STATUS_VALUE, "\"program\" goes with stage=aten, optimised or program");
         if (authored) // the other stages belong to a program
                 TRY(check_unchanged(answer, &unchanged));
         if (unchanged)
@@ -278,25 +291,40 @@ Status get_example(const Answer *answer)
         return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
 }
 
+// Strided entries become dense ones, within what a run may hold: a few bytes of an upload may stand for many.
+static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedTensor *tensors, ApiReply *reply)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                tensors[i].name = graph->state[i].path;
+                Status status = tensor_contiguous(graph->state[i].tensor, budget, &tensors[i].tensor);
+                if (status == STATUS_TOO_LARGE)
+                        return fail(STATUS_TOO_LARGE,
+                                    "the strided weights take more than %lld bytes when written in full (--max-run-memory, "
+                                    "FXSERVE_MAX_RUN_MEMORY)",
+                                    (long long)limits.max_run_memory);
+                TRY(status);
+        }
+        reply->status = 200;
+        return run_write_arrays(as, tensors, graph->n_state, reply);
+}
+
 // Tied entries are written each: whoever loads the file finds every name.
 Status get_weights(const Answer *answer)
 {
         const Graph *graph = answer->graph;
-        bool unchanged;
+        const char *form = call_query(answer->call, "as");
+        bool unchanged, npz = form != NULL && strcmp(form, "npz") == 0;
+        if (form != NULL && !npz && strcmp(form, "safetensors") != 0)
+                return fail(STATUS_VALUE, "\"as\" is safetensors or npz, not \"%s\"", form);
         TRY(check_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
+        Budget budget; // no tensor outlives it: the reply's are no longer charged
+        budget_init(&budget, (size_t)limits.max_run_memory);
         NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
         if (tensors == NULL)
                 return fail_memory();
-        Status status = STATUS_OK;
-        for (uint32_t i = 0; i < graph->n_state && status == STATUS_OK; i++) {
-                tensors[i].name = graph->state[i].path;
-                status = tensor_contiguous(graph->state[i].tensor, NULL, &tensors[i].tensor);
-        }
-        answer_begin(answer, "application/x-safetensors");
-        if (status == STATUS_OK)
-                status = safetensors_write(tensors, graph->n_state, answer->reply);
+        Status status = write_weights(graph, npz ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget, tensors, answer->reply);
         for (uint32_t i = 0; i < graph->n_state; i++)
                 tensor_unref(tensors[i].tensor);
         free(tensors);

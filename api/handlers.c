@@ -50,10 +50,16 @@ static Status get_livez(const Answer *answer)
 
 static Status get_readyz(const Answer *answer)
 {
-        bool ready = answer->context->facts->ready;
+        const ServerFacts *facts = answer->context->facts;
         Text *out = answer_begin(answer, json_type);
-        answer->reply->status = ready ? 200 : 503;
-        text_add(out, ready ? "{\"ready\": true}\n" : "{\"ready\": false, \"error\": \"the server is stopping\", \"code\": \"busy\"}\n");
+        answer->reply->status = facts->ready ? 200 : 503;
+        if (facts->ready)
+                text_add(out, "{\"ready\": true}\n");
+        else
+                text_addf(out, "{\"ready\": false, \"error\": \"%s\", \"code\": \"busy\"}\n",
+                          facts->n_stalled < facts->n_workers
+                                  ? "the server is stopping"
+                                  : "no worker has shown life for a second: each is in a long operation, or stuck");
         return STATUS_OK;
 }
 
@@ -73,7 +79,7 @@ static Status get_metrics(const Answer *answer)
 }
 
 // ---- the table ----
-enum { NEEDS_VERSION = 1, NEEDS_GRAPH = 2 };
+enum { NEEDS_VERSION = 1, NEEDS_GRAPH = 2, SHOWS_DAMAGE = 4 };
 typedef struct Handler {
         Status (*answer)(const Answer *answer);
         int needs;
@@ -84,10 +90,10 @@ static const Handler handlers[ROUTE_COUNT] = {
         [ROUTE_GRAPH_LIST] = { get_list, 0 },
         [ROUTE_GRAPH_POST] = { put_graph, 0 },
         [ROUTE_GRAPH_PUT] = { put_graph, 0 },
-        [ROUTE_GRAPH_GET] = { get_graph, NEEDS_VERSION | NEEDS_GRAPH },
+        [ROUTE_GRAPH_GET] = { get_graph, NEEDS_VERSION | NEEDS_GRAPH | SHOWS_DAMAGE },
         [ROUTE_GRAPH_PATCH] = { patch_graph, 0 },
         [ROUTE_GRAPH_DELETE] = { delete_graph, 0 },
-        [ROUTE_VERSION_GET] = { get_graph, NEEDS_VERSION | NEEDS_GRAPH },
+        [ROUTE_VERSION_GET] = { get_graph, NEEDS_VERSION | NEEDS_GRAPH | SHOWS_DAMAGE },
         [ROUTE_VERSION_DELETE] = { delete_graph, 0 },
         [ROUTE_RUN] = { NULL, NEEDS_VERSION | NEEDS_GRAPH },
         [ROUTE_VERSION_RUN] = { NULL, NEEDS_VERSION | NEEDS_GRAPH },
@@ -118,6 +124,11 @@ bool api_needs_version(RouteId route)
 bool api_needs_graph(RouteId route)
 {
         return (handlers[route].needs & NEEDS_GRAPH) != 0;
+}
+
+bool api_shows_damage(RouteId route)
+{
+        return (handlers[route].needs & SHOWS_DAMAGE) != 0;
 }
 
 void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null, ApiReply *reply)

@@ -33,17 +33,20 @@ Status encoding_named(const char *text, CallEncoding *out_encoding)
         return fail(STATUS_ENCODING, "this Content-Encoding is not known; send the body as it is, or with gzip or deflate");
 }
 
-static size_t limit_of(RouteId route)
+static size_t limit_of(RouteId route, const char **out_limit)
 {
         switch (route) {
         case ROUTE_GRAPH_PUT:
         case ROUTE_GRAPH_POST:
+                *out_limit = limits.max_upload < limits.max_upload_in_memory ? "--max-upload" : "--max-upload-in-memory";
                 return (size_t)MIN(limits.max_upload, limits.max_upload_in_memory); // what is inflated is held in memory
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
+                *out_limit = "--max-run-body";
                 return (size_t)limits.max_run_body;
         default:
+                *out_limit = "max_envelope in GET /v1";
                 return (size_t)limits.max_envelope;
         }
 }
@@ -61,8 +64,8 @@ static Status grow(uint8_t **bytes, size_t *capacity, size_t n, size_t most)
         return STATUS_OK;
 }
 
-// Runs `stream` over its whole input. `most` bounds the output.
-static Status inflate_all(z_stream *stream, size_t most, uint8_t **bytes, size_t *out_n)
+// Runs `stream` over its whole input. `most` bounds the output; `limit` names where it comes from.
+static Status inflate_all(z_stream *stream, size_t most, const char *limit, uint8_t **bytes, size_t *out_n)
 {
         size_t capacity = FIRST_BYTES, n = 0;
         for (;;) {
@@ -73,8 +76,9 @@ static Status inflate_all(z_stream *stream, size_t most, uint8_t **bytes, size_t
                 n += room - stream->avail_out;
                 if (n > most)
                         return fail(STATUS_TOO_LARGE,
-                                    "the body grows beyond %zu bytes when it is inflated (the route's limit, or %lld times what was sent)",
-                                    most, (long long)limits.max_inflate_ratio);
+                                    "the body grows beyond %zu bytes when it is inflated (%s; and at most %lld times what was sent: "
+                                    "max_inflate_ratio in GET /v1)",
+                                    most, limit, (long long)limits.max_inflate_ratio);
                 if (code == Z_STREAM_END)
                         break;
                 if (code == Z_MEM_ERROR)
@@ -92,13 +96,14 @@ static Status inflate_all(z_stream *stream, size_t most, uint8_t **bytes, size_t
 
 Status call_inflate(ApiCall *call)
 {
-        size_t n = 0, most, n_in = call->body == NULL ? 0 : call->body->n_bytes;
+        const char *limit;
+        size_t n = 0, grown, n_in = call->body == NULL ? 0 : call->body->n_bytes, most = limit_of(call->route, &limit);
         if (call->encoding == CALL_PLAIN || n_in == 0)
                 return STATUS_OK;
         if (n_in > UINT32_MAX)
                 return fail(STATUS_TOO_LARGE, "a body of 4 GiB and more is taken as it is only");
-        if (__builtin_mul_overflow(n_in, (size_t)limits.max_inflate_ratio, &most) || most > limit_of(call->route))
-                most = limit_of(call->route);
+        if (!__builtin_mul_overflow(n_in, (size_t)limits.max_inflate_ratio, &grown))
+                most = MIN(most, grown);
         z_stream stream = { .next_in = call->body->data, .avail_in = (uInt)n_in };
         uint8_t *bytes = aligned_alloc(STORAGE_ALIGN, FIRST_BYTES);
         if (bytes == NULL)
@@ -107,7 +112,7 @@ Status call_inflate(ApiCall *call)
                 free(bytes);
                 return fail_memory();
         }
-        Status status = inflate_all(&stream, most, &bytes, &n);
+        Status status = inflate_all(&stream, most, limit, &bytes, &n);
         inflateEnd(&stream);
         Storage *body = NULL;
         if (status == STATUS_OK && n > 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph info (API.md "Graph info").
+// Graph info. What a graph does not say of its inputs and outputs is taken from a run: from its program, which knows all, else from the
+// rows of an eager run.
 #include "api/info.h"
 #include <string.h>
 #include "api/outputs.h"
@@ -78,7 +79,65 @@ static void write_literal(Value value, Text *out)
         }
 }
 
-static void write_inputs(const Graph *graph, Text *out)
+// ---- what a run has shown ----
+typedef struct Shown {
+        const Program *inputs, *outputs; // borrowed; NULL: none. `outputs` knows the whole result
+        SignatureSummary *runs;
+        uint32_t n_runs;
+        StringMap rows; // name of a node -> TensorMeta of its result
+} Shown;
+
+static void shown_deinit(Shown *shown)
+{
+        profile_summary_free(shown->runs, shown->n_runs);
+        string_map_deinit(&shown->rows);
+}
+
+static Status look(const GraphVersion *version, const ProgramInfo *programs, uint32_t n_programs, Shown *out)
+{
+        for (uint32_t i = 0; i < n_programs; i++) {
+                const Program *program = programs[i].program;
+                if (out->inputs == NULL)
+                        out->inputs = program;
+                if (program->n_fetch == 0 && program->recording->rest == NULL) {
+                        out->inputs = out->outputs = program; // of one run
+                        return STATUS_OK;
+                }
+        }
+        if (version->stats == NULL)
+                return STATUS_OK;
+        TRY(profile_stats_read(version->stats, PROFILE_BY_INSTRUCTION, &out->runs, &out->n_runs));
+        for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
+                NodeSummary *row = &out->runs[0].nodes[i];
+                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1] : row->node; // of fused ones the last is the result
+                if (node != NULL && row->has_tensor)
+                        TRY(string_map_set(&out->rows, node->name, &row->meta, NULL));
+        }
+        return STATUS_OK;
+}
+
+static bool is_known(const TensorSpec *spec)
+{
+        return spec != NULL && spec->rank >= 0 && spec->dtype != DTYPE_NONE;
+}
+
+static void write_meta(const TensorMeta *meta, Text *out)
+{
+        TensorSpec spec = { .dtype = meta->dtype, .rank = meta->rank };
+        for (int d = 0; d < meta->rank; d++)
+                spec.size[d].value = meta->size[d];
+        write_spec(&spec, out);
+}
+
+static const TensorMeta *shown_input(const Shown *shown, uint32_t i, const Node *placeholder)
+{
+        if (shown->inputs == NULL || i >= shown->inputs->n_signature)
+                return string_map_get(&shown->rows, placeholder->name);
+        const Value *value = &shown->inputs->signature[i];
+        return value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
+}
+
+static void write_inputs(const Graph *graph, const Shown *shown, Text *out)
 {
         bool first = true;
         text_add(out, "\"inputs\": [");
@@ -96,8 +155,12 @@ static void write_inputs(const Graph *graph, Text *out)
                 } else if (input->value_kind == VALUE_INT) {
                         text_add(out, "\"type\": \"int\"");
                 } else {
-                        write_spec(&input->spec, out);
-                        if (input->spec.rank > 0)
+                        const TensorMeta *meta = is_known(&input->spec) ? NULL : shown_input(shown, i, input->placeholder);
+                        if (meta != NULL)
+                                write_meta(meta, out);
+                        else
+                                write_spec(&input->spec, out);
+                        if (meta == NULL && input->spec.rank > 0)
                                 write_dims(&graph->signature, &input->spec, out);
                 }
                 text_add_char(out, '}');
@@ -105,24 +168,40 @@ static void write_inputs(const Graph *graph, Text *out)
         text_add_char(out, ']');
 }
 
-static Status write_outputs(const Graph *graph, Text *out)
+static const TensorMeta *shown_output(const Shown *shown, const OutputLeaf *leaf)
+{
+        if (leaf->value.kind == VALUE_TENSOR)
+                return &leaf->value.tensor->meta;
+        return leaf->node == NULL ? NULL : string_map_get(&shown->rows, leaf->node->name);
+}
+
+static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
+{
+        const TensorSpec *spec = leaf->node == NULL ? NULL : leaf->node->spec;
+        const TensorMeta *meta = is_known(spec) ? NULL : shown_output(shown, leaf);
+        text_add(out, "{\"name\": ");
+        text_add_json(out, leaf->name);
+        text_add(out, ", \"node\": ");
+        if (leaf->node == NULL)
+                text_add(out, "null");
+        else
+                text_add_json(out, leaf->node->name);
+        text_add(out, ", ");
+        if (meta != NULL)
+                write_meta(meta, out);
+        else
+                write_spec(spec, out);
+        text_add_char(out, '}');
+}
+
+static Status write_outputs(const Graph *graph, const Shown *shown, Text *out)
 {
         OutputList list;
-        Status status = output_list_of(graph, NULL, &list);
+        Status status = output_list_of(graph, shown->outputs == NULL ? NULL : &shown->outputs->recording->result, &list);
         text_add(out, ", \"outputs\": [");
         for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
-                const OutputLeaf *leaf = &list.leaves[i];
                 text_add(out, i == 0 ? "" : ", ");
-                text_add(out, "{\"name\": ");
-                text_add_json(out, leaf->name);
-                text_add(out, ", \"node\": ");
-                if (leaf->node == NULL)
-                        text_add(out, "null");
-                else
-                        text_add_json(out, leaf->node->name);
-                text_add(out, ", ");
-                write_spec(leaf->node == NULL ? NULL : leaf->node->spec, out);
-                text_add_char(out, '}');
+                write_output(&list.leaves[i], shown, out);
         }
         text_add_char(out, ']');
         output_list_deinit(&list);
@@ -241,9 +320,12 @@ Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion 
 {
         write_head(version, out);
         if (graph != NULL) {
+                _cleanup_(shown_deinit) Shown shown = { .n_runs = 0 };
+                if (graph->format == GRAPH_FX_JSON) // exports say all
+                        TRY(look(version, programs, n_programs, &shown));
                 text_add(out, ", ");
-                write_inputs(graph, out);
-                TRY(write_outputs(graph, out));
+                write_inputs(graph, &shown, out);
+                TRY(write_outputs(graph, &shown, out));
                 text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes, graph->weights_bytes);
                 TRY(write_ops(graph, out));
                 write_programs(programs, n_programs, graph, out);

@@ -186,6 +186,8 @@ static void add_engine(const EngineStats *stats, Text *out)
         gauge(out, "fxserve_programs", "Compiled programs kept.", stats->programs.n_entries);
         gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats->programs.bytes);
         counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.", stats->programs.evictions);
+        gauge(out, "fxserve_profile_bytes", "Memory of run profiles and statistics.", (double)stats->profiles.bytes);
+        counter(out, "fxserve_profile_evictions_total", "Run profiles and statistics dropped for space.", stats->profiles.evictions);
 }
 
 static void add_server(const ServerFacts *facts, Text *out)

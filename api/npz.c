@@ -31,7 +31,7 @@ static Status read_array(Storage *bytes, const Zip *zip, const ZipEntry *entry, 
         _cleanup_(storage_unrefp) Storage *inflated = NULL;
         if (entry->deflated && !budget_take(budget, entry->n_bytes))
                 return fail(STATUS_TOO_LARGE, "it is %zu bytes inflated, which goes over --max-run-memory", entry->n_bytes);
-        TRY(zip_read(zip, entry, (size_t)limits.max_run_memory, &content));
+        TRY(zip_read(zip, entry, SIZE_MAX, &content)); // one that is stored lies in the body
         if (content.owned == NULL)
                 return npy_read(content.span, bytes, budget, out_tensor);
         TRY(adopt_content(&content, &inflated));
@@ -70,7 +70,7 @@ Status npz_read(Storage *bytes, Budget *budget, TakeNamed take, void *context)
         _cleanup_(zip_freep) Zip *zip = NULL;
         TRY(zip_open((ByteSpan){ bytes->data, bytes->n_bytes }, &zip));
         if (zip_count(zip) > (uint32_t)limits.max_tensors)
-                return fail(STATUS_TOO_LARGE, "the .npz body has %u members; the limit is %lld", zip_count(zip),
+                return fail(STATUS_TOO_LARGE, "the .npz body has %u members; the limit is %lld (max_tensors in GET /v1)", zip_count(zip),
                             (long long)limits.max_tensors);
         for (uint32_t i = 0; i < zip_count(zip); i++)
                 TRY(read_member(bytes, zip, zip_entry(zip, i), budget, take, context));
@@ -119,8 +119,7 @@ static void add_name(const Member *member, Text *out)
 
 static Status too_large(void)
 {
-        return fail(STATUS_NOT_ACCEPTABLE,
-                    "these outputs are too many or too large for as=npz; use as=safetensors or ask for fewer \"outputs\"");
+        return fail(STATUS_NOT_ACCEPTABLE, "these arrays are too many or too large for as=npz; use as=safetensors or ask for fewer");
 }
 
 // Names come from the graph: what somebody unpacks must stay where it is unpacked.
@@ -133,14 +132,15 @@ static bool is_plain_name(const char *name)
                strncmp(name, "./", 2) != 0 && strstr(name, "/./") == NULL;
 }
 
-static Status write_member(const NamedTensor *named, Member *member, ApiReply *reply)
+// `data_bytes`: of all members so far.
+static Status write_member(const NamedTensor *named, size_t *data_bytes, Member *member, ApiReply *reply)
 {
         Text *out = &reply->body;
         const Tensor *tensor = named->tensor;
-        size_t offset = api_reply_bytes(reply), n_data = (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes;
+        size_t offset = out->n + *data_bytes, n_data = (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes;
         _cleanup_(text_deinit) Text header = { 0 };
         if (!is_plain_name(named->name))
-                return fail(STATUS_NOT_ACCEPTABLE, "an output's name is no name for a member of an archive: \"%.100s\"; use as=safetensors",
+                return fail(STATUS_NOT_ACCEPTABLE, "an array's name is no name for a member of an archive: \"%.100s\"; use as=safetensors",
                             named->name);
         TRY(npy_write_header(&tensor->meta, &header));
         if (strlen(named->name) > MEMBER_NAME_MAX || n_data > UINT32_MAX - header.n || offset > UINT32_MAX)
@@ -153,6 +153,7 @@ static Status write_member(const NamedTensor *named, Member *member, ApiReply *r
         add_name(member, out);
         text_add_n(out, header.data, header.n);
         TRY(text_status(out));
+        *data_bytes += n_data;
         return api_reply_piece(reply, tensor->storage, tensor_data(tensor), n_data);
 }
 
@@ -191,7 +192,8 @@ Status npz_write(const NamedTensor *tensors, uint32_t n, ApiReply *reply)
         _cleanup_(freep) Member *members = new_array(n, sizeof(*members));
         if (members == NULL)
                 return fail_memory();
+        size_t data_bytes = 0;
         for (uint32_t i = 0; i < n; i++)
-                TRY(write_member(&tensors[i], &members[i], reply));
+                TRY(write_member(&tensors[i], &data_bytes, &members[i], reply));
         return write_directory(members, n, reply);
 }

@@ -22,15 +22,19 @@ static const ParameterText parameter_texts[] = {
         { "seed", "{\"type\": \"integer\", \"minimum\": 0}", "of the random numbers" },
         { "encoding", "{\"enum\": [\"list\", \"flat\", \"b64\"]}", "how tensor data is written in JSON" },
         { "reply", "{\"enum\": [\"full\", \"bare\"]}", "bare: the graph's own structure as plain lists" },
-        { "as", "{\"enum\": [\"json\", \"npy\", \"npz\", \"safetensors\"]}", "form of the reply; goes before Accept" },
         { "stage", "{\"enum\": [\"authored\", \"aten\", \"optimised\", \"program\"]}", "what to print" },
         { "program", "{\"type\": \"string\"}", "id of a program; the one that ran last" },
         { "slowest", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "so many, the slowest first" },
         { "by", "{\"enum\": [\"instruction\", \"node\", \"target\", \"op\", \"module\", \"kernel\"]}", "what rows are summed up by" },
 };
 
+// Of "form" and "as", whose values differ from route to route.
 static const char *form_schema(RouteId id)
 {
+        if (id == ROUTE_WEIGHTS || id == ROUTE_VERSION_WEIGHTS)
+                return "{\"enum\": [\"safetensors\", \"npz\"]}";
+        if (id == ROUTE_RUN || id == ROUTE_VERSION_RUN || id == ROUTE_RUN_INLINE)
+                return "{\"enum\": [\"json\", \"npy\", \"npz\", \"safetensors\"]}";
         bool text = id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT;
         return text ? "{\"enum\": [\"graph\", \"code\", \"tabular\", \"json\"]}"
                     : "{\"enum\": [\"json\", \"text\", \"chrome\", \"folded\"]}";
@@ -70,7 +74,7 @@ static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", "{\"type\": \"object\"}" },
                                     { NULL, NULL } };
 static const Media plain_reply[] = { { "text/plain", "{\"type\": \"string\"}" }, { NULL, NULL } };
-static const Media safetensors_reply[] = { { "application/x-safetensors", "{}" }, { NULL, NULL } };
+static const Media weights_reply[] = { { "application/x-safetensors", "{}" }, { "application/x-npz", "{}" }, { NULL, NULL } };
 
 static const Media *body_of(RouteId id)
 {
@@ -111,7 +115,7 @@ static const Media *reply_of(RouteId id)
                 return text_reply;
         case ROUTE_WEIGHTS:
         case ROUTE_VERSION_WEIGHTS:
-                return safetensors_reply;
+                return weights_reply;
         case ROUTE_METRICS:
                 return plain_reply;
         default:
@@ -122,8 +126,7 @@ static const Media *reply_of(RouteId id)
 // ---- parameters ----
 static void add_parameter(const char *name, size_t n, bool in_path, RouteId id, Text *out)
 {
-        const char *schema = n == 4 && memcmp(name, "form", 4) == 0 ? form_schema(id) : "{\"type\": \"string\"}",
-                   *text = "form of the reply";
+        const char *schema = form_schema(id), *text = "form of the reply";
         for (size_t i = 0; i < ARRAY_LENGTH(parameter_texts); i++) {
                 const ParameterText *known = &parameter_texts[i];
                 if (strlen(known->name) == n && memcmp(known->name, name, n) == 0) {

@@ -46,10 +46,11 @@ void profile_write_node(RowNodes row, const char *kernel, const char *why, Text 
                 text_add_json(out, kernel);
         if (why == NULL && kernel != NULL && strcmp(kernel, "view") == 0)
                 why = "view";
-        if (why != NULL) {
-                text_add(out, ", \"why\": ");
+        text_add(out, ", \"why\": ");
+        if (why != NULL)
                 text_add_json(out, why);
-        }
+        else
+                text_add(out, "null");
 }
 
 bool profile_shows_node(const Node *node)
@@ -74,6 +75,7 @@ const char *profile_row_label(const Node *node, uint32_t n_nodes, char out[64])
 
 void profile_write_json(const RunProfile *profile, Text *out)
 {
+        const char *program = run_program_id(profile->labels);
         double in_nodes = 0;
         bool first = true;
         text_add(out, "{\"id\": ");
@@ -92,8 +94,7 @@ void profile_write_json(const RunProfile *profile, Text *out)
                   ", \"ended_ms\": %lld, \"program\": %s%s%s, \"decode_us\": %.3f, \"queue_us\": %.3f, \"compile_us\": %.3f, \"run_us\": "
                   "%.3f, "
                   "\"encode_us\": %.3f, \"total_us\": %.3f, \"nodes\": [",
-                  (long long)profile->wall_ms, profile->program == NULL ? "" : "\"",
-                  profile->program == NULL ? "null" : profile->program->id.hex, profile->program == NULL ? "" : "\"",
+                  (long long)profile->wall_ms, program == NULL ? "" : "\"", program == NULL ? "null" : program, program == NULL ? "" : "\"",
                   us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
                   us(profile->total_ns));
         for (uint32_t i = 0; i < profile->n_rows; i++) {
@@ -161,8 +162,9 @@ Status profile_write_table(const RunProfile *profile, Text *out)
                         kernel = profile_name_width(rows[n - 1]->kernel, kernel);
                 }
         qsort(rows, n, sizeof(*rows), by_time);
-        text_addf(out, "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, run %.1f, encode %.1f)\n", profile->id, profile->signature,
-                  us(profile->total_ns), us(profile->decode_ns), us(profile->queue_ns), us(profile->run_ns), us(profile->encode_ns));
+        text_addf(out, "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, compile %.1f, run %.1f, encode %.1f)\n", profile->id,
+                  profile->signature, us(profile->total_ns), us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns),
+                  us(profile->run_ns), us(profile->encode_ns));
         text_addf(out, "%-*s  %-*s  %10s  %6s  %-20s  shape\n", name, "node", kernel, "kernel", "us", "share", "");
         for (uint32_t i = 0; i < n; i++) {
                 char shape[160];

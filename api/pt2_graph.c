@@ -213,7 +213,8 @@ Status pt2_read_child(Pt2Graph *graph, JsonReader *reader, Value *out_value)
         JsonText raw, fields[2];
         const char *wish, *name;
         if (graph->depth + 1 > limits.max_child_graphs)
-                return fail(STATUS_TOO_LARGE, "graphs are nested deeper than %lld levels", (long long)limits.max_child_graphs);
+                return fail(STATUS_TOO_LARGE, "graphs are nested deeper than %lld levels (max_child_graphs in GET /v1)",
+                            (long long)limits.max_child_graphs);
         TRY(json_read_raw(reader, &raw.text, &raw.n));
         TRY(json_text_fields(raw, "a graph argument", graph->scratch, names, 2, fields));
         TRY(json_text_string(fields[0], graph->scratch, &wish));

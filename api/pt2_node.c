@@ -294,7 +294,7 @@ static Status read_result(JsonReader *reader, NodeText *text)
 {
         const char *tag, *name;
         TRY(json_union_enter(reader, &tag));
-        bool plural = tag[strlen(tag) - 1] == 's', symbolic = strncmp(tag, "as_sym_", 7) == 0;
+        bool plural = tag[0] != '\0' && tag[strlen(tag) - 1] == 's', symbolic = strncmp(tag, "as_sym_", 7) == 0;
         if (strcmp(tag, "as_none") == 0) {
                 TRY(json_skip(reader));
                 TRY(add_output(text, (NodeOutput){ .kind = RESULT_NONE }));

@@ -361,8 +361,10 @@ static Status read_structure(SpecReader *reader, const Pt2SignatureText *text)
         TRY(failure_at_argument(pt2_tree_read(in_spec, text->namedtuple_fields, scratch, reader->arena, &signature->in_tree), "in_spec"));
         TRY(failure_at_argument(pt2_tree_read(out_spec, text->namedtuple_fields, scratch, reader->arena, &signature->out_tree),
                                 "out_spec"));
-        if (signature->in_tree->kind != TREE_TUPLE || signature->in_tree->n != 2)
-                return fail(STATUS_MALFORMED, "in_spec is not a pair of positional and keyword arguments");
+        const Tree *in_tree = signature->in_tree;
+        if (in_tree->kind != TREE_TUPLE || in_tree->n != 2 || in_tree->children[0]->kind != TREE_TUPLE ||
+            in_tree->children[1]->kind != TREE_DICT)
+                return fail(STATUS_MALFORMED, "in_spec is not a pair of positional and keyword arguments, a tuple and a dict");
         uint32_t n_user_outputs = 0;
         for (uint32_t i = 0; i < signature->n_outputs; i++)
                 n_user_outputs += signature->outputs[i].kind == OUTPUT_USER;

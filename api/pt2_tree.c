@@ -196,7 +196,8 @@ static Status read_tree(TreeReader *tree, JsonText text, int level, Tree **out_t
         JsonText fields[3];
         const char *type;
         if (level > limits.max_nested_values)
-                return fail(STATUS_TOO_LARGE, "the structure of the inputs or outputs is nested deeper than %lld levels",
+                return fail(STATUS_TOO_LARGE,
+                            "the structure of the inputs or outputs is nested deeper than %lld levels (max_nested_values in GET /v1)",
                             (long long)limits.max_nested_values);
         TRY(json_text_fields(text, "a treespec", tree->scratch, names, 3, fields));
         TRY(json_text_string(fields[0], tree->scratch, &type));

@@ -360,7 +360,8 @@ static Status read_argument(Pt2Graph *graph, JsonReader *reader, int level, Valu
 static Status read_dict(Pt2Graph *graph, JsonReader *reader, int level, Value *out_value)
 {
         if (level >= limits.max_nested_values)
-                return fail(STATUS_TOO_LARGE, "an argument is nested deeper than %lld levels", (long long)limits.max_nested_values);
+                return fail(STATUS_TOO_LARGE, "an argument is nested deeper than %lld levels (max_nested_values in GET /v1)",
+                            (long long)limits.max_nested_values);
         _cleanup_(value_list_deinit) ValueList list = { 0 }; // key, value, key, value ...
         TRY(json_enter_object(reader));
         for (;;) {

@@ -82,7 +82,9 @@ static Status read_member(Pt2Weights *weights, const ZipEntry *entry, Storage **
                 return inflate_piece(weights, entry, out_storage);
         if (entry->deflated &&
             (!add_size(weights->n_inflated, entry->n_bytes, &weights->n_inflated) || weights->n_inflated > (size_t)limits.max_inflated))
-                return fail(STATUS_TOO_LARGE, "the deflated weights of the archive inflate to more than %lld bytes; save it uncompressed",
+                return fail(STATUS_TOO_LARGE,
+                            "the deflated weights of the archive inflate to more than %lld bytes (max_inflated in GET /v1); save it "
+                            "uncompressed",
                             (long long)limits.max_inflated);
         _cleanup_(zip_content_deinit) ZipContent content = { 0 };
         TRY(zip_read(weights->zip, entry, SIZE_MAX, &content));

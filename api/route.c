@@ -148,6 +148,7 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
                 known = true;
                 if (strcmp(routes[i].method, method) == 0) {
                         call->route = routes[i].id;
+                        out_allow[0] = '\0'; // only a refusal says what there is beside it
                         return STATUS_OK;
                 }
                 n += (size_t)snprintf(out_allow + n, 64 - n, "%s%s%s", n == 0 ? "" : ", ", routes[i].method,
@@ -210,7 +211,7 @@ Status route_parse(const char *method, const char *target, ApiCall *call, char o
         call->route = ROUTE_NONE;
         out_allow[0] = '\0';
         if (strlen(target) > (size_t)limits.max_uri)
-                return fail(STATUS_TOO_LARGE, "the request line is longer than %lld bytes", (long long)limits.max_uri);
+                return fail(STATUS_TOO_LARGE, "the request line is longer than %lld bytes (max_uri in GET /v1)", (long long)limits.max_uri);
         const char *query = strchr(target, '?');
         TRY(split_path(target, query == NULL ? target + strlen(target) : query, &path));
         TRY(find_route(method, &path, call, out_allow));

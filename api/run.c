@@ -103,6 +103,7 @@ static Status take_as(const ApiCall *call, RunCall *run)
 Status run_options(const ApiCall *call, RunCall *run)
 {
         int64_t seed = -1;
+        run->call = call;
         if (run->version != NULL)
                 TRY(condition_check(call, run->version->stored.id.hex));
         TRY(take_as(call, run));
@@ -143,8 +144,9 @@ static Status list_inputs(RunCall *run)
 static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
 {
         const char *text = (const char *)call->body->data;
+        int64_t depth = call->route == ROUTE_RUN_INLINE ? limits.max_json_depth_model : limits.max_json_depth_run + MAX_RANK;
         TRY(run_check_lists(text, call->body->n_bytes));
-        return json_open(text, call->body->n_bytes, (int)limits.max_json_depth_run + MAX_RANK, 0, arena, out_reader);
+        return json_open(text, call->body->n_bytes, (int)depth, 0, arena, out_reader);
 }
 
 static Status decode_json(const ApiCall *call, RunCall *run)

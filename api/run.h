@@ -8,7 +8,8 @@ typedef enum RunEncoding { RUN_ENCODING_LIST, RUN_ENCODING_FLAT, RUN_ENCODING_B6
 typedef enum RunAs { RUN_AS_JSON, RUN_AS_NPY, RUN_AS_NPZ, RUN_AS_SAFETENSORS, RUN_AS_COUNT } RunAs;
 
 typedef struct RunCall {
-        // options, from the query and then the body (given twice with different meaning: STATUS_VALUE)
+        // options, from the query and then the body (given twice: STATUS_VALUE)
+        const ApiCall *call; // whose query was read; NULL: none
         bool profile_in_reply;
         RunEncoding encoding;
         bool bare;

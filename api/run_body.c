@@ -24,7 +24,9 @@ Status run_check_lists(const char *text, size_t n)
         size_t most = (size_t)limits.max_json_values, count = 0;
         for (size_t at = 0; n > most && at < n && count <= most; at += PIECE)
                 count += count_opened(text + at, MIN((size_t)PIECE, n - at));
-        return count <= most ? STATUS_OK : fail(STATUS_TOO_LARGE, "the body holds more than %zu values that are lists or objects", most);
+        return count <= most ? STATUS_OK
+                             : fail(STATUS_TOO_LARGE,
+                                    "the body holds more than %zu values that are lists or objects (max_json_values in GET /v1)", most);
 }
 
 Status run_check_value(JsonReader *reader)
@@ -36,8 +38,6 @@ Status run_check_value(JsonReader *reader)
 static Status read_outputs(JsonReader *reader, RunCall *run)
 {
         bool more;
-        if (run->fetch != NULL)
-                return fail(STATUS_VALUE, "\"outputs\" is given in the query and in the body");
         if (json_peek(reader) != JSON_ARRAY)
                 return fail(STATUS_VALUE, "\"outputs\" is a list of node names");
         TRY(json_enter_array(reader));
@@ -54,7 +54,8 @@ static Status read_outputs(JsonReader *reader, RunCall *run)
                 if (memchr(name, ',', n) != NULL)
                         return fail(STATUS_VALUE, "\"outputs\" names \"%.64s\", but the graph has no such node", name);
                 if (run->n_fetch == (uint32_t)limits.max_nodes)
-                        return fail(STATUS_TOO_LARGE, "\"outputs\" names more than %lld nodes", (long long)limits.max_nodes);
+                        return fail(STATUS_TOO_LARGE, "\"outputs\" names more than %lld nodes (max_nodes in GET /v1)",
+                                    (long long)limits.max_nodes);
                 TRY(run_take_outputs(name, n, run));
         }
 }
@@ -80,6 +81,8 @@ static Status read_integer(JsonReader *reader, const char *member, int64_t min, 
 static Status read_option(JsonReader *reader, const char *key, bool graph_allowed, RunCall *run)
 {
         const char *text;
+        if (run->call != NULL && call_query(run->call, key) != NULL && strcmp(key, "as") != 0)
+                return fail(STATUS_VALUE, "\"%.64s\" is given in the query and in the body", key);
         if (strcmp(key, "outputs") == 0)
                 return read_outputs(reader, run);
         if (strcmp(key, "profile") == 0) {
@@ -159,7 +162,8 @@ static Status read_members(JsonReader *reader, const char *document, bool graph_
         size_t end = json_tell(reader);
         TRY(json_finish(reader));
         if (end - data_bytes - graph_bytes > (size_t)limits.max_envelope)
-                return fail(STATUS_TOO_LARGE, "the run body without its tensor data is %zu bytes; the limit is %lld",
+                return fail(STATUS_TOO_LARGE,
+                            "the run body without its tensor data is %zu bytes; the limit is %lld (max_envelope in GET /v1)",
                             end - data_bytes - graph_bytes, (long long)limits.max_envelope);
         *out_seen_inputs = seen_inputs;
         return STATUS_OK;

@@ -19,21 +19,40 @@ static void write_name(const OutputLeaf *leaf, Text *out)
                 text_add_json(out, leaf->node->name);
 }
 
-static Status write_data(const Tensor *tensor, RunEncoding encoding, Text *out)
+static Status check_bytes(size_t n)
 {
-        static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
-        return tensor_json_write(tensor, styles[encoding], out);
+        if (n <= (size_t)limits.max_response)
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE,
+                    "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\", or for a "
+                    "binary form "
+                    "(as=npz)",
+                    (long long)limits.max_response);
 }
 
-static Status write_tensor(const Tensor *tensor, RunEncoding encoding, Text *out)
+static Status check_size(const Text *out)
+{
+        TRY(text_status(out));
+        return check_bytes(out->n);
+}
+
+static Status write_data(RunCall *run, const Tensor *tensor, Text *out)
+{
+        static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
+        Status status = tensor_json_write(tensor, styles[run->encoding], &run->budget, (size_t)limits.max_response, out);
+        TRY(check_bytes(out->n)); // in words that name the flag
+        return status;
+}
+
+static Status write_tensor(RunCall *run, const Tensor *tensor, Text *out)
 {
         text_addf(out, ", \"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
         for (int i = 0; i < tensor->meta.rank; i++) {
                 text_add(out, i == 0 ? "" : ", ");
                 text_add_int(out, tensor->meta.size[i]);
         }
-        text_add(out, encoding == RUN_ENCODING_B64 ? "], \"b64\": " : "], \"data\": ");
-        return write_data(tensor, encoding, out);
+        text_add(out, run->encoding == RUN_ENCODING_B64 ? "], \"b64\": " : "], \"data\": ");
+        return write_data(run, tensor, out);
 }
 
 static void write_number(double value, Text *out)
@@ -74,23 +93,6 @@ Status run_write_plain(Value value, Text *out)
         }
 }
 
-static Status check_bytes(size_t n)
-{
-        if (n <= (size_t)limits.max_response)
-                return STATUS_OK;
-        return fail(STATUS_TOO_LARGE,
-                    "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\", or for a "
-                    "binary form "
-                    "(as=npz)",
-                    (long long)limits.max_response);
-}
-
-static Status check_size(const Text *out)
-{
-        TRY(text_status(out));
-        return check_bytes(out->n);
-}
-
 // Before any text is made: a lower bound of what the data will take.
 static Status check_numel(const OutputList *list)
 {
@@ -105,7 +107,7 @@ static Status check_numel(const OutputList *list)
         return STATUS_OK;
 }
 
-static Status write_outputs(const RunCall *run, const OutputList *list, Text *out)
+static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
 {
         text_add(out, "{\"outputs\": [");
         for (uint32_t i = 0; i < list->n; i++) {
@@ -113,7 +115,7 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
                 text_add(out, i == 0 ? "" : ", ");
                 write_name(leaf, out);
                 if (leaf->value.kind == VALUE_TENSOR) {
-                        TRY(write_tensor(leaf->value.tensor, run->encoding, out));
+                        TRY(write_tensor(run, leaf->value.tensor, out));
                 } else {
                         text_add(out, ", \"value\": ");
                         TRY(run_write_plain(leaf->value, out));
@@ -135,14 +137,13 @@ static Status write_outputs(const RunCall *run, const OutputList *list, Text *ou
 }
 
 // The structure with each output's data in its place.
-static Status write_bare(const RunCall *run, const OutputList *list, Text *out)
+static Status write_bare(RunCall *run, const OutputList *list, Text *out)
 {
         size_t at = 0;
         for (uint32_t i = 0; i < list->n; i++) {
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add_n(out, list->structure.data + at, leaf->at - at);
-                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(leaf->value.tensor, run->encoding, out)
-                                                     : run_write_plain(leaf->value, out));
+                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(run, leaf->value.tensor, out) : run_write_plain(leaf->value, out));
                 TRY(check_size(out));
                 at = leaf->end;
         }
@@ -192,7 +193,7 @@ static Status encode(RunCall *run, const OutputList *list, int64_t started_ns, i
         reply->status = 200;
         if (run->as == RUN_AS_JSON)
                 return encode_json(run, list, started_ns, received_ns, reply);
-        TRY(run_write_binary(run->as, list, reply));
+        TRY(run_write_binary(run->as, list, &run->budget, reply));
         stamp(run, started_ns, received_ns);
         add_headers(run, reply);
         return check_bytes(api_reply_bytes(reply));

@@ -2,6 +2,7 @@
 // Shared by the files of run.h.
 #pragma once
 #include "api/multipart.h"
+#include "api/named.h"
 #include "api/outputs.h"
 #include "api/run.h"
 #include "core/base/json.h"
@@ -34,8 +35,11 @@ Status run_write_plain(Value value, Text *out);
 
 // ---- replies that are not JSON (run_reply.c) ----
 RunAs run_as_accepted(const char *accept); // of an Accept header; JSON where it names none of ours
-// Tensors and numbers as .npy, .npz or safetensors, sent from where they lie. STATUS_NOT_ACCEPTABLE for what the form cannot hold.
-Status run_write_binary(RunAs as, const OutputList *list, ApiReply *reply);
+// Tensors and numbers as .npy, .npz or safetensors, sent from where they lie; copies of strided ones are charged to
+// `budget` until they are the reply's. STATUS_NOT_ACCEPTABLE for what the form cannot hold.
+Status run_write_binary(RunAs as, const OutputList *list, Budget *budget, ApiReply *reply);
+// The same of tensors that are contiguous; one, if `as` is npy.
+Status run_write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiReply *reply);
 Status run_take_encoding(const char *text, RunCall *run);
 Status run_take_reply(const char *text, RunCall *run);
 Status run_take_mode(const char *text, RunCall *run);

@@ -83,13 +83,13 @@ static Status number_tensor(Dtype dtype, const void *item, Tensor **out_tensor)
         return STATUS_OK;
 }
 
-static Status array_of(const OutputLeaf *leaf, Tensor **out_tensor)
+static Status array_of(const OutputLeaf *leaf, Budget *budget, Tensor **out_tensor)
 {
         const Value *value = &leaf->value;
         uint8_t flag = value->kind == VALUE_BOOL && value->b;
         switch (value->kind) {
         case VALUE_TENSOR:
-                return tensor_contiguous(value->tensor, NULL, out_tensor);
+                return tensor_contiguous(value->tensor, budget, out_tensor);
         case VALUE_BOOL:
                 return number_tensor(DTYPE_BOOL, &flag, out_tensor);
         case VALUE_INT:
@@ -111,7 +111,7 @@ static Status write_npy(const NamedTensor *named, ApiReply *reply)
                                (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes);
 }
 
-static Status write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiReply *reply)
+Status run_write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiReply *reply)
 {
         switch (as) {
         case RUN_AS_NPY:
@@ -126,7 +126,7 @@ static Status write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiR
         }
 }
 
-Status run_write_binary(RunAs as, const OutputList *list, ApiReply *reply)
+Status run_write_binary(RunAs as, const OutputList *list, Budget *budget, ApiReply *reply)
 {
         if (as == RUN_AS_NPY && list->n != 1)
                 return fail(
@@ -140,10 +140,10 @@ Status run_write_binary(RunAs as, const OutputList *list, ApiReply *reply)
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < list->n && status == STATUS_OK; i++) {
                 arrays[i].name = list->leaves[i].name;
-                status = array_of(&list->leaves[i], &arrays[i].tensor);
+                status = array_of(&list->leaves[i], budget, &arrays[i].tensor);
         }
         if (status == STATUS_OK)
-                status = write_arrays(as, arrays, list->n, reply);
+                status = run_write_arrays(as, arrays, list->n, reply);
         for (uint32_t i = 0; i < list->n; i++)
                 tensor_unref(arrays[i].tensor);
         free(arrays);

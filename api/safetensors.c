@@ -57,8 +57,10 @@ static Status find_header(ByteSpan bytes, size_t *out_n)
         for (int i = 0; i < LENGTH_BYTES; i++)
                 n |= (uint64_t)bytes.data[i] << (8 * i);
         if (n > (uint64_t)limits.max_safetensors_header)
-                return fail(STATUS_TOO_LARGE, "the header of the safetensors file says it has %llu bytes; the limit is %lld",
-                            (unsigned long long)n, (long long)limits.max_safetensors_header);
+                return fail(
+                        STATUS_TOO_LARGE,
+                        "the header of the safetensors file says it has %llu bytes; the limit is %lld (max_safetensors_header in GET /v1)",
+                        (unsigned long long)n, (long long)limits.max_safetensors_header);
         if (n > bytes.n - LENGTH_BYTES)
                 return fail(STATUS_MALFORMED,
                             "the header of the safetensors file says it has %llu bytes, but only %zu follow: the file is cut off",
@@ -194,7 +196,8 @@ static Status read_header(ByteSpan header, Safetensors *file, Rows *rows)
                         continue;
                 }
                 if (rows->n >= limits.max_tensors)
-                        return fail(STATUS_TOO_LARGE, "the safetensors file has more than %lld tensors", (long long)limits.max_tensors);
+                        return fail(STATUS_TOO_LARGE, "the safetensors file has more than %lld tensors (max_tensors in GET /v1)",
+                                    (long long)limits.max_tensors);
                 TRY(array_reserve(&rows->items, &rows->capacity, rows->n + 1, sizeof(Row)));
                 Row *row = &rows->items[rows->n];
                 *row = (Row){ .name = name, .index = rows->n };

@@ -35,10 +35,9 @@ static Status check_tensors(const NamedTensor *tensors, uint32_t n)
 {
         for (uint32_t i = 0; i < n; i++) {
                 if (strcmp(tensors[i].name, "__metadata__") == 0)
-                        return fail(STATUS_NOT_ACCEPTABLE,
-                                    "safetensors keep the name __metadata__ for themselves; ask for as=npz or as=json");
+                        return fail(STATUS_NOT_ACCEPTABLE, "safetensors keep the name __metadata__ for themselves; ask for as=npz");
                 if (dtype_info[tensors[i].tensor->meta.dtype].safetensors == NULL)
-                        return fail(STATUS_NOT_ACCEPTABLE, "safetensors has no dtype %s, which \"%.100s\" is; ask for as=npz or as=json",
+                        return fail(STATUS_NOT_ACCEPTABLE, "safetensors has no dtype %s, which \"%.100s\" is; ask for as=npz",
                                     dtype_info[tensors[i].tensor->meta.dtype].name, tensors[i].name);
         }
         return STATUS_OK;

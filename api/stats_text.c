@@ -78,10 +78,11 @@ static Status write_signature(const SignatureSummary *signature, const StatsView
         text_add(out, "{\"signature\": ");
         text_add_json(out, signature->signature);
         text_add(out, ", \"program\": ");
-        if (signature->program == NULL)
+        const char *program = run_program_id(signature->labels);
+        if (program == NULL)
                 text_add(out, "null");
         else
-                text_add_json(out, signature->program->id.hex);
+                text_add_json(out, program);
         text_add(out, ", \"run_us\": ");
         write_summary(&signature->run, out);
         text_addf(out, ", \"other_us\": %.3f, \"%s\": [", signature->other_us, view->by == PROFILE_BY_INSTRUCTION ? "nodes" : "groups");

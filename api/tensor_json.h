@@ -21,5 +21,6 @@ Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **o
 
 typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
 // The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the contiguous little-endian bytes.
-// Non-finite floats are the strings "NaN", "Infinity", "-Infinity". The tensor may be strided.
-Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Text *out);
+// Non-finite floats are the strings "NaN", "Infinity", "-Infinity". The tensor may be strided; its copy is charged
+// to `budget` (may be NULL). STATUS_TOO_LARGE, soon after it is so, when `out` holds more than `most` bytes.
+Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *budget, size_t most, Text *out);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tensor_json_write.c: tensor memory -> text. Numbers are printed straight into the reply's buffer, in batches for which room is made
-// first. Halves print as the float32 they equal; complex numbers as [real, imaginary].
+// first; between them it is looked whether the text has become too long. Halves print as the float32 they equal; complex numbers as [real,
+// imaginary].
 #include <math.h>
 #include <string.h>
 #include "api/base64.h"
 #include "api/tensor_json.h"
 
-enum { BATCH = 64, FLOAT_BATCH = 1024, SEPARATOR_MAX = 4 };
+enum { BATCH = 64, FLOAT_BATCH = 1024, BASE64_BATCH = 3 << 18, SEPARATOR_MAX = 4 };
 
 // Quotes around what is no JSON number.
 static size_t print_float(double value, bool single, char *out)
@@ -66,30 +67,32 @@ static size_t print_item(Dtype dtype, const uint8_t *item, char *out)
 }
 
 // The common dtype without a detour.
-static void write_floats(const float *items, int64_t n, Text *out)
+static void write_floats(const float *items, int64_t n, size_t most, Text *out)
 {
-        for (int64_t done = 0; done < n;) {
+        size_t start = out->n;
+        for (int64_t done = 0; done < n && out->n <= most;) {
                 int64_t batch = MIN(n - done, FLOAT_BATCH);
-                char *start = text_reserve(out, (size_t)batch * (NUMBER_TEXT_MAX + SEPARATOR_MAX));
-                if (start == NULL)
+                char *at = text_reserve(out, (size_t)batch * (NUMBER_TEXT_MAX + SEPARATOR_MAX));
+                if (at == NULL)
                         return;
-                out->n += number_print_f32_row(items + done, (size_t)batch, start);
+                out->n += number_print_f32_row(items + done, (size_t)batch, at);
                 done += batch;
         }
-        out->n -= n > 0 ? 2 : 0; // the last separator
-        if (n > 0)
+        if (out->n > start) {
+                out->n -= 2; // the last separator
                 out->data[out->n] = '\0';
+        }
 }
 
 // "1.0, 2.5, 3.0": n items that lie one after the other.
-static void write_items(Dtype dtype, const uint8_t *items, int64_t n, Text *out)
+static void write_items(Dtype dtype, const uint8_t *items, int64_t n, size_t most, Text *out)
 {
         size_t bytes = dtype_info[dtype].bytes;
         if (dtype == DTYPE_F32) {
-                write_floats((const float *)(const void *)items, n, out);
+                write_floats((const float *)(const void *)items, n, most, out);
                 return;
         }
-        for (int64_t done = 0; done < n;) {
+        for (int64_t done = 0; done < n && out->n <= most;) {
                 int64_t batch = MIN(n - done, BATCH);
                 char *start = text_reserve(out, (size_t)batch * 2 * (NUMBER_TEXT_MAX + SEPARATOR_MAX)), *at = start;
                 if (start == NULL)
@@ -108,7 +111,7 @@ static void write_items(Dtype dtype, const uint8_t *items, int64_t n, Text *out)
 }
 
 // Rows of the innermost dimension, with the brackets that open and close between them. `size` has at least one dimension.
-static void write_nested(const TensorMeta *meta, const uint8_t *data, Text *out)
+static void write_nested(const TensorMeta *meta, const uint8_t *data, size_t most, Text *out)
 {
         int rank = meta->rank;
         int64_t inner = meta->size[rank - 1], index[MAX_RANK] = { 0 };
@@ -124,7 +127,7 @@ static void write_nested(const TensorMeta *meta, const uint8_t *data, Text *out)
         text_repeat(out, '[', (size_t)open);
         for (;;) {
                 if (open == rank)
-                        write_items(meta->dtype, data, inner, out);
+                        write_items(meta->dtype, data, inner, most, out);
                 data += row_bytes;
                 int d = open - 2, closed = 1;
                 for (; d >= 0 && ++index[d] == meta->size[d]; d--) {
@@ -132,32 +135,39 @@ static void write_nested(const TensorMeta *meta, const uint8_t *data, Text *out)
                         closed++;
                 }
                 text_repeat(out, ']', (size_t)closed);
-                if (d < 0)
+                if (d < 0 || out->n > most)
                         return;
                 text_add(out, ", ");
                 text_repeat(out, '[', (size_t)closed);
         }
 }
 
-Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Text *out)
+static void write_base64(const uint8_t *bytes, size_t n, size_t most, Text *out)
+{
+        text_add_char(out, '"');
+        for (size_t done = 0; done < n && out->n <= most; done += BASE64_BATCH)
+                base64_encode(bytes + done, MIN(n - done, (size_t)BASE64_BATCH), out);
+        text_add_char(out, '"');
+}
+
+Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *budget, size_t most, Text *out)
 {
         _cleanup_(tensor_unrefp) Tensor *dense = NULL;
-        TRY(tensor_contiguous((Tensor *)(uintptr_t)tensor, NULL, &dense)); // a reference more, or a copy
+        TRY(tensor_contiguous((Tensor *)(uintptr_t)tensor, budget, &dense)); // a reference more, or a copy
         const TensorMeta *meta = &dense->meta;
         const uint8_t *data = tensor_data(dense);
         int64_t numel = meta_numel(meta);
         if (style == TENSOR_JSON_B64) {
-                text_add_char(out, '"');
-                base64_encode(data, (size_t)numel * dtype_info[meta->dtype].bytes, out);
-                text_add_char(out, '"');
+                write_base64(data, (size_t)numel * dtype_info[meta->dtype].bytes, most, out);
         } else if (style == TENSOR_JSON_FLAT) {
                 text_add_char(out, '[');
-                write_items(meta->dtype, data, numel, out);
+                write_items(meta->dtype, data, numel, most, out);
                 text_add_char(out, ']');
         } else if (meta->rank == 0) {
-                write_items(meta->dtype, data, 1, out);
+                write_items(meta->dtype, data, 1, most, out);
         } else {
-                write_nested(meta, data, out);
+                write_nested(meta, data, most, out);
         }
-        return text_status(out);
+        TRY(text_status(out));
+        return out->n <= most ? STATUS_OK : fail(STATUS_TOO_LARGE, "the tensor's text is larger than %zu bytes", most);
 }

@@ -41,7 +41,7 @@ static Status grow(Lists *lists)
 {
         size_t capacity = lists->capacity == 0 ? 256 : lists->capacity * 2, bytes;
         if ((int64_t)lists->n >= limits.max_numel)
-                return fail(STATUS_TOO_LARGE, "a tensor has more than %" PRId64 " elements", limits.max_numel);
+                return fail(STATUS_TOO_LARGE, "a tensor has more than %" PRId64 " elements (max_numel in GET /v1)", limits.max_numel);
         if (!mul_size(capacity, item_bytes(lists->type), &bytes))
                 return fail_memory();
         if (bytes > lists->charged) {

@@ -144,8 +144,8 @@ static Status find_directory(ByteSpan bytes, Directory *out_directory)
                 return fail(STATUS_MALFORMED,
                             "the central directory is not where the end record says: the file was cut, padded or joined with another");
         if (directory.n_entries > (uint64_t)limits.max_archive_entries)
-                return fail(STATUS_TOO_LARGE, "the archive has %zu members; the limit is %lld", directory.n_entries,
-                            (long long)limits.max_archive_entries);
+                return fail(STATUS_TOO_LARGE, "the archive has %zu members; the limit is %lld (max_archive_entries in GET /v1)",
+                            directory.n_entries, (long long)limits.max_archive_entries);
         if (directory.n_entries > directory.n_bytes / CENTRAL_BYTES)
                 return fail(STATUS_MALFORMED, "the central directory is too short for %zu members", directory.n_entries);
         *out_directory = directory;
@@ -288,8 +288,9 @@ static Status check_header(const Header *header, const char *name)
         if (name[strlen(name) - 1] == '/' && header->n_bytes != 0)
                 return fail(STATUS_MALFORMED, "folder \"%s\" has content", name);
         if (header->n_bytes > SMALL_BYTES && header->n_bytes / (uint64_t)limits.max_inflate_ratio > header->packed_bytes)
-                return fail(STATUS_TOO_LARGE, "member \"%s\" would grow from %llu to %llu bytes; the limit is %lld times", name,
-                            (unsigned long long)header->packed_bytes, (unsigned long long)header->n_bytes,
+                return fail(STATUS_TOO_LARGE,
+                            "member \"%s\" would grow from %llu to %llu bytes; the limit is %lld times (max_inflate_ratio in GET /v1)",
+                            name, (unsigned long long)header->packed_bytes, (unsigned long long)header->n_bytes,
                             (long long)limits.max_inflate_ratio);
         return STATUS_OK;
 }

@@ -32,7 +32,7 @@ static RegistryKey key_of(const StoreVersion *stored)
         return key;
 }
 
-static Status version_new(const char *name, const StoreVersion *stored, GraphState state, GraphVersion **out_version)
+static Status version_new(Engine *engine, const char *name, const StoreVersion *stored, GraphState state, GraphVersion **out_version)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = calloc(1, sizeof(*version));
         if (version == NULL)
@@ -43,7 +43,7 @@ static Status version_new(const char *name, const StoreVersion *stored, GraphSta
         store_version_ref(&version->stored);
         version->key = key_of(stored);
         atomic_init(&version->state, (int)state);
-        TRY(profile_stats_new(&version->stats));
+        TRY(profile_stats_new(engine->statistics, &version->stats));
         *out_version = take_ptr(version);
         return STATUS_OK;
 }
@@ -131,8 +131,14 @@ static Status restore(void *context, const StoreGraph *stored)
         graph->default_version = stored->default_version;
         for (uint32_t i = 0; i < stored->n_versions; i++) {
                 TRY(array_reserve(&graph->versions, &graph->capacity, i + 1, sizeof(GraphVersion *)));
-                TRY(version_new(stored->name, &stored->versions[i], GRAPH_STATE_LOADING, &graph->versions[i]));
+                GraphVersion **version = &graph->versions[i];
+                TRY(version_new(engine, stored->name, &stored->versions[i], GRAPH_STATE_LOADING, version));
                 graph->n_versions++;
+                if (store_check_version(engine->store, &stored->versions[i]) == STATUS_OK)
+                        continue;
+                engine_mark(engine, *version, STATUS_DAMAGED);
+                engine_say(engine, "graph '%s' version %lld is damaged: %s", stored->name, (long long)stored->versions[i].version,
+                           (*version)->reason);
         }
         TRY(string_map_set(&engine->graphs, graph->name, graph, NULL));
         graph = NULL;
@@ -173,7 +179,8 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         engine->log_context = options->log_context;
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
         TRY(programs_open(engine));
-        TRY(profile_ring_open((uint32_t)limits.max_profiles, &engine->profiles));
+        TRY(profile_ring_open((uint32_t)limits.max_profiles, (size_t)limits.max_profile_memory, &engine->profiles));
+        TRY(stats_pool_open((size_t)limits.max_profile_memory, &engine->statistics));
         if (options->data_folder != NULL) {
                 TRY(store_open(options->data_folder, options->log, options->log_context, &engine->store));
                 TRY(store_each(engine->store, restore, engine));
@@ -198,6 +205,7 @@ Engine *engine_close(Engine *engine)
         programs_close(engine);
         registry_close(engine->decoded);
         store_close(engine->store);
+        stats_pool_close(engine->statistics);
         pthread_mutex_destroy(&engine->mutex);
         pthread_mutex_destroy(&engine->writing);
         free(engine);
@@ -276,27 +284,24 @@ static EngineGraph *graph_of(Engine *engine, const char *name)
         return graph;
 }
 
-// Makes the version visible. The room was reserved before the disk was written: only the map can run out of memory, and only for a new
-// name.
-static Status publish(Engine *engine, EngineGraph *graph, bool is_new_name, GraphVersion *version)
+// Makes the version visible. Never fails: the room was reserved before the disk was written.
+static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, GraphVersion *version)
 {
-        Status status = STATUS_OK;
         pthread_mutex_lock(&engine->mutex);
         if (is_new_name)
-                status = string_map_set(&engine->graphs, graph->name, graph, NULL);
-        if (status == STATUS_OK) {
-                graph->versions[graph->n_versions++] = graph_version_ref(version);
-                graph->default_version = version->stored.version;
-                graph->next_version = version->stored.version + 1;
-        }
+                (void)string_map_set(&engine->graphs, graph->name, graph, NULL);
+        graph->versions[graph->n_versions++] = graph_version_ref(version);
+        graph->default_version = version->stored.version;
+        graph->next_version = version->stored.version + 1;
         pthread_mutex_unlock(&engine->mutex);
-        return status;
 }
 
 static Status reserve_place(Engine *engine, EngineGraph *graph)
 {
         pthread_mutex_lock(&engine->mutex); // readers walk `versions`
         Status status = array_reserve(&graph->versions, &graph->capacity, graph->n_versions + 1, sizeof(GraphVersion *));
+        if (status == STATUS_OK)
+                status = string_map_reserve(&engine->graphs);
         pthread_mutex_unlock(&engine->mutex);
         return status;
 }
@@ -327,9 +332,11 @@ static void keep_bytes(const Engine *engine, GraphVersion *version, const Upload
                 version->bytes[i] = storage_ref(parts[i].bytes);
 }
 
+// In place of one that was decoded before: it may stand on bytes that turned out damaged and were just replaced.
 static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *decoded)
 {
         engine_set_content(engine, decoded, &version->key);
+        registry_drop(engine->decoded, &version->key);
         return registry_put(engine->decoded, &version->key, decoded);
 }
 
@@ -343,7 +350,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
         StoreVersion stored = *held;
         stored.version = latest->stored.version;
         stored.created_ms = latest->stored.created_ms;
-        TRY(version_new(graph->name, &stored, GRAPH_STATE_READY, &version));
+        TRY(version_new(engine, graph->name, &stored, GRAPH_STATE_READY, &version));
         keep_bytes(engine, version, parts);
         StoreGraph manifest;
         TRY(manifest_of(graph, &stored, stored.version, &manifest));
@@ -351,14 +358,17 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
         Status status = put_on_disk(engine, &manifest);
         free(manifest.versions);
         TRY(status);
-        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED)
+        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED) {
                 atomic_fetch_add(&engine->n_damaged, 1u);
-        registry_drop(engine->decoded, &version->key);
+                registry_drop_group(engine->programs, &version->key);
+        }
+        engine_recall_tune(engine, version);
         TRY(share_decoded(engine, version, decoded));
         pthread_mutex_lock(&engine->mutex);
         graph->versions[graph->n_versions - 1] = graph_version_ref(version);
         pthread_mutex_unlock(&engine->mutex);
         graph_version_unref(latest);
+        engine_prepare(engine, version);
         *out_version = take_ptr(version);
         return STATUS_OK;
 }
@@ -381,7 +391,7 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         }
         StoreVersion stored = *held;
         stored.version = graph->next_version;
-        TRY(version_new(name, &stored, GRAPH_STATE_READY, &version));
+        TRY(version_new(engine, name, &stored, GRAPH_STATE_READY, &version));
         keep_bytes(engine, version, parts);
         TRY(reserve_place(engine, graph));
         TRY(share_decoded(engine, version, decoded));
@@ -390,15 +400,32 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         Status status = put_on_disk(engine, &manifest);
         free(manifest.versions);
         TRY(status);
-        TRY(publish(engine, graph, fresh != NULL, version));
+        engine_recall_tune(engine, version);
+        publish(engine, graph, fresh != NULL, version);
         fresh = NULL;
+        engine_prepare(engine, version);
         *out_version = take_ptr(version);
         *out_created = true;
         return STATUS_OK;
 }
 
-Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
-                  GraphVersion **out_version, bool *out_created)
+// Whether the condition holds; *out_latest: the latest version, counted, if it is this content already; else NULL.
+static Status look_first(Engine *engine, const char *name, const StoreVersion *identified, const PutCondition *only_if,
+                         GraphVersion **out_latest)
+{
+        Status status = STATUS_OK;
+        if (only_if != NULL) {
+                pthread_mutex_lock(&engine->writing);
+                status = only_if->check(only_if->context);
+        }
+        *out_latest = status == STATUS_OK ? same_as_latest(engine, name, identified) : NULL;
+        if (only_if != NULL)
+                pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
+Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified,
+                     Graph *graph, const PutCondition *only_if, GraphVersion **out_version, bool *out_created)
 {
         if (n_parts != identified->n_parts)
                 return fail(STATUS_INTERNAL, "an upload was identified with %u parts and put with %u", identified->n_parts, n_parts);
@@ -406,22 +433,29 @@ Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uin
                 name = identified->id.hex;
         else if (is_content_id(name) && strcmp(name, identified->id.hex) != 0)
                 return fail(STATUS_CONFLICT, "a name of 64 hex digits must be the upload's own id, which is %s", identified->id.hex);
-        GraphVersion *latest = same_as_latest(engine, name, identified);
+        GraphVersion *latest;
+        TRY(look_first(engine, name, identified, only_if, &latest));
         if (latest != NULL) {
                 *out_version = latest;
                 *out_created = false;
                 return STATUS_OK;
         }
-        // The long part, the weights, is written before the lock is taken: uploads do not wait for each other's disk.
+        // The long part, the weights, is written before the lock is taken: nobody waits for another's disk.
         StoreVersion held = *identified;
         TRY(engine_hold_parts(engine, parts, &held));
         pthread_mutex_lock(&engine->writing);
-        Status status = put_locked(engine, name, parts, &held, graph, out_version, out_created);
+        Status status = only_if == NULL ? STATUS_OK : only_if->check(only_if->context);
+        if (status == STATUS_OK)
+                status = put_locked(engine, name, parts, &held, graph, out_version, out_created);
         pthread_mutex_unlock(&engine->writing);
         engine_release_parts(engine, &held);
-        if (status == STATUS_OK && *out_created)
-                engine_prepare(engine, *out_version);
         return status;
+}
+
+Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
+                  GraphVersion **out_version, bool *out_created)
+{
+        return engine_put_if(engine, name, parts, n_parts, identified, graph, NULL, out_version, out_created);
 }
 
 // ---- find, list ----
@@ -604,6 +638,8 @@ EngineStats engine_stats(Engine *engine)
                               .compiles = atomic_load(&engine->n_compiles),
                               .graphs = registry_stats(engine->decoded),
                               .programs = registry_stats(engine->programs) };
+        ProfileUse ring = profile_ring_use(engine->profiles), statistics = stats_pool_use(engine->statistics);
+        stats.profiles = (ProfileUse){ ring.bytes + statistics.bytes, ring.evictions + statistics.evictions };
         pthread_mutex_lock(&engine->mutex);
         stats.n_graphs = engine->graphs.n_live;
         for (uint32_t i = 0; i < engine->graphs.n; i++)

@@ -75,6 +75,14 @@ Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage);
 // 64 hex digits must be the content's own id.
 Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
                   GraphVersion **out_version, bool *out_created);
+// The same, if `check` says STATUS_OK; else its failure. Called with changes held up, as between engine_begin_change and engine_end_change;
+// the weights are written before, while others may change what they like.
+typedef struct PutCondition {
+        Status (*check)(void *context);
+        void *context;
+} PutCondition;
+Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified,
+                     Graph *graph, const PutCondition *only_if, GraphVersion **out_version, bool *out_created);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
 Status engine_find(Engine *engine, const char *name, int64_t version, GraphVersion **out_version);
 GraphVersion *graph_version_ref(GraphVersion *version);
@@ -157,8 +165,11 @@ void engine_unplan(PlannedRun *plan);
 int engine_width(const PlannedRun *plan, int n_threads);
 // Only looks: true when a program is ready for the plan, which then has it. Cheap enough for the loop thread.
 bool engine_plan_ready(Engine *engine, PlannedRun *plan);
-// Time that the plan's program took of late; -1: not known.
+// Time that the plan's program took of late; -1: not known, or a matter of the inputs' values (a dynamic rest).
 int64_t engine_predict_ns(const PlannedRun *plan);
+// Numbers and characters that its results have to be written with, each row of nothing counted as one; INT64_MAX: not known, or some lie in
+// a mapped file and may have to be read first.
+int64_t engine_result_values(const PlannedRun *plan);
 // Takes a parked ticket back. False: it is not parked, or came back already.
 bool engine_cancel_plan(Engine *engine, Ticket *ticket);
 // For a ticket that came back and is not looked at: lets go of what it holds.
@@ -199,8 +210,6 @@ typedef struct ProgramInfo {
 } ProgramInfo;
 // Live programs of a version's graph, the most recently used first; at most ENGINE_MAX_PROGRAMS.
 uint32_t engine_programs(Engine *engine, const GraphVersion *version, ProgramInfo out[ENGINE_MAX_PROGRAMS]);
-// A program by its id, counted; NULL when it is not (or no longer) there.
-Program *engine_program(Engine *engine, const char *id);
 // The id of the program that ran last for this version; "" if none has.
 void engine_latest_program(Engine *engine, const GraphVersion *version, char out_id[65]);
 void engine_note_program(Engine *engine, GraphVersion *version, const Program *program);
@@ -211,10 +220,13 @@ ProfileRing *engine_profiles(Engine *engine);
 // Whether stored bytes that `graph` uses could not be read since it was loaded: STATUS_DAMAGED, and its versions are marked. To be asked
 // after a run and after its results were read, before they leave. Cheap as long as nothing ever failed.
 Status engine_check_pages(Engine *engine, const Graph *graph);
+// The same for the graph that the plan's program was made from, which may have been read before.
+Status engine_check_program(Engine *engine, const PlannedRun *plan);
 
 typedef struct EngineStats {
         uint32_t n_graphs, n_versions;
         uint64_t runs, compiles;
         RegistryStats graphs, programs;
+        ProfileUse profiles; // of runs and statistics
 } EngineStats;
 EngineStats engine_stats(Engine *engine);

@@ -58,6 +58,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         if (plan->tune != NULL)
                 refcount_get(&plan->tune->ref);
         run_context_init(&build->ctx);
+        build->ctx.n_threads = MAX(plan->n_threads, 1);
         Status status = engine_program_key(plan, 0, &build->base);
         if (status == STATUS_OK)
                 status = copy_inputs(plan, &build->plan);
@@ -76,6 +77,11 @@ Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBui
         TRY(program_build_new(engine, plan, &none, out_build));
         (*out_build)->learns = true;
         return STATUS_OK;
+}
+
+const Graph *program_build_graph(const ProgramBuild *build)
+{
+        return build->graph;
 }
 
 void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_stops)
@@ -171,6 +177,15 @@ static void forget_sights(ProgramBuild *build)
         seen_forget(&build->engine->seen, &build->key);
 }
 
+// While no number's value is known to matter less than another, one value that cannot be planned speaks for all.
+static void remember_unplannable(ProgramBuild *build)
+{
+        Engine *engine = build->engine;
+        seen_before(&engine->unplannable, &build->key);
+        if (by_value_of(engine, &build->base) == BY_VALUE_ALL)
+                seen_before(&engine->unplannable, &build->base);
+}
+
 // What was learnt names the program, too: it is there from then on for everybody who plans with the record.
 static Status learn(ProgramBuild *build)
 {
@@ -183,6 +198,8 @@ static Status learn(ProgramBuild *build)
         memcpy(group.bytes, build->graph->content, sizeof(group.bytes));
         build->plan.tune = shared_tune_unref(build->plan.tune);
         Status status = engine_learnt(engine, build->graph, record, &build->plan.tune);
+        if (status == STATUS_OK)
+                status = engine_program_key(&build->plan, 0, &build->base); // the record is part of it
         if (status == STATUS_OK)
                 status = engine_program_key(&build->plan, cached->program->by_value, &key);
         if (status == STATUS_OK) {
@@ -219,7 +236,7 @@ Ticket *engine_build(ProgramBuild *take_build)
         }
         Status status = compile(take_build, NULL, &cached);
         if (status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED)
-                seen_before(&engine->unplannable, &take_build->key);
+                remember_unplannable(take_build);
         else if (status != STATUS_OK)
                 forget_sights(take_build);
         if (status == STATUS_CANCELLED && take_build->version != NULL)

@@ -13,7 +13,7 @@ enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
 // ---- tune records by content ----
 typedef struct TuneEntry {
         char content[2 * sizeof(RegistryKey) + 1];
-        HashHex id;       // in the store
+        HashHex id;       // in the store (store_tune_id)
         SharedTune *tune; // counted; NULL: none (yet)
         bool decided;     // read, learnt or given up
 } TuneEntry;
@@ -98,15 +98,17 @@ static void decide(Engine *engine, const void *content, SharedTune *take_tune)
         shared_tune_unref(take_tune);
 }
 
-static Status add_entry(Engine *engine, const GraphVersion *version)
+void engine_recall_tune(Engine *engine, const GraphVersion *version)
 {
         Text text = { 0 };
         SharedTune *tune = NULL;
         TuneEntry *entry = calloc(1, sizeof(*entry));
-        if (entry == NULL)
-                return fail_memory();
+        if (engine->store == NULL || entry == NULL) {
+                free(entry); // without memory for it: not tuned
+                return;
+        }
         content_name(version->key.bytes, entry->content);
-        entry->id = version->stored.id;
+        entry->id = store_tune_id(&version->stored);
         if (store_get_tune(engine->store, &entry->id, &text) == STATUS_OK && text.n > 0 && shared_tune_new(&text, &tune) == STATUS_OK) {
                 entry->tune = tune;
                 entry->decided = true;
@@ -118,10 +120,9 @@ static Status add_entry(Engine *engine, const GraphVersion *version)
                                 : string_map_set(&engine->tunes, entry->content, entry, NULL);
         pthread_mutex_unlock(&engine->mutex);
         if (status == STATUS_OK)
-                return STATUS_OK;
+                return;
         shared_tune_unref(entry->tune);
         free(entry);
-        return status;
 }
 
 void engine_forget_tune(Engine *engine, const RegistryKey *content)
@@ -205,8 +206,6 @@ static IdlePiece *pop(Engine *engine, int64_t now_ns)
 
 void engine_prepare(Engine *engine, GraphVersion *version)
 {
-        if (engine->store != NULL)
-                (void)add_entry(engine, version); // without memory for it: not tuned
         if (!engine->no_warm_up)
                 push(engine, graph_version_ref(version), NULL, 0);
 }
@@ -243,7 +242,7 @@ static Status static_input(const Input *input, Value *out_value)
 {
         TensorMeta meta;
         Tensor *tensor;
-        int64_t size[MAX_RANK];
+        int64_t size[MAX_RANK], numel;
         out_value->kind = VALUE_ABSENT;
         if (input->kind == INPUT_LITERAL)
                 return STATUS_OK;
@@ -255,6 +254,7 @@ static Status static_input(const Input *input, Value *out_value)
                         return fail(STATUS_DYNAMIC, "an input's size is open");
                 size[d] = input->spec.size[d].value;
         }
+        TRY(shape_numel(input->spec.rank, size, &numel));
         meta_init(&meta, input->spec.dtype, input->spec.rank, size);
         TRY(tensor_new_view(NULL, &meta, 0, &tensor));
         *out_value = value_tensor_take(tensor);
@@ -309,7 +309,10 @@ ProgramBuild *engine_idle_build(Engine *engine, int n_threads)
         ProgramBuild *build = NULL;
         IdlePiece *piece;
         while (build == NULL && (piece = pop(engine, clock_ns())) != NULL) {
-                build = piece->version != NULL ? warm_up(engine, piece->version, piece->n_stops, n_threads) : take_ptr(piece->build);
+                if (piece->version != NULL)
+                        build = warm_up(engine, piece->version, piece->n_stops, n_threads);
+                else if (wants_tuning(engine, program_build_graph(piece->build)))
+                        build = take_ptr(piece->build);
                 piece_free(piece);
         }
         return build;
@@ -321,10 +324,23 @@ void engine_warm_up_again(Engine *engine, GraphVersion *version, uint32_t n_stop
 }
 
 // ---- tuning ----
+// One piece per graph is enough: the first one that is built decides for all its programs.
+static bool will_learn(Engine *engine, const Graph *graph)
+{
+        bool will = false;
+        pthread_mutex_lock(&engine->mutex);
+        for (const IdlePiece *piece = engine->idle; piece != NULL && !will; piece = piece->next)
+                will = piece->build != NULL &&
+                       memcmp(program_build_graph(piece->build)->content, graph->content, sizeof(graph->content)) == 0;
+        pthread_mutex_unlock(&engine->mutex);
+        return will;
+}
+
 void engine_learn_later(Engine *engine, const PlannedRun *plan)
 {
         ProgramBuild *build = NULL;
-        if (wants_tuning(engine, plan->graph) && program_build_learning(engine, plan, &build) == STATUS_OK)
+        if (wants_tuning(engine, plan->graph) && !will_learn(engine, plan->graph) &&
+            program_build_learning(engine, plan, &build) == STATUS_OK)
                 push(engine, NULL, build, 0);
 }
 

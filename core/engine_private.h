@@ -38,14 +38,15 @@ struct Engine {
         PackCache *packs;            // of constants that programs hold packed
         SeenTable seen, unplannable; // of program keys
         ByValueTable by_value;       // guarded by `mutex`
-        StringMap tunes;             // TuneEntry by content, for graphs of the store; guarded by `mutex`
+        StringMap tunes;             // TuneEntry by content, of stored graphs; guarded by `mutex`
         IdlePiece *idle;             // first in, first out; guarded by `mutex`
         uint32_t n_idle;
         bool no_warm_up;
         ProfileRing *profiles;
+        StatsPool *statistics;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
-        _Atomic uint64_t n_damaged; // how often stored bytes turned out bad while they were in use, or were mended
+        _Atomic uint64_t n_damaged; // how often stored bytes turned out bad while they were in use (engine_set_content)
         void (*log)(void *context, const char *message);
         void *log_context;
         pthread_t scrubber;
@@ -70,7 +71,7 @@ void engine_release_parts(Engine *engine, const StoreVersion *version);
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph);
 // The outcome of reading a version: ready, or damaged with this thread's failure as the reason.
 void engine_mark(Engine *engine, GraphVersion *version, Status status);
-// graph_set_content for graphs of the store.
+// graph_set_content for versions: with the generation of the bytes.
 void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key);
 void engine_start_scrub(Engine *engine);
 void engine_stop_scrub(Engine *engine);
@@ -79,9 +80,11 @@ void engine_stop_scrub(Engine *engine);
 // What the registry holds: a program and how it was used. The program itself is immutable.
 typedef struct CachedProgram {
         RefCount ref;
-        Program *program; // counted
+        Program *program;  // counted
+        RunLabels *labels; // of its runs; counted
         _Atomic uint64_t n_runs;
         _Atomic int64_t run_ns; // smoothed; -1: never ran
+        int64_t result_values;  // engine_result_values
 } CachedProgram;
 Status programs_open(Engine *engine);
 void programs_close(Engine *engine);
@@ -103,6 +106,7 @@ void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key, ProgramBuild **out_build);
 // One that decides the graph's tune record. It has no entry in the registry: nobody waits for it.
 Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build);
+const Graph *program_build_graph(const ProgramBuild *build);
 // Nobody asked for it: stopped, it is tried again later.
 void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_stops);
 void program_build_begin(ProgramBuild *build, RegistryEntry *entry);
@@ -122,7 +126,9 @@ SharedTune *shared_tune_unref(SharedTune *tune); // NULL-safe
 // The record that programs of this graph are made with, counted; NULL: none.
 SharedTune *engine_tune_of(Engine *engine, const Graph *graph);
 void engine_forget_tune(Engine *engine, const RegistryKey *content);
-// The graph of this version has just come in: its tune record is read, and it is warmed up when there is time.
+// Reads the tune record of a version's content, before its graph is shared: its programs are made with it from the first one on.
+void engine_recall_tune(Engine *engine, const GraphVersion *version);
+// The graph of this version has just come in: it is warmed up when there is time.
 void engine_prepare(Engine *engine, GraphVersion *version);
 // After a program was built without a record: decides one, when there is time and the graph still lacks it.
 void engine_learn_later(Engine *engine, const PlannedRun *plan);

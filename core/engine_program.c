@@ -55,6 +55,33 @@ void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask)
 }
 
 // ---- programs in the registry ----
+static Status add_values(void *context, const Value *leaf)
+{
+        int64_t *total = context, n = 1;
+        if (leaf->kind == VALUE_STR)
+                n += (int64_t)leaf->str->n;
+        const Tensor *tensor = leaf->kind == VALUE_TENSOR ? leaf->tensor : NULL;
+        for (int i = 0; tensor != NULL && i < tensor->meta.rank; i++)
+                if (__builtin_mul_overflow(n, MAX(tensor->meta.size[i], 1), &n))
+                        n = INT64_MAX;
+        if (tensor != NULL && storage_is_mapped(tensor->storage))
+                n = INT64_MAX;
+        if (__builtin_add_overflow(*total, n, total))
+                *total = INT64_MAX;
+        return STATUS_OK;
+}
+
+static int64_t result_values_of(const Recording *recording)
+{
+        int64_t n = 0;
+        if (recording->rest != NULL)
+                return INT64_MAX;
+        (void)value_walk(recording->result, add_values, &n);
+        for (uint32_t i = 0; i < recording->n_fetched; i++)
+                (void)value_walk(recording->fetched[i], add_values, &n);
+        return n;
+}
+
 Status cached_program_new(Program *take_program, CachedProgram **out_cached)
 {
         CachedProgram *cached = calloc(1, sizeof(*cached));
@@ -64,6 +91,11 @@ Status cached_program_new(Program *take_program, CachedProgram **out_cached)
         }
         refcount_init(&cached->ref);
         cached->program = take_program;
+        if (run_labels_new(take_program->recording->graph, take_program, &cached->labels) != STATUS_OK) {
+                cached_program_unref(cached);
+                return STATUS_NO_MEMORY;
+        }
+        cached->result_values = result_values_of(take_program->recording);
         atomic_init(&cached->run_ns, -1);
         *out_cached = cached;
         return STATUS_OK;
@@ -74,6 +106,7 @@ CachedProgram *cached_program_unref(CachedProgram *cached)
         if (cached == NULL || !refcount_put(&cached->ref))
                 return NULL;
         program_unref(cached->program);
+        run_labels_unref(cached->labels);
         free(cached);
         return NULL;
 }
@@ -96,7 +129,7 @@ static void unref_object(void *object)
 static size_t bytes_of_object(const void *object)
 {
         const CachedProgram *cached = object;
-        return sizeof(*cached) + program_bytes(cached->program);
+        return sizeof(*cached) + program_bytes(cached->program) + run_labels_bytes(cached->labels);
 }
 // Packed constants are shared by programs: counted once, where they lie.
 static size_t packed_bytes(void *context)
@@ -190,6 +223,11 @@ static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, R
         return STATUS_OK;
 }
 
+static bool is_unplannable(Engine *engine, const RegistryKey *key, const RegistryKey *sight)
+{
+        return seen_is_marked(&engine->unplannable, key) || seen_is_marked(&engine->unplannable, sight);
+}
+
 // In mode=auto nobody waits: whoever comes second starts the build, the others run eagerly beside it. The build is made before the ticket
 // is parked: from then on the plan belongs to whoever wakes it.
 static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *key, Ticket *ticket_or_null, Planned *out_how,
@@ -221,7 +259,7 @@ Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *ou
         *out_how = PLAN_READY;
         *out_build = NULL;
         RunMode mode = plan->request.mode;
-        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK || seen_is_marked(&engine->unplannable, &key))
+        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK || is_unplannable(engine, &key, &sight))
                 return STATUS_OK;
         plan->program = registry_peek(engine->programs, &key);
         if (plan->program != NULL)
@@ -238,7 +276,7 @@ Status engine_plan_background(Engine *engine, PlannedRun *plan, ProgramBuild **o
         RegistryKey key, sight;
         Planned how;
         TRY(find_key(engine, plan, &key, &sight));
-        if (registry_has(engine->programs, &key) || seen_is_marked(&engine->unplannable, &key))
+        if (registry_has(engine->programs, &key) || is_unplannable(engine, &key, &sight))
                 return STATUS_OK;
         return start_build(engine, plan, &key, NULL, &how, out_build);
 }
@@ -277,7 +315,14 @@ bool engine_plan_ready(Engine *engine, PlannedRun *plan)
 
 int64_t engine_predict_ns(const PlannedRun *plan)
 {
-        return plan->program == NULL ? -1 : atomic_load_explicit(&plan->program->run_ns, memory_order_relaxed);
+        if (plan->program == NULL || plan->program->program->recording->rest != NULL)
+                return -1;
+        return atomic_load_explicit(&plan->program->run_ns, memory_order_relaxed);
+}
+
+int64_t engine_result_values(const PlannedRun *plan)
+{
+        return plan->program == NULL ? INT64_MAX : plan->program->result_values;
 }
 
 bool engine_cancel_plan(Engine *engine, Ticket *ticket)
@@ -315,27 +360,6 @@ Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again)
 }
 
 // ---- looking ----
-static CachedProgram *find_by_id(Engine *engine, const char *id)
-{
-        RegistryKey key;
-        if (strlen(id) != 2 * sizeof(key.bytes) || strspn(id, "0123456789abcdef") != 2 * sizeof(key.bytes))
-                return NULL;
-        for (size_t i = 0; i < sizeof(key.bytes); i++) {
-                int high = id[2 * i] <= '9' ? id[2 * i] - '0' : id[2 * i] - 'a' + 10,
-                    low = id[2 * i + 1] <= '9' ? id[2 * i + 1] - '0' : id[2 * i + 1] - 'a' + 10;
-                key.bytes[i] = (uint8_t)(high << 4 | low);
-        }
-        return registry_peek(engine->programs, &key);
-}
-
-Program *engine_program(Engine *engine, const char *id)
-{
-        CachedProgram *cached = find_by_id(engine, id);
-        Program *program = cached == NULL ? NULL : program_ref(cached->program);
-        cached_program_unref(cached);
-        return program;
-}
-
 uint32_t engine_programs(Engine *engine, const GraphVersion *version, ProgramInfo out[ENGINE_MAX_PROGRAMS])
 {
         void *objects[ENGINE_MAX_PROGRAMS];

@@ -41,6 +41,8 @@ Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build)
         engine_mark(engine, version, status);
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 damaged(version);
+        if (status == STATUS_OK)
+                engine_recall_tune(engine, version);
         Ticket *tickets = registry_publish(engine->decoded, build, status == STATUS_OK ? graph : NULL);
         if (status == STATUS_OK)
                 engine_prepare(engine, version);
@@ -115,6 +117,7 @@ static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *c
         if (status == STATUS_OK)
                 cached_program_used(cached, profile->run_ns);
         profile->program = program_ref(program);
+        profile->labels = run_labels_ref(cached->labels);
         profile->arena_bytes = program->figures.arena_bytes;
         return status;
 }
@@ -155,10 +158,12 @@ Status engine_plan_here(Engine *engine, PlannedRun *plan)
 void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile)
 {
         atomic_fetch_add(&engine->n_runs, 1u);
+        engine_note_program(engine, version, profile->program);
+        if (!run_profile_detach(profile))
+                return;
         profile_ring_add(engine->profiles, profile);
         if (version != NULL)
                 profile_stats_add(version->stats, profile);
-        engine_note_program(engine, version, profile->program);
 }
 
 ProfileRing *engine_profiles(Engine *engine)

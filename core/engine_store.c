@@ -30,6 +30,20 @@ static Status adopt_mapping(Mapping *take_mapping, bool readonly, Storage **out_
         return status;
 }
 
+static bool is_zeroed(const Storage *storage)
+{
+        return storage != NULL && storage->data != NULL && mapping_damaged_at(storage->data);
+}
+
+// Whether some of what was just read from a part was not there, and zeros were read instead.
+static bool is_unreadable(const UploadPart *part)
+{
+        bool zeroed = mapping_faulted() && is_zeroed(part->bytes);
+        for (uint32_t i = 0; mapping_faulted() && part->pieces != NULL && i < part->pieces->n && !zeroed; i++)
+                zeroed = is_zeroed(part->pieces->items[i].storage);
+        return zeroed;
+}
+
 bool engine_has_folder(const Engine *engine)
 {
         return engine->store != NULL;
@@ -88,7 +102,12 @@ static Status hold_part(Engine *engine, const UploadPart *part, StorePart *store
                 if (is_large(piece))
                         cuts[n++] = (StoreCut){ piece->offset, piece->n, { piece->storage->data, piece->storage->n_bytes } };
         }
-        return store_hold_part(engine->store, (ByteSpan){ part->bytes->data, part->bytes->n_bytes }, cuts, n, stored);
+        TRY(store_hold_part(engine->store, (ByteSpan){ part->bytes->data, part->bytes->n_bytes }, cuts, n, stored));
+        if (!is_unreadable(part))
+                return STATUS_OK;
+        store_release_part(engine->store, stored);
+        free(take_ptr(stored->holes));
+        return fail(STATUS_IO, "the spooled upload could not be read");
 }
 
 // The storages of the part, wherever their bytes were, have those of the store from here on.
@@ -170,6 +189,11 @@ static Status load_part(Engine *engine, const GraphVersion *version, uint32_t in
         return load_pieces(engine, stored, part->pieces);
 }
 
+static Status unreadable(void)
+{
+        return fail(STATUS_DAMAGED, "uploaded bytes in the data folder can no longer be read; upload the model again");
+}
+
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph)
 {
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
@@ -186,6 +210,11 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         if (status == STATUS_OK)
                 engine_set_content(engine, *out_graph, &version->key);
         for (uint32_t i = 0; i < STORE_MAX_PARTS; i++) {
+                if (is_unreadable(&parts[i])) {
+                        if (status == STATUS_OK)
+                                *out_graph = graph_unref(*out_graph);
+                        status = unreadable();
+                }
                 storage_unref(parts[i].bytes);
                 pieces_deinit(&pieces[i]);
         }
@@ -200,7 +229,7 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
                 atomic_compare_exchange_strong(&version->state, &loading, GRAPH_STATE_READY);
                 return;
         }
-        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE)
+        if (status != STATUS_DAMAGED && status != STATUS_MALFORMED) // a lower limit, say: another server may still read it
                 return;
         pthread_mutex_lock(&engine->mutex);
         if (atomic_load(&version->state) != GRAPH_STATE_DAMAGED) { // the reason is written once
@@ -214,7 +243,7 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
 void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key)
 {
         graph_set_content(graph, key);
-        graph->content[0] += atomic_load(&engine->n_damaged);
+        graph->generation = atomic_load(&engine->n_damaged) + (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
 }
 
 static bool is_damaged(const Graph *graph)
@@ -278,6 +307,9 @@ static void drop_graph(Engine *engine, const Graph *graph)
                 }
         }
         pthread_mutex_unlock(&engine->mutex);
+        RegistryKey group;
+        memcpy(group.bytes, graph->content, sizeof(group.bytes));
+        registry_drop_group(engine->programs, &group);
 }
 
 Status engine_check_pages(Engine *engine, const Graph *graph)
@@ -285,10 +317,16 @@ Status engine_check_pages(Engine *engine, const Graph *graph)
         if (!mapping_faulted() || !is_damaged_anywhere(graph, limits.max_child_graphs))
                 return STATUS_OK;
         atomic_fetch_add(&engine->n_damaged, 1u);
-        fail(STATUS_DAMAGED, "uploaded bytes in the data folder can no longer be read; upload the model again");
+        Status status = unreadable();
         mark_versions_of(engine, graph);
         drop_graph(engine, graph);
-        return STATUS_DAMAGED;
+        return status;
+}
+
+Status engine_check_program(Engine *engine, const PlannedRun *plan)
+{
+        const Graph *graph = plan->program == NULL ? NULL : plan->program->program->recording->graph;
+        return graph == NULL || graph == plan->graph ? STATUS_OK : engine_check_pages(engine, graph);
 }
 
 // ---- scrubbing ----

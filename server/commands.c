@@ -60,7 +60,7 @@ static Status add_npy(const char *path, Text *body)
         for (int i = 0; i < tensor->meta.rank; i++)
                 text_addf(body, "%s%lld", i == 0 ? "" : ", ", (long long)tensor->meta.size[i]);
         text_add(body, "], \"b64\": ");
-        TRY(tensor_json_write(tensor, TENSOR_JSON_B64, body));
+        TRY(tensor_json_write(tensor, TENSOR_JSON_B64, NULL, SIZE_MAX, body));
         text_add_char(body, '}');
         return STATUS_OK;
 }

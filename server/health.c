@@ -208,7 +208,9 @@ static Status ask(const Target *target, int *out_http_status)
         int error = getaddrinfo(target->host, target->port, &hints, &found), fd = -1, http_status = 0;
         if (error != 0)
                 return fail(STATUS_IO, "%s: %s", target->host, gai_strerror(error));
-        Status status = connect_to(found, deadline_ns, &fd);
+        Status status = STATUS_OK;
+        for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
+                status = connect_to(at, deadline_ns, &fd);
         freeaddrinfo(found);
         TRY(status);
         Stream stream = { .fd = fd, .deadline_ns = deadline_ns };

@@ -8,22 +8,24 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "core/base/limits.h"
 #include "server/http_private.h"
 #include "server/log.h"
+#include "server/memory.h"
 
 // ---- finished jobs ----
 static void job_finished(Job *job)
 {
         Http *http = job->owner;
         pthread_mutex_lock(&http->finished_mutex);
-        bool was_empty = http->finished == NULL;
+        bool wake = http->finished == NULL && !http->deaf;
         job->next = http->finished;
         http->finished = job;
-        pthread_mutex_unlock(&http->finished_mutex);
-        if (was_empty)
+        if (wake)
                 uv_async_send(&http->async);
+        pthread_mutex_unlock(&http->finished_mutex);
 }
 
 // ---- requests ----
@@ -32,16 +34,6 @@ static const char *const method_names[] = { "GET", "HEAD", "POST", "PUT", "PATCH
 static const char *header_of(const Exchange *exchange, const char *name)
 {
         return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
-// Small ones go to the socket's buffer as a whole.
-enum { LARGE_REPLY = 1 << 16 };
-
-static enum MHD_Result answer(Exchange *exchange)
-{
-        if (exchange->conn != NULL && api_reply_bytes(&exchange->job->reply) > LARGE_REPLY)
-                conn_starts_reply(exchange->conn);
-        return send_reply(exchange);
 }
 
 // A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of
@@ -87,7 +79,12 @@ static Status check_token(Exchange *exchange, Status known)
                 return known;
         Failure found = *failure_current();
         AuthAddress address = address_of(exchange);
-        TRY(auth_check(auth, header_of(exchange, "Authorization"), &address, known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE));
+        Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
+                                   known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE);
+        if (status != STATUS_OK) {
+                exchange->allow[0] = '\0';
+                return status;
+        }
         *failure_current() = found;
         return known;
 }
@@ -171,7 +168,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         }
         if (!exchange->submitted && !exchange->dropping)
                 return body_wait(exchange) ? MHD_YES : submit(exchange);
-        return exchange->done ? answer(exchange) : MHD_YES;
+        return exchange->done ? send_reply(exchange) : MHD_YES;
 }
 
 // ---- begin and end of an exchange ----
@@ -229,6 +226,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         if (exchange->next != NULL)
                 exchange->next->previous = exchange->previous;
         http->n_exchanges--;
+        spools_drop(http->spools, take_ptr(exchange->job->call.body)); // an upload that no worker came to see
         job_free(exchange->job);
         free(exchange->target_memory);
         free(exchange);
@@ -274,6 +272,8 @@ static void on_finished(uv_async_t *async)
         Job *job = http->finished;
         http->finished = NULL;
         pthread_mutex_unlock(&http->finished_mutex);
+        if (job != NULL)
+                memory_freed();
         while (job != NULL) {
                 Job *next = job->next;
                 Exchange *exchange = job->exchange;
@@ -350,6 +350,7 @@ Status http_start(const HttpOptions *options, Http **out_http)
         http->started_ns = clock_ns();
         pthread_mutex_init(&http->finished_mutex, NULL);
         budget_init(&http->bodies, (size_t)limits.max_body_budget);
+        budget_init(&http->replies, (size_t)limits.max_reply_budget);
         frame_init(&http->frame);
         if (getrandom(&http->id_seed, sizeof(http->id_seed), 0) != sizeof(http->id_seed))
                 http->id_seed = (uint64_t)http->started_ns;
@@ -393,9 +394,12 @@ void http_drain(Http *http)
 
 void http_cancel_all(Http *http)
 {
-        for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next)
+        for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next) {
                 if (exchange->submitted && !exchange->done)
                         job_cancel(exchange->job);
+                else if (exchange->conn != NULL) // a body is still coming in, or a reply going out
+                        shutdown(exchange->conn->fd, SHUT_RDWR);
+        }
 }
 
 void http_stop(Http *http)
@@ -404,6 +408,9 @@ void http_stop(Http *http)
         spools_stop(http->spools); // nothing may be suspended any more
         MHD_stop_daemon(http->daemon);
         conn_stop(http);
+        pthread_mutex_lock(&http->finished_mutex);
+        http->deaf = true;
+        pthread_mutex_unlock(&http->finished_mutex);
         uv_close((uv_handle_t *)&http->poll, NULL);
         uv_close((uv_handle_t *)&http->timer, NULL);
         uv_close((uv_handle_t *)&http->async, NULL);
@@ -413,6 +420,10 @@ Http *http_free(Http *http)
 {
         if (http == NULL)
                 return NULL;
+        for (Job *job = http->finished, *next; job != NULL; job = next) { // detached, and came back too late for the loop
+                next = job->next;
+                job_free(job);
+        }
         spools_free(http->spools);
         frame_deinit(&http->frame);
         pthread_mutex_destroy(&http->finished_mutex);

@@ -32,7 +32,7 @@ static size_t limit_of(const Exchange *exchange, const char **out_flag)
                 *out_flag = " (--max-run-body, FXSERVE_MAX_RUN_BODY)";
                 return (size_t)limits.max_run_body;
         default:
-                *out_flag = "";
+                *out_flag = " (max_envelope in GET /v1)";
                 return (size_t)limits.max_envelope;
         }
 }

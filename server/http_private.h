@@ -70,7 +70,8 @@ struct Http {
         uv_async_t async;
         pthread_mutex_t finished_mutex;
         Job *finished; // jobs to send, newest first
-        Budget bodies;
+        bool deaf;     // nobody looks at them any more; guarded as they are
+        Budget bodies, replies;
         Frame frame;    // of runs so short that the loop thread does them
         Spools *spools; // NULL until the first large upload
         Exchange *exchanges;
@@ -162,7 +163,7 @@ void take_trace(Exchange *exchange);
 void count_unanswered(Exchange *exchange);
 // Counts a connection refused with 408 before libmicrohttpd had a request line.
 void count_slow_head(Http *http);
-// Queues the job's reply; counts and logs it.
+// Queues the job's reply, or another one when too many large replies wait to be taken; counts and logs it.
 enum MHD_Result send_reply(Exchange *exchange);
 // This thread's failure becomes the reply.
 void prepare_refusal(Exchange *exchange);

@@ -93,7 +93,7 @@ static RawState in_target(RawReader *raw, uint8_t c)
         if (c <= 0x20 || c >= 0x7f)
                 return malformed(raw, "the request target holds a character that must be percent-encoded");
         if (++raw->n_line > (uint64_t)limits.max_uri)
-                return bad(raw, STATUS_URI, "the request target is too long");
+                return bad(raw, STATUS_URI, "the request target is too long (max_uri in GET /v1)");
         return RAW_TARGET;
 }
 
@@ -308,7 +308,8 @@ size_t raw_read(RawReader *raw, const uint8_t *bytes, size_t n, int64_t *out_sta
                 } else {
                         bool in_lines = raw->state < RAW_BODY && raw->state != RAW_START;
                         if (in_lines && ++raw->n_head > (raw->in_trailers ? MAX_TRAILERS : (uint64_t)limits.max_headers))
-                                raw->state = bad(raw, STATUS_HEADERS, "the request's head is larger than this server takes");
+                                raw->state = bad(raw, STATUS_HEADERS,
+                                                 "the request's head is larger than this server takes (max_headers in GET /v1)");
                         else
                                 raw->state = step(raw, bytes[at]);
                         at += raw->state != RAW_BAD;

@@ -135,10 +135,15 @@ void count_slow_head(Http *http)
 }
 
 // ---- sending ----
+// Small ones go to the socket's buffer as a whole.
+enum { LARGE_REPLY = 1 << 16 };
+
 typedef struct SentPieces {
         struct MHD_IoVec *vectors;
         uint32_t n;
         ApiReply reply; // what the vectors point into; freed when MHD has sent it
+        Budget *budget;
+        size_t n_charged;
 } SentPieces;
 
 static Status add_vector(void *context, const uint8_t *data, size_t n)
@@ -151,22 +156,26 @@ static Status add_vector(void *context, const uint8_t *data, size_t n)
 static void free_pieces(void *context)
 {
         SentPieces *pieces = context;
+        budget_give(pieces->budget, pieces->n_charged);
         api_reply_deinit(&pieces->reply);
         free(pieces->vectors);
         free(pieces);
 }
 
-// Bytes that lie elsewhere (tensors) are sent from there. Takes the reply's bytes; NULL: out of memory.
-static struct MHD_Response *response_of_pieces(ApiReply *reply)
+// Bytes that lie elsewhere (tensors) are sent from there. Takes the reply's bytes and what was charged for them; NULL: out of memory.
+static struct MHD_Response *response_of_pieces(ApiReply *reply, Budget *budget, size_t n_charged)
 {
         SentPieces *pieces = calloc(1, sizeof(*pieces));
         struct MHD_IoVec *vectors = new_array(2 * (size_t)reply->n_pieces + 1, sizeof(*vectors));
         if (pieces == NULL || vectors == NULL) {
+                budget_give(budget, n_charged);
                 free(pieces);
                 free(vectors);
                 return NULL;
         }
         pieces->vectors = vectors;
+        pieces->budget = budget;
+        pieces->n_charged = n_charged;
         pieces->reply = *reply;
         reply->body = (Text){ .n = 0 };
         reply->pieces = NULL;
@@ -178,10 +187,10 @@ static struct MHD_Response *response_of_pieces(ApiReply *reply)
         return response;
 }
 
-static struct MHD_Response *response_of(ApiReply *reply)
+static struct MHD_Response *response_of(ApiReply *reply, Budget *budget, size_t n_charged)
 {
-        if (reply->content_type != NULL && reply->n_pieces > 0)
-                return response_of_pieces(reply);
+        if (reply->content_type != NULL && (reply->n_pieces > 0 || n_charged > 0))
+                return response_of_pieces(reply, budget, n_charged);
         size_t n = reply->content_type == NULL ? 0 : reply->body.n;
         if (n == 0)
                 return MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
@@ -194,13 +203,35 @@ static struct MHD_Response *response_of(ApiReply *reply)
         return response;
 }
 
+// What a large reply keeps in memory until its client has taken it; files cost nothing. One that has no room becomes a refusal.
+static size_t charge(Exchange *exchange)
+{
+        ApiReply *reply = &exchange->job->reply;
+        Budget *budget = &exchange->http->replies;
+        size_t n = reply->body.n;
+        for (uint32_t i = 0; i < reply->n_pieces; i++)
+                n += storage_is_mapped(reply->pieces[i].owner) ? 0 : reply->pieces[i].n;
+        if (reply->content_type == NULL || n <= LARGE_REPLY || is_probe(exchange->job->call.route))
+                return 0;
+        if (budget_take(budget, n))
+                return n;
+        if (n > budget->limit)
+                fail(STATUS_TOO_LARGE, "the reply is larger than %zu bytes (--max-reply-budget, FXSERVE_MAX_REPLY_BUDGET)", budget->limit);
+        else
+                fail(STATUS_BUSY, "as many bytes of replies as may wait for their clients already (--max-reply-budget); try again");
+        prepare_refusal(exchange);
+        return 0;
+}
+
 enum MHD_Result send_reply(Exchange *exchange)
 {
         Http *http = exchange->http;
         Job *job = exchange->job;
         ApiReply *reply = &job->reply;
-        size_t n = api_reply_bytes(reply);
-        struct MHD_Response *response = response_of(reply);
+        size_t n_charged = charge(exchange), n = api_reply_bytes(reply);
+        if (exchange->conn != NULL && n > LARGE_REPLY)
+                conn_starts_reply(exchange->conn);
+        struct MHD_Response *response = response_of(reply, &http->replies, n_charged);
         if (response == NULL)
                 return MHD_NO;
         if (reply->content_type != NULL)

@@ -20,6 +20,8 @@ typedef struct Drive {
         bool on_loop; // no disk, no compiling, nothing long
 } Drive;
 
+enum { WORD_NONE, WORD_DETACHED, WORD_DONE };
+
 static void run_task(Task *task, Worker *worker);
 
 static Job *job_of_task(Task *task)
@@ -60,7 +62,6 @@ Status job_stand_in(const Job *job, Job **out_job)
         other->owner = job->owner;
         other->exchange = job->exchange;
         other->finished = job->finished;
-        other->tightened = job->tightened;
         *out_job = other;
         return STATUS_OK;
 }
@@ -68,11 +69,15 @@ Status job_stand_in(const Job *job, Job **out_job)
 Status job_submit(Job *job)
 {
         job->task.n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
-        if (workers_submit(job->workers, &job->task))
+        switch (workers_submit(job->workers, &job->task)) {
+        case SUBMITTED:
                 return STATUS_OK;
-        return fail(STATUS_BUSY,
-                    "%lld requests wait for a worker already (--max-queue), or they hold %lld bytes (--max-queue-bytes); try again",
-                    (long long)limits.max_queue, (long long)limits.max_queue_bytes);
+        case QUEUE_BYTES_FULL:
+                return fail(STATUS_BUSY, "requests that wait for a worker already hold close to %lld bytes (--max-queue-bytes); try again",
+                            (long long)limits.max_queue_bytes);
+        default:
+                return fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again", (long long)limits.max_queue);
+        }
 }
 
 Job *job_free(Job *job)
@@ -116,6 +121,8 @@ void job_detach(Job *job)
         job->exchange = NULL;
         if (stop(job))
                 job_free(job);
+        else
+                atomic_exchange(&job->last_word, WORD_DETACHED); // from here on it may be gone, unless the worker was first: then job_reap
 }
 
 bool job_reap(Job *job)
@@ -180,7 +187,7 @@ void jobs_use_idle_time(Workers *workers, Engine *engine)
         if (task == NULL)
                 return;
         *task = (IdleTask){ .task = { .run = run_idle, .drop = drop_idle, .is_idle = true, .due_ns = due_ns }, .engine = engine };
-        if (!workers_submit(workers, &task->task)) // one is queued already
+        if (workers_submit(workers, &task->task) != SUBMITTED) // one is queued already
                 free(task);
 }
 
@@ -266,9 +273,8 @@ static Status step_graph(const Drive *drive, Next *next)
         return status;
 }
 
-static Status step_decode(const Drive *drive)
+static Status step_decode(Job *job)
 {
-        Job *job = drive->job;
         RunCall *run = &job->run;
         if (run->graph == NULL)
                 run->graph = graph_ref(job->graph);
@@ -279,16 +285,22 @@ static Status step_decode(const Drive *drive)
         job->call.body = storage_unref(job->call.body);
         run->ctx.deadline_ns = job->received_ns + run->deadline_ms * 1000000;
         int64_t known = atomic_load(&job->deadline_ns);
-        if (known == 0 || run->ctx.deadline_ns < known) {
+        if (known == 0 || run->ctx.deadline_ns < known)
                 atomic_store(&job->deadline_ns, run->ctx.deadline_ns);
-                if (job->tightened != NULL && !drive->on_loop)
-                        job->tightened(job);
-        }
         return STATUS_OK;
 }
 
-// Runs that are predicted to take longer go to the workers.
-enum { INLINE_RUN_NS = 50000 };
+// Runs that are predicted to take longer, and replies with more to write, go to the workers. So does what nothing can be predicted of: a
+// run whose values say how long it takes.
+enum { INLINE_RUN_NS = 50000, INLINE_VALUES = 4096 };
+
+static bool is_brief(const RunCall *run)
+{
+        if (run->profile_in_reply && run->graph->n_nodes > INLINE_VALUES)
+                return false;
+        int64_t ns = engine_predict_ns(&run->plan);
+        return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(&run->plan) <= INLINE_VALUES;
+}
 
 static Status step_program(const Drive *drive, Next *next)
 {
@@ -300,8 +312,7 @@ static Status step_program(const Drive *drive, Next *next)
         Planned how;
         bool again = true;
         if (drive->on_loop) {
-                int64_t predicted_ns = engine_plan_ready(engine, &run->plan) ? engine_predict_ns(&run->plan) : -1;
-                if (predicted_ns >= 0 && predicted_ns <= INLINE_RUN_NS)
+                if (engine_plan_ready(engine, &run->plan) && is_brief(run))
                         return STATUS_OK;
                 engine_unplan(&run->plan);
                 *next = NEXT_AWAY;
@@ -336,20 +347,13 @@ static int64_t decode_ns(const Job *job)
         return job->step_ns[STEP_GRAPH] + job->step_ns[STEP_DECODE] + job->step_ns[STEP_BIND];
 }
 
-static bool is_mapped(const Storage *storage)
-{
-        while (storage != NULL && !storage->mapped)
-                storage = storage->origin;
-        return storage != NULL;
-}
-
 // Reads what the reply sends from mapped files, here and not on the loop thread: it is known then whether it can be read.
 static void touch_pieces(const ApiReply *reply)
 {
         enum { PAGE_BYTES = 4096 };
         for (uint32_t i = 0; i < reply->n_pieces; i++) {
                 const volatile uint8_t *data = reply->pieces[i].data;
-                size_t n = is_mapped(reply->pieces[i].owner) ? reply->pieces[i].n : 0;
+                size_t n = storage_is_mapped(reply->pieces[i].owner) ? reply->pieces[i].n : 0;
                 for (size_t at = 0; at < n; at += PAGE_BYTES)
                         (void)data[at];
         }
@@ -360,6 +364,8 @@ static Status sound(Job *job, const Graph *graph, Status status)
 {
         touch_pieces(&job->reply);
         Status pages = engine_check_pages(job->context.engine, graph);
+        if (pages == STATUS_OK)
+                pages = engine_check_program(job->context.engine, &job->run.plan);
         if (pages == STATUS_OK)
                 return status;
         api_reply_deinit(&job->reply);
@@ -386,11 +392,13 @@ static Status step_encode(Job *job)
 static Status do_step(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
+        Status status;
         switch (job->step) {
         case STEP_GRAPH:
-                return step_graph(drive, next);
+                status = step_graph(drive, next);
+                return status == STATUS_DAMAGED && api_shows_damage(job->call.route) ? STATUS_OK : status;
         case STEP_DECODE:
-                return step_decode(drive);
+                return step_decode(job);
         case STEP_BIND:
                 return run_bind(&job->run);
         case STEP_PROGRAM:
@@ -461,12 +469,19 @@ static bool advance(const Drive *drive)
         return true;
 }
 
-// What the reply does not need. Large memory goes back to the kernel here and not on the loop thread, where others would wait for it.
+// What the reply does not need, which holds what it sends. Large memory goes back to the kernel here and not on the loop thread, where
+// others would wait for it; the last reference to a deleted graph may be among it.
 static void let_go(Job *job)
 {
+        RunCall *run = &job->run;
         job->call.body = storage_unref(job->call.body);
-        for (uint32_t i = 0; i < job->run.n_inputs; i++)
-                value_clear(&job->run.inputs[i]);
+        for (uint32_t i = 0; i < run->n_inputs; i++)
+                value_clear(&run->inputs[i]);
+        run_result_deinit(&run->result);
+        planned_run_deinit(&run->plan);
+        run->profile = run_profile_unref(run->profile);
+        run->graph = graph_unref(run->graph);
+        job->graph = graph_unref(job->graph);
 }
 
 static void run_task(Task *task, Worker *worker)
@@ -484,7 +499,10 @@ static void run_task(Task *task, Worker *worker)
         if (!advance(&drive))
                 return;
         let_go(job);
-        job->finished(job);
+        if (atomic_exchange(&job->last_word, WORD_DONE) == WORD_DETACHED)
+                job_free(job);
+        else
+                job->finished(job);
 }
 
 bool job_try_here(Job *job, Frame *frame)

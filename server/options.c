@@ -26,13 +26,29 @@ static const char *variable_of(const char *flag, char out[64])
         return out;
 }
 
+// Thirty years in nanoseconds can be added to any time; libmicrohttpd and the rings take counts as 32 bits.
+static long long most_of(const char *unit)
+{
+        static const struct {
+                const char *unit;
+                long long most;
+        } rows_of_units[] = { { "s", 1000000000 }, { "ms", 1000000000000 }, { "connections", INT32_MAX }, { "profiles", INT32_MAX } };
+        for (size_t i = 0; i < ARRAY_LENGTH(rows_of_units); i++)
+                if (strcmp(rows_of_units[i].unit, unit) == 0)
+                        return rows_of_units[i].most;
+        return INT64_MAX;
+}
+
 static Status set_limit(const LimitRow *row, const char *text, const char *from)
 {
         char *end;
+        long long most = most_of(row->unit);
         errno = 0;
         long long value = strtoll(text, &end, 10);
         if (end == text || *end != '\0' || errno != 0 || value < 0)
                 return fail(STATUS_USAGE, "%s wants a number of %s, not \"%s\"", from, row->unit, text);
+        if (value > most)
+                return fail(STATUS_USAGE, "%s is at most %lld %s, not %s", from, most, row->unit, text);
         *(int64_t *)((char *)&limits + row->offset) = value;
         return STATUS_OK;
 }
@@ -91,13 +107,15 @@ Status options_read(int argc, char **argv, int from, Options *out_options)
                         set_option(option, "1", &options);
                         continue;
                 }
+                char flag[64];
+                snprintf(flag, sizeof(flag), "--%.*s", (int)MIN(n, 60), name);
                 const char *value = equals != NULL ? equals + 1 : at + 1 < argc ? argv[++at] : NULL;
                 if (value == NULL)
                         return fail(STATUS_USAGE, "--%.*s wants a value", (int)n, name);
                 if (option != NULL)
                         set_option(option, value, &options);
                 else
-                        TRY(set_limit(limit, value, argv[at]));
+                        TRY(set_limit(limit, value, flag));
         }
         for (int i = at; i < argc; i++)
                 if (argv[i][0] == '-')

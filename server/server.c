@@ -24,6 +24,7 @@
 #include "server/cores.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/memory.h"
 #include "server/notify.h"
 #include "server/preload.h"
 #include "server/tls.h"
@@ -44,7 +45,7 @@ typedef struct Server {
         Auth *auth; // NULL: no tokens
         TlsFiles tls;
         Phase phase;
-        bool forced; // some request was cancelled
+        bool forced; // what was under way was told to stop, if anything was
 } Server;
 
 static void log_message(void *context, const char *message)
@@ -66,7 +67,7 @@ static Status parse_address(const char *text, Address *out)
         const char *colon = strrchr(text, ':');
         const char *start = text, *end = colon;
         if (colon == NULL || colon == text || colon[1] == '\0' || strlen(colon + 1) > 5 ||
-            strspn(colon + 1, "0123456789") != strlen(colon + 1))
+            strspn(colon + 1, "0123456789") != strlen(colon + 1) || atoi(colon + 1) > UINT16_MAX)
                 return fail(STATUS_USAGE, "--listen wants HOST:PORT, not \"%s\"", text);
         if (*start == '[' && colon[-1] == ']') {
                 start++;
@@ -208,6 +209,7 @@ static void close_loop(Server *server)
                 uv_close((uv_handle_t *)&server->signals[i], NULL);
         uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
+        memory_stop();
 }
 
 static void stop_now(uv_timer_t *timer)
@@ -228,7 +230,7 @@ static void on_idle(void *context)
 
 static void abandon(uv_timer_t *timer)
 {
-        (void)timer;
+        (void)timer; // NULL: the loop has ended
         log_error("what runs does not stop: it is left behind");
         log_stop();
         _exit(1);
@@ -310,10 +312,22 @@ static Status open_door(Server *server, const Options *options, const Address *a
         return options->token_file[0] == '\0' ? STATUS_OK : auth_open(options->token_file, &server->auth);
 }
 
+static Status read_count(const char *flag, const char *text, int *out_n)
+{
+        enum { MOST = 4096 };
+        size_t n = strlen(text);
+        if (n == 0 || n > 4 || strspn(text, "0123456789") != n || atoi(text) > MOST)
+                return fail(STATUS_USAGE, "--%s wants a number from 0 to %d, not \"%s\"", flag, MOST, text);
+        *out_n = atoi(text);
+        return STATUS_OK;
+}
+
 static Status start(Server *server, const Options *options)
 {
         Address address;
-        int fd = -1;
+        int fd = -1, n_workers, n_threads;
+        TRY(read_count("workers", options->workers, &n_workers));
+        TRY(read_count("threads", options->threads, &n_threads));
         TRY(parse_address(options->listen, &address));
         TRY(resolve(&address));
         TRY(open_door(server, options, &address));
@@ -321,7 +335,7 @@ static Status start(Server *server, const Options *options)
         TRY(preload(server, options));
         TRY(listen_on(&address, &fd));
         int cores = granted_cores();
-        WorkerPlan plan = plan_workers(cores, atoi(options->workers), atoi(options->threads));
+        WorkerPlan plan = plan_workers(cores, n_workers, n_threads);
         TRY(workers_start(plan.n_workers, plan.n_wide, limits.max_queue, &server->workers));
         jobs_use_idle_time(server->workers, server->engine); // for what was preloaded
         HttpOptions http = { .loop = &server->loop,
@@ -364,6 +378,7 @@ static void init_loop(Server *server)
         }
         uv_timer_init(&server->loop, &server->phase_timer);
         uv_timer_init(&server->loop, &server->stop_timer);
+        memory_start(&server->loop);
         server->phase_timer.data = server->stop_timer.data = server;
 }
 
@@ -388,6 +403,8 @@ int server_main(const Options *options)
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
+        if (!workers_end(server.workers, (int64_t)GRACE_MS * 1000000)) // a run whose client has its 504, or a build
+                abandon(NULL);
         workers_stop(server.workers);
         http_free(server.http);
         engine_close(server.engine);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A spool has two buffers, filled and written in turn. `n_full` buffers (the oldest first) belong to the thread, the rest to the loop; it
 // and everything else that both sides see is guarded by one mutex. The thread takes one buffer of one spool at a time, so that uploads
-// share the disk evenly. A spool that is freed while the thread has it is orphaned, and freed by the thread.
+// share the disk evenly. Closing a large file takes the kernel long, so a spool that has one, or is the thread's just now, is orphaned when
+// it is freed, and freed by the thread, without the mutex.
 #include "server/spool.h"
 #include <errno.h>
 #include <pthread.h>
@@ -136,14 +137,10 @@ static void serve(Spools *spools, Spool *spool)
                 spool->n_full--;
         }
         spool->finished = spool->finished || end;
-        if (spool->orphaned) {
-                if (!spool->queued)
-                        destroy(spool);
-                return;
-        }
-        if (spool->n_full > 0 || (spool->ended && !spool->finished))
+        if (spool->orphaned || spool->n_full > 0 || (spool->ended && !spool->finished))
                 enqueue(spool);
-        wake_if_due(spool);
+        if (!spool->orphaned)
+                wake_if_due(spool);
 }
 
 static void *work(void *argument)
@@ -160,10 +157,13 @@ static void *work(void *argument)
                 if (spools->head == NULL)
                         spools->tail = &spools->head;
                 spool->queued = false;
-                if (spool->orphaned)
-                        destroy(spool);
-                else
+                if (!spool->orphaned) {
                         serve(spools, spool);
+                        continue;
+                }
+                pthread_mutex_unlock(&spools->mutex);
+                destroy(spool);
+                pthread_mutex_lock(&spools->mutex);
         }
         pthread_mutex_unlock(&spools->mutex);
         return NULL;
@@ -314,6 +314,19 @@ Status spool_result(Spool *spool, Storage **out_bytes, HashHex *out_digest)
         return STATUS_OK;
 }
 
+// Under the mutex, which it lets go of. Once stopping is set there is no thread any more.
+static void give_up(Spool *spool)
+{
+        Spools *spools = spool->spools;
+        bool theirs = !spools->stopping && (spool->busy || spool->queued || spool->fd >= 0 || spool->bytes != NULL);
+        spool->orphaned = theirs;
+        if (theirs && !spool->busy)
+                enqueue(spool);
+        pthread_mutex_unlock(&spools->mutex);
+        if (!theirs)
+                destroy(spool);
+}
+
 Spool *spool_free(Spool *spool)
 {
         if (spool == NULL)
@@ -326,10 +339,18 @@ Spool *spool_free(Spool *spool)
                         break;
                 }
         }
-        spool->orphaned = spool->queued || spool->busy;
-        bool gone = !spool->orphaned;
-        pthread_mutex_unlock(&spools->mutex);
-        if (gone)
-                destroy(spool);
+        give_up(spool);
         return NULL;
+}
+
+void spools_drop(Spools *spools, Storage *take_bytes)
+{
+        Spool *spool = spools == NULL || take_bytes == NULL || !storage_is_mapped(take_bytes) ? NULL : calloc(1, sizeof(*spool));
+        if (spool == NULL) {
+                storage_unref(take_bytes);
+                return;
+        }
+        *spool = (Spool){ .spools = spools, .fd = -1, .bytes = take_bytes };
+        pthread_mutex_lock(&spools->mutex);
+        give_up(spool);
 }

@@ -33,3 +33,5 @@ Status spool_result(Spool *spool, Storage **out_bytes, HashHex *out_digest);
 // The failure that writing met so far; STATUS_OK: none.
 Status spool_status(Spool *spool);
 Spool *spool_free(Spool *spool); // NULL-safe, returns NULL; at any time
+// Lets go of bytes that may be a large file's last, where that keeps nobody waiting. Both may be NULL.
+void spools_drop(Spools *spools, Storage *take_bytes);

@@ -19,7 +19,7 @@ struct Workers {
         size_t queued_bytes;
         int n_waiting; // threads that have nothing to do
         bool stopping, idle_running;
-        int n_threads;
+        int n_threads, n_joined;
         pthread_t *threads;
         Worker workers[];
 };
@@ -86,13 +86,14 @@ static void sleep_until_filled(Workers *workers)
 }
 
 // One request may wait however large it is: what it holds was granted when it was read.
-static bool has_room(const Workers *workers, const Task *task)
+static Submitted room_for(const Workers *workers, const Task *task)
 {
         if (task->is_idle)
-                return workers->idle_queue.head == NULL; // one is enough
-        if (workers->n_queued == 0)
-                return workers->max_queued > 0;
-        return workers->n_queued < workers->max_queued && workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
+                return workers->idle_queue.head == NULL ? SUBMITTED : IDLE_TASK_WAITS;
+        if (workers->n_queued >= workers->max_queued)
+                return QUEUE_FULL;
+        bool fits = workers->n_queued == 0 || workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
+        return fits ? SUBMITTED : QUEUE_BYTES_FULL;
 }
 
 // ---- threads ----
@@ -103,6 +104,8 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         workers->n_running += is_request;
         workers->idle_running |= is_idle;
         worker->is_idle_task = is_idle;
+        if (workers->queue.head != NULL && workers->n_waiting == 0 && workers->idle_running)
+                stop_idle_task(workers); // this thread still counted as one with nothing to do when that was queued
         pthread_mutex_unlock(&workers->mutex);
         task->run(task, worker); // may be gone now
         atomic_store_explicit(&worker->beat_ns, 0, memory_order_relaxed);
@@ -186,10 +189,8 @@ int workers_width(const Workers *workers)
         return workers->workers[workers->n_threads > 1 ? 1 : 0].n_threads;
 }
 
-Workers *workers_stop(Workers *workers)
+static void tell_to_end(Workers *workers)
 {
-        if (workers == NULL)
-                return NULL;
         pthread_mutex_lock(&workers->mutex);
         workers->stopping = true;
         for (int i = 0; i < workers->n_threads; i++)
@@ -197,8 +198,26 @@ Workers *workers_stop(Workers *workers)
                         atomic_store(workers->workers[i].stop, 1);
         pthread_cond_broadcast(&workers->filled);
         pthread_mutex_unlock(&workers->mutex);
-        for (int i = 0; i < workers->n_threads; i++)
-                pthread_join(workers->threads[i], NULL);
+}
+
+bool workers_end(Workers *workers, int64_t wait_ns)
+{
+        int64_t end_ns = clock_ns() + wait_ns;
+        struct timespec end = { .tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000 };
+        tell_to_end(workers);
+        while (workers->n_joined < workers->n_threads &&
+               pthread_clockjoin_np(workers->threads[workers->n_joined], NULL, CLOCK_MONOTONIC, &end) == 0)
+                workers->n_joined++;
+        return workers->n_joined == workers->n_threads;
+}
+
+Workers *workers_stop(Workers *workers)
+{
+        if (workers == NULL)
+                return NULL;
+        tell_to_end(workers);
+        for (; workers->n_joined < workers->n_threads; workers->n_joined++)
+                pthread_join(workers->threads[workers->n_joined], NULL);
         while (workers->queue.head != NULL || workers->idle_queue.head != NULL) {
                 Task *task = workers->queue.head != NULL ? workers->queue.head : workers->idle_queue.head;
                 unlink_task(workers, task);
@@ -211,19 +230,19 @@ Workers *workers_stop(Workers *workers)
         return NULL;
 }
 
-bool workers_submit(Workers *workers, Task *task)
+Submitted workers_submit(Workers *workers, Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
-        bool room = has_room(workers, task);
-        Task *waits = task->is_idle ? workers->idle_queue.head : NULL;
-        if (room) {
+        Submitted how = room_for(workers, task);
+        Task *waits = workers->idle_queue.head;
+        if (how == SUBMITTED) {
                 append_task(workers, task);
-        } else if (waits != NULL && task->due_ns < waits->due_ns) {
+        } else if (how == IDLE_TASK_WAITS && task->due_ns < waits->due_ns) {
                 waits->due_ns = task->due_ns;
                 pthread_cond_signal(&workers->filled);
         }
         pthread_mutex_unlock(&workers->mutex);
-        return room;
+        return how;
 }
 
 void workers_resubmit(Workers *workers, Task *task)

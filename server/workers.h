@@ -34,11 +34,19 @@ struct Task {
 Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **out_workers);
 // Threads that a run may use on most workers.
 int workers_width(const Workers *workers);
-// Ends the threads after the tasks they have; what is queued is dropped.
+// Tells the threads to end after the tasks they have, and waits for them so long. False: some task does not end; nothing that it may touch
+// can be freed.
+bool workers_end(Workers *workers, int64_t wait_ns);
+// Ends the threads, however long that takes; what is queued is dropped.
 Workers *workers_stop(Workers *workers);
-// False when as many requests wait as may (--max-queue, --max-queue-bytes), or another idle task does (which is then due when either is):
-// the caller still owns the task. Any thread.
-bool workers_submit(Workers *workers, Task *task);
+// Unless it is SUBMITTED, the caller still owns the task. Any thread.
+typedef enum Submitted {
+        SUBMITTED,
+        QUEUE_FULL,       // --max-queue
+        QUEUE_BYTES_FULL, // --max-queue-bytes
+        IDLE_TASK_WAITS,  // one is enough; it is now due when either is
+} Submitted;
+Submitted workers_submit(Workers *workers, Task *task);
 // For what was accepted before and for builds: never refused. Any thread.
 void workers_resubmit(Workers *workers, Task *task);
 // For a task that is being run: where to put a 1 when it should stop (the pool ends, or it is an idle task and others wait). NULL: nowhere.

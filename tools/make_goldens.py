@@ -28,6 +28,7 @@ from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from count_goldens import TABLE, counted, table
 from expected import write_safetensors
 from export_fx import Unsupported, encode_value
 from golden_variants import DTYPES, overlaps, place_tensor, variants
@@ -653,6 +654,8 @@ def main():
     print(f"{n_cases} cases, {total / 1e6:.1f} MB, {time.time() - started:.0f} s")
     print("left out: " + ", ".join(f"{reason} {count}" for reason, count in collector.skipped.most_common()))
     print("fewer than 8 cases: " + (", ".join(few) or "none"))
+    if options.out == here:
+        TABLE.write_text(table(counted()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,8 @@ static Status begin_value(JsonReader *reader)
                 return fail(STATUS_INTERNAL, "json: a value was read out of turn");
         json_space(reader);
         if (reader->max_values != 0 && reader->n_values >= reader->max_values)
-                return json_fail(reader, reader->at, STATUS_TOO_LARGE, "more than %lld values", (long long)reader->max_values);
+                return json_fail(reader, reader->at, STATUS_TOO_LARGE, "more than %lld values (max_json_values in GET /v1)",
+                                 (long long)reader->max_values);
         reader->n_values++;
         return STATUS_OK;
 }
@@ -120,7 +121,9 @@ static Status enter(JsonReader *reader, char kind)
         if (reader->at == reader->end || *reader->at != kind)
                 return fail_type(reader, kind == '{' ? "an object" : "an array");
         if (reader->depth >= reader->max_depth)
-                return json_fail(reader, reader->at, STATUS_TOO_LARGE, "nesting is deeper than %d levels", reader->max_depth);
+                return json_fail(reader, reader->at, STATUS_TOO_LARGE,
+                                 "nesting is deeper than %d levels (max_json_depth_run or max_json_depth_model in GET /v1)",
+                                 reader->max_depth);
         end_value(reader);
         reader->at++;
         reader->depth++;

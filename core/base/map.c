@@ -120,6 +120,13 @@ static StringMapEntry *find(const StringMap *map, const char *key, size_t n, uin
         return NULL;
 }
 
+Status string_map_reserve(StringMap *map)
+{
+        if (map->n >= map->n_slots / 2)
+                TRY(rebuild(map));
+        return array_reserve(&map->entries, &map->capacity, map->n + 1, sizeof(*map->entries));
+}
+
 Status string_map_set(StringMap *map, const char *borrow_key, void *value, void **out_old)
 {
         size_t n = strlen(borrow_key);
@@ -133,9 +140,7 @@ Status string_map_set(StringMap *map, const char *borrow_key, void *value, void 
                         *out_old = old;
                 return STATUS_OK;
         }
-        if (map->n >= map->n_slots / 2)
-                TRY(rebuild(map));
-        TRY(array_reserve(&map->entries, &map->capacity, map->n + 1, sizeof(*map->entries)));
+        TRY(string_map_reserve(map));
         map->entries[map->n] = (StringMapEntry){ .key = borrow_key, .value = value, .hash = hash };
         place(map, map->n);
         map->n++;

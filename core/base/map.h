@@ -18,6 +18,8 @@ typedef struct StringMap {
 void string_map_deinit(StringMap *map);
 // Adds or replaces. `out_old` may be NULL; it receives the value replaced (NULL if none).
 Status string_map_set(StringMap *map, const char *borrow_key, void *value, void **out_old);
+// Room for one more: until something else is added, string_map_set cannot fail.
+Status string_map_reserve(StringMap *map);
 void *string_map_get(const StringMap *map, const char *key); // NULL if absent
 void *string_map_get_n(const StringMap *map, const char *key, size_t n);
 void *string_map_remove(StringMap *map, const char *key); // the value, NULL if absent

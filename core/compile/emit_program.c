@@ -19,7 +19,8 @@ typedef struct Making {
 static Status pack_call(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
 {
         Program *program = making->program;
-        PackContext context = { .n_threads = making->options->n_threads, .cache = making->options->cache, .tune = making->options->tune };
+        const EmitOptions *options = making->options;
+        PackContext context = { .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = options->poll };
         Packed packed = { 0 };
         TRY(call->call.op->pack(&call->call, &context, &packed));
         if (packed.run == NULL) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { KEY_FORMAT = 2 };
+enum { KEY_FORMAT = 3 };
 
 static void add_int(Sha256 *sha, int64_t number)
 {
@@ -116,6 +116,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         add_int(&sha, KEY_FORMAT);
         sha256_add(&sha, graph->fingerprint, sizeof(graph->fingerprint));
         sha256_add(&sha, graph->content, sizeof(graph->content)); // programs hold weights, and what was folded from them
+        add_int(&sha, (int64_t)graph->generation);
         add_int(&sha, options->n_threads);
         add_int(&sha, options->no_passes);
         add_int(&sha, options->n_fetch);

@@ -6,6 +6,7 @@
 #include "core/compile/plan.h"
 
 #include <string.h>
+#include "core/ops/fused.h"
 
 typedef struct Block {
         uint32_t first, last; // steps, inclusive
@@ -90,20 +91,8 @@ typedef struct Reuse {
         const Planner *planner;
         const Recorded *out;
         Block *found;
-        Buffer *buffer;
         bool refused;
 } Reuse;
-
-static bool same_elements(const Tensor *a, const Tensor *b)
-{
-        if (a->offset != b->offset || a->meta.dtype != b->meta.dtype || !meta_same_shape(&a->meta, &b->meta))
-                return false;
-        for (int i = 0; i < a->meta.rank; i++) {
-                if (a->meta.size[i] > 1 && a->meta.stride[i] != b->meta.stride[i])
-                        return false;
-        }
-        return true;
-}
 
 static Status look_for_reuse(void *context, Recorded *value)
 {
@@ -112,7 +101,8 @@ static Status look_for_reuse(void *context, Recorded *value)
                 return STATUS_OK;
         const Planner *planner = reuse->planner;
         Block *block = root_of(planner, recorded_buffer(value), NULL);
-        bool fits = same_elements(&value->tensor, &reuse->out->tensor);
+        const Tensor *in = &value->tensor, *out = &reuse->out->tensor;
+        bool fits = in->offset == out->offset && in->meta.dtype == out->meta.dtype && meta_same_places(&in->meta, &out->meta);
         if (reuse->found == block)
                 reuse->refused |= !fits; // another view of the same bytes, read in another order
         if (!fits || reuse->found != NULL || !block->planned || block->last != planner->step ||
@@ -129,7 +119,8 @@ static Status merge_in_place(Planner *planner)
                 const RecordedCall *call = recording->calls[i];
                 planner->step = i + 1;
                 if (!call->computes || (call->call.op->flags & OP_ELEMENTWISE) == 0 || call->call.inplace || call->call.n_outs != 1 ||
-                    call->outs[0] == NULL || call->outs[0]->call != call || recorded_is_constant(call->outs[0]))
+                    call->outs[0] == NULL || call->outs[0]->call != call || recorded_is_constant(call->outs[0]) ||
+                    false)
                         continue;
                 Reuse reuse = { .planner = planner, .out = call->outs[0] };
                 Block *out = &planner->blocks[recorded_buffer(call->outs[0])->index];

@@ -61,6 +61,8 @@ Graph *graph_unref(Graph *graph)
         string_map_deinit(&graph->node_by_name);
         string_map_deinit(&graph->state_by_path);
         namespace_deinit(&graph->names);
+        if (graph->free_labels != NULL)
+                graph->free_labels(atomic_load(&graph->labels));
         arena_deinit(&graph->arena);
         free(graph);
         return NULL;
@@ -117,7 +119,7 @@ Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *tar
         _cleanup_(value_clear) Value args = take_args;
         _cleanup_(value_clear) Value kwargs = take_kwargs;
         if (graph->n_nodes >= limits.max_nodes)
-                return fail(STATUS_TOO_LARGE, "the graph has more than %lld nodes", (long long)limits.max_nodes);
+                return fail(STATUS_TOO_LARGE, "the graph has more than %lld nodes (max_nodes in GET /v1)", (long long)limits.max_nodes);
         if (op == OP_CALL_FUNCTION) {
                 target = graph_normalise_target(graph, target);
                 if (target == NULL)
@@ -227,7 +229,8 @@ Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, Stat
         _cleanup_(tensor_unrefp) Tensor *tensor = take_tensor;
         TRY(check_path("state", path));
         if (graph->n_state >= limits.max_tensors)
-                return fail(STATUS_TOO_LARGE, "the state has more than %lld tensors", (long long)limits.max_tensors);
+                return fail(STATUS_TOO_LARGE, "the state has more than %lld tensors (max_tensors in GET /v1)",
+                            (long long)limits.max_tensors);
         if (path[0] == '\0')
                 return fail(STATUS_LINT, "a tensor of the state has an empty path");
         if (graph_state(graph, path) != NULL)

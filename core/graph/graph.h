@@ -38,6 +38,7 @@ struct Node {
         Value kwargs;                           // VALUE_DICT (possibly with n == 0)
         const char *type;                       // printed annotation ("torch.Tensor") or NULL
         TensorSpec *spec;                       // result as recorded by the exporter; NULL if unknown
+        const char *notes;                      // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
         const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
         const void *resolved;                   // what targets/ found for `target`; owned there, static
         Graph *graph;                           // owner
@@ -143,6 +144,9 @@ struct Graph {
         bool pytree;             // .code uses fx_pytree (in_tree given and not flat): set by readers that know
         uint64_t fingerprint[4]; // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
         uint64_t content[4];     // hash of what it was read from, weights included; set by the engine before the graph is shared, else 0
+        uint64_t generation;     // grows when stored bytes are replaced for damage: programs made before are not for graphs read after
+        _Atomic(void *) labels; // what runs keep of the graph (profile/labels.c), made by the first one; freed with it
+        void (*free_labels)(void *labels);
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages
 };

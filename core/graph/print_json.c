@@ -130,16 +130,17 @@ static void add_value(Text *out, Value value)
         }
 }
 
-static void add_spec(Text *out, const TensorSpec *spec)
+static void add_meta(Text *out, const TensorSpec *spec, const char *notes)
 {
         const char *separator = "";
         text_add(out, ", \"meta\": {");
-        if (spec->dtype != DTYPE_NONE) {
+        if (spec != NULL && spec->dtype != DTYPE_NONE) {
                 text_addf(out, "\"dtype\": \"%s\"", dtype_info[spec->dtype].name);
                 separator = ", ";
         }
-        if (spec->rank >= 0) {
+        if (spec != NULL && spec->rank >= 0) {
                 text_addf(out, "%s\"shape\": [", separator);
+                separator = ", ";
                 for (int i = 0; i < spec->rank; i++) {
                         text_add(out, i == 0 ? "" : ", ");
                         if (spec->size[i].expr != NULL)
@@ -149,6 +150,8 @@ static void add_spec(Text *out, const TensorSpec *spec)
                 }
                 text_add_char(out, ']');
         }
+        if (notes != NULL)
+                text_addf(out, "%s%s", separator, notes);
         text_add_char(out, '}');
 }
 
@@ -169,8 +172,8 @@ static void add_node(Text *out, const Node *node, const char *lifted)
                 text_add(out, ", \"type\": ");
                 text_add_json(out, node->type);
         }
-        if (node->spec != NULL)
-                add_spec(out, node->spec);
+        if (node->spec != NULL || node->notes != NULL)
+                add_meta(out, node->spec, node->notes);
         text_add_char(out, '}');
 }
 

@@ -177,15 +177,16 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
         const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
         const void *from = frame->at[step->in[0]];
         void *out = frame->at[step->out];
+        TileClass class = source->is_mask ? TILE_I64 : source->class; // a mask's class is the one it was compared in
         if (source->is_mask) {
                 tile_loaders[TILE_I64][DTYPE_BOOL](from, 1, frame->n_run, frame->scratch);
                 from = frame->scratch;
         }
         if (value->is_mask) {
-                tile_storers[source->class][DTYPE_BOOL](from, frame->n_run, out, 1);
+                tile_storers[class][DTYPE_BOOL](from, frame->n_run, out, 1);
                 return;
         }
-        tile_storers[source->class][value->dtype](from, frame->n_run, frame->stored, dtype_info[value->dtype].bytes);
+        tile_storers[class][value->dtype](from, frame->n_run, frame->stored, dtype_info[value->dtype].bytes);
         tile_loaders[value->class][value->dtype](frame->stored, dtype_info[value->dtype].bytes, frame->n_run, out);
 }
 

@@ -279,6 +279,12 @@ static Status fused_infer(OpCall *call)
         return trace_body(call, NULL, NULL, give_output, call);
 }
 
+bool fused_reduces(const OpCall *call)
+{
+        const Node *tail = call->op->infer == fused_infer ? find_tail(call->args[1].graph) : NULL;
+        return tail != NULL && fused_tail_reduces(op_find(tail->target)->op);
+}
+
 static Status add_output(void *context, uint32_t k, const Traced *traced)
 {
         (void)k;

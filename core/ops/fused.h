@@ -7,3 +7,6 @@
 
 // Whether a call (bound, inferred, not in place) may be a node of a body.
 bool fused_takes(const OpCall *call);
+// Whether `call` is a fxserve::fused that ends in a row operator whose result has fewer elements than what the group makes: then an input
+// of the result's shape is broadcast, and the result may not be written over it.
+bool fused_reduces(const OpCall *call);

@@ -81,15 +81,6 @@ static void finish_piece(void *argument, int64_t begin, int64_t end)
         }
 }
 
-static bool same_places(const TensorMeta *a, const TensorMeta *b)
-{
-        for (int d = 0; d < a->rank; d++) {
-                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
-                        return false;
-        }
-        return true;
-}
-
 // `adds`: the residual is still to be added.
 static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
 {
@@ -97,7 +88,7 @@ static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
         int64_t n = meta_numel(out);
         Pass pass = { .epilogue = epilogue, .out = run->out[0], .residual = residual == NULL ? NULL : run->in[RESIDUAL_OPERAND] };
         pass.loop = epilogue->kernel == NULL ? NULL : point_loop(epilogue->kernel, POINT_F32);
-        if (residual != NULL && !same_places(out, residual)) {
+        if (residual != NULL && !meta_same_places(out, residual)) {
                 PointParams one = { .of = { { .f = 1 } } };
                 PointOperand operands[] = { { .data = run->out[0], .meta = out }, { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
                 TRY(pointwise_run(&point_add, DTYPE_F32, &one, operands, run->out[0], out, run->ctx));
@@ -155,7 +146,7 @@ static Status fused_run(const OpRun *run)
 {
         const FusedImpl *fused = run->state;
         const float *residual = run->in_meta[RESIDUAL_OPERAND] == NULL ? NULL : run->in[RESIDUAL_OPERAND];
-        if (!fused->product.kind->finishes || (residual != NULL && !same_places(run->out_meta[0], run->in_meta[RESIDUAL_OPERAND]))) {
+        if (!fused->product.kind->finishes || (residual != NULL && !meta_same_places(run->out_meta[0], run->in_meta[RESIDUAL_OPERAND]))) {
                 TRY(packed_product_run(&fused->product, run, NULL));
                 return finish(run, &fused->epilogue, true);
         }
@@ -186,7 +177,7 @@ static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, 
 static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
 {
         const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
-        if (residual != NULL && !same_places(&call->outs[0].meta, residual))
+        if (residual != NULL && !meta_same_places(&call->outs[0].meta, residual))
                 return (DirectClamp){ 0 };
         if (epilogue->kernel == &point_relu)
                 return (DirectClamp){ .on = true, .high = INFINITY };

@@ -22,10 +22,10 @@ static const struct RowOperator {
         { "aten::rms_norm(", BY_SHAPE, -1 },
 };
 
-static const struct RowOperator *find_row_operator(const OpCall *call)
+static const struct RowOperator *find_row_operator(const OpDef *op)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(row_operators); i++) {
-                if (strncmp(call->op->schema, row_operators[i].schema, strlen(row_operators[i].schema)) == 0)
+                if (strncmp(op->schema, row_operators[i].schema, strlen(row_operators[i].schema)) == 0)
                         return &row_operators[i];
         }
         return NULL;
@@ -62,7 +62,7 @@ static int64_t rows_of(const TensorMeta *meta, int lead)
 
 bool fused_takes_tail(const OpCall *call)
 {
-        const struct RowOperator *row = find_row_operator(call);
+        const struct RowOperator *row = find_row_operator(call->op);
         if (row == NULL || call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
                 return false;
         const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
@@ -73,9 +73,15 @@ bool fused_takes_tail(const OpCall *call)
         return lead > 0 && meta_numel(in) / rows_of(in, lead) <= LONGEST_ROW;
 }
 
+bool fused_tail_reduces(const OpDef *op)
+{
+        const struct RowOperator *row = find_row_operator(op);
+        return row != NULL && row->by == BY_DIMS;
+}
+
 Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand)
 {
-        const struct RowOperator *row = find_row_operator(call);
+        const struct RowOperator *row = find_row_operator(call->op);
         if (row == NULL)
                 return fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group", call->schema->name);
         tail->call = (OpCall){ .op = call->op, .schema = call->schema, .args = tail->args, .n_args = call->n_args, .given = call->given };

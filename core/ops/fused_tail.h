@@ -18,6 +18,8 @@ typedef struct FusedTail {
 
 // Whether a call (bound, inferred, not in place) may end a group that makes its first argument.
 bool fused_takes_tail(const OpCall *call);
+// Whether such an operator gives fewer elements than it takes.
+bool fused_tail_reduces(const OpDef *op);
 // Copies the call; tensor arguments but the first are inputs `operand[i]` of the group.
 Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand);
 void fused_tail_deinit(FusedTail *tail);

@@ -34,9 +34,10 @@ enum OpFlags {
 // ---- packing (programs only) ----
 typedef struct PackCache PackCache; // kernels/pack_cache.h
 typedef struct PackContext {
-        int n_threads;    // threads that will run the instruction: implementations are made for it
-        PackCache *cache; // may be NULL
-        TuneRecord *tune; // may be NULL; written to while it is learning
+        int n_threads;          // threads that will run the instruction: implementations are made for it
+        PackCache *cache;       // may be NULL
+        TuneRecord *tune;       // may be NULL; written to while it is learning
+        const RunContext *poll; // what stops the build, also while it learns; may be NULL
 } PackContext;
 // What pack chose: an implementation with its own state, made once per program and then immutable and shared by all threads.
 typedef struct Packed {

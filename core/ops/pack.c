@@ -134,17 +134,12 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
         return STATUS_OK;
 }
 
-static bool is_one(Value number)
-{
-        return (number.kind == VALUE_INT && number.i == 1) || (number.kind == VALUE_FLOAT && number.f == 1.0);
-}
-
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
         const Tensor *bias = product_constant(call, 0), *weight = dense_constant_of(call, 2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace ||
-            !is_one(arg_number(call, 3)) || !is_one(arg_number(call, 4)) || !product_takes(a))
+            !value_is_one(arg_number(call, 3)) || !value_is_one(arg_number(call, 4)) || !product_takes(a))
                 return STATUS_OK;
         DnnlMatmul matmul = { .a = *a,
                               .b = *b,

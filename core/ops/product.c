@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/clock.h"
+#include "core/base/limits.h"
 #include "core/kernels/depthwise.h"
 #include "core/kernels/winograd.h"
 
@@ -142,13 +143,24 @@ static Status key_of(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
         return text_status(out);
 }
 
-enum { TRIALS = 4 };
+enum { TRIALS = 4, TRIAL_BYTES = 1 << 28 };
+#define TRIAL_FLOPS 100000000000
+
+// Nobody has asked for the trials: they cost neither more than one node may, nor much of a machine that has other things to do.
+static bool may_be_timed(const PackedProduct *product, const DnnlConv *conv)
+{
+        int64_t n_in = meta_numel(&conv->input), n_out = meta_numel(&conv->out), n_weights = meta_numel(&conv->weight), flops;
+        int64_t bytes = (n_in + n_out + n_weights) * (int64_t)sizeof(float);
+        return mul_i64(2 * n_out, n_weights / conv->weight.size[0], &flops) && flops <= TRIAL_FLOPS &&
+               run_check_cost(flops, bytes) == STATUS_OK && bytes <= MIN(limits.max_run_memory, (int64_t)TRIAL_BYTES) &&
+               product->scratch_bytes <= TRIAL_BYTES;
+}
 
 // The least of a few runs on noise; 0 input costs as much as any other, but not denormal products.
-static Status time_product(const PackedProduct *product, const DnnlConv *conv, int64_t *out_ns)
+static Status time_product(const PackedProduct *product, const DnnlConv *conv, const RunContext *poll, int64_t *out_ns)
 {
         size_t n_in = (size_t)meta_numel(&conv->input), n_out = (size_t)meta_numel(&conv->out);
-        RunContext ctx;
+        RunContext own;
         _cleanup_(storage_unrefp) Storage *in = NULL, *out = NULL, *scratch = NULL;
         TRY(storage_new(n_in * sizeof(float), false, NULL, &in));
         TRY(storage_new(n_out * sizeof(float), false, NULL, &out));
@@ -156,11 +168,13 @@ static Status time_product(const PackedProduct *product, const DnnlConv *conv, i
         float *noise = (float *)in->data;
         for (size_t i = 0; i < n_in; i++)
                 noise[i] = (float)(i * 2654435761u % 1999) / 1000.0f - 1.0f;
-        run_context_init(&ctx);
-        ctx.n_threads = conv->n_threads;
-        OpRun run = { .in = (const void *const[]){ in->data }, .out = (void *const[]){ out->data }, .scratch = scratch->data, .ctx = &ctx };
+        run_context_init(&own);
+        own.n_threads = conv->n_threads;
+        RunContext *ctx = poll == NULL ? &own : (RunContext *)(uintptr_t)poll;
+        OpRun run = { .in = (const void *const[]){ in->data }, .out = (void *const[]){ out->data }, .scratch = scratch->data, .ctx = ctx };
         *out_ns = INT64_MAX;
         for (int i = 0; i < TRIALS; i++) {
+                TRY(run_poll(ctx));
                 int64_t start = clock_ns();
                 TRY(packed_product_run(product, &run, NULL));
                 *out_ns = MIN(*out_ns, clock_ns() - start);
@@ -168,7 +182,8 @@ static Status time_product(const PackedProduct *product, const DnnlConv *conv, i
         return STATUS_OK;
 }
 
-static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+// Nothing, where some kind would cost too much to be tried.
+static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, const RunContext *poll, PackedProduct *out_product)
 {
         int64_t least = INT64_MAX, ns = 0;
         _cleanup_(packed_product_deinit) PackedProduct best = { 0 };
@@ -177,7 +192,9 @@ static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, Packe
                 TRY(make_kind(conv_kinds[i], conv, clamp, &made));
                 if (made.kind == NULL)
                         continue;
-                TRY(time_product(&made, conv, &ns));
+                if (!may_be_timed(&made, conv))
+                        return STATUS_OK;
+                TRY(time_product(&made, conv, poll, &ns));
                 if (ns >= least)
                         continue;
                 least = ns;
@@ -199,8 +216,9 @@ static Status make_named(const char *algorithm, const DnnlConv *conv, const Dire
         return STATUS_OK;
 }
 
-static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, TuneRecord *record, PackedProduct *out_product)
+static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, const PackContext *context, PackedProduct *out_product)
 {
+        TuneRecord *record = context->tune;
         *out_product = (PackedProduct){ 0 };
         if (record == NULL)
                 return make_by_rule(conv, clamp, out_product);
@@ -210,7 +228,7 @@ static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
         if (algorithm != NULL) {
                 status = make_named(algorithm, conv, clamp, out_product);
         } else if (status == STATUS_OK && tune_is_learning(record)) {
-                status = make_fastest(conv, clamp, out_product);
+                status = make_fastest(conv, clamp, context->poll, out_product);
                 if (status == STATUS_OK && out_product->kind != NULL)
                         status = tune_learn(record, key.data, out_product->kind->algorithm);
         }
@@ -246,7 +264,7 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                 conv.dilation[i] = args.dilation[i];
         }
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
-        TRY(choose(&conv, clamp, adds, context->tune, out_product));
+        TRY(choose(&conv, clamp, adds, context, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }

@@ -21,20 +21,9 @@ typedef struct Addition {
         Recorded *residual; // NULL: none
 } Addition;
 
-static Recorded *tensor_arg(const RecordedCall *call, int index)
-{
-        const Value *value = &call->call.args[index];
-        return value->kind == VALUE_TENSOR ? recorded_of(value->tensor) : NULL;
-}
-
 static bool is_constant(const Recorded *value)
 {
         return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL && value->tensor.meta.dtype == DTYPE_F32;
-}
-
-static bool is_one(Value number)
-{
-        return (number.kind == VALUE_INT && number.i == 1) || (number.kind == VALUE_FLOAT && number.f == 1.0);
 }
 
 // ---- activations ----
@@ -95,14 +84,14 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
         const OpDef *op = call->call.op;
         if (op->pack == conv_pack) {
                 ConvArgs args;
-                bool plain = is_constant(tensor_arg(call, 1)) && conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
+                bool plain = is_constant(rewrite_arg(call, 1)) && conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
                 return plain ? PRODUCT_CONV : PRODUCT_NONE;
         }
         if (op->pack == linear_pack)
-                return is_constant(tensor_arg(call, 1)) && tensor_arg(call, 1)->tensor.meta.rank == 2 ? PRODUCT_LINEAR : PRODUCT_NONE;
-        if (op->pack != addmm_pack || !is_one(call->call.args[3]) || !is_one(call->call.args[4]))
+                return is_constant(rewrite_arg(call, 1)) && rewrite_arg(call, 1)->tensor.meta.rank == 2 ? PRODUCT_LINEAR : PRODUCT_NONE;
+        if (op->pack != addmm_pack || !value_is_one(call->call.args[3]) || !value_is_one(call->call.args[4]))
                 return PRODUCT_NONE;
-        const Recorded *bias = tensor_arg(call, 0), *weight = tensor_arg(call, 2);
+        const Recorded *bias = rewrite_arg(call, 0), *weight = rewrite_arg(call, 2);
         bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 &&
                      bias->tensor.meta.size[0] == weight->tensor.meta.size[1];
         return plain ? PRODUCT_ADDMM : PRODUCT_NONE;
@@ -125,7 +114,7 @@ static Status conv_arguments(const RecordedCall *call, Value *out)
 
 static Status addmm_arguments(Recording *recording, const RecordedCall *call, Value *out)
 {
-        const Recorded *matrix = tensor_arg(call, 2);
+        const Recorded *matrix = rewrite_arg(call, 2);
         TensorMeta turned = matrix->tensor.meta;
         Recorded *weight;
         turned.size[0] = matrix->tensor.meta.size[1];
@@ -184,23 +173,13 @@ static Status fuse(Recording *recording, Uses *uses, uint32_t at, RecordedCall *
 }
 
 // ---- readers ----
-static bool same_layout(const TensorMeta *a, const TensorMeta *b)
-{
-        if (a->dtype != b->dtype || !meta_same_shape(a, b))
-                return false;
-        for (int d = 0; d < a->rank; d++) {
-                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
-                        return false;
-        }
-        return true;
-}
-
 static Status try_input(Recording *recording, Uses *uses, uint32_t at, int position, Addition addition)
 {
         RecordedCall *call = recording->calls[at];
-        Recorded *input = tensor_arg(call, position);
+        Recorded *input = rewrite_arg(call, position);
         if (input == NULL || input->from != FROM_CALL || uses_only_reader(uses, input) != call ||
-            !same_layout(&input->tensor.meta, &call->outs[0]->tensor.meta))
+            input->tensor.meta.dtype != call->outs[0]->tensor.meta.dtype ||
+            !meta_same_places(&input->tensor.meta, &call->outs[0]->tensor.meta))
                 return STATUS_OK;
         ProductKind kind = kind_of(input->call, addition.residual != NULL);
         return kind == PRODUCT_NONE ? STATUS_OK : fuse(recording, uses, at, input->call, kind, &addition);
@@ -212,12 +191,13 @@ static Status try_call(Recording *recording, Uses *uses, uint32_t at)
         Addition addition = { .activation = { .name = "none" } };
         if (strcmp(call->overload->name, "aten::add.Tensor") != 0)
                 return find_activation(call, &addition.activation) ? try_input(recording, uses, at, 0, addition) : STATUS_OK;
-        if (!is_one(call->call.args[2]) || !call_is_movable(call))
+        if (!value_is_one(call->call.args[2]) || !call_is_movable(call))
                 return STATUS_OK;
         for (int position = 0; position < 2 && recording->calls[at] == call; position++) {
-                addition.residual = tensor_arg(call, 1 - position);
+                addition.residual = rewrite_arg(call, 1 - position);
                 if (addition.residual != NULL && !recorded_is_constant(addition.residual) &&
-                    same_layout(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))
+                    addition.residual->tensor.meta.dtype == call->outs[0]->tensor.meta.dtype &&
+                    meta_same_places(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))
                         TRY(try_input(recording, uses, at, position, addition));
         }
         return STATUS_OK;

@@ -25,24 +25,12 @@ typedef struct Product {
 
 // out = scale * in + shift, per channel.
 typedef struct Affine {
-        Recorded *input;
         double *scale, *shift; // n_channels each
 } Affine;
-
-static Recorded *tensor_arg(const RecordedCall *call, int index)
-{
-        const Value *value = &call->call.args[index];
-        return value->kind == VALUE_TENSOR ? recorded_of(value->tensor) : NULL;
-}
 
 static bool is_known(const Recorded *value)
 {
         return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL && value->tensor.meta.dtype == DTYPE_F32;
-}
-
-static bool is_one(Value number)
-{
-        return (number.kind == VALUE_INT && number.i == 1) || (number.kind == VALUE_FLOAT && number.f == 1.0);
 }
 
 // ---- the product ----
@@ -72,15 +60,15 @@ static bool find_product(RecordedCall *call, Product *out)
                 product.weight_arg = 1;
                 product.bias_arg = 2;
                 product.out_dim = rank - 1;
-        } else if (call->call.op->pack == addmm_pack && is_one(call->call.args[3]) && is_one(call->call.args[4])) {
+        } else if (call->call.op->pack == addmm_pack && value_is_one(call->call.args[3]) && value_is_one(call->call.args[4])) {
                 product.weight_arg = 2;
                 product.weight_dim = 1;
                 product.out_dim = 1;
         } else {
                 return false;
         }
-        product.weight = tensor_arg(call, product.weight_arg);
-        product.bias = tensor_arg(call, product.bias_arg);
+        product.weight = rewrite_arg(call, product.weight_arg);
+        product.bias = rewrite_arg(call, product.bias_arg);
         product.n_channels = call->outs[0]->tensor.meta.size[product.out_dim];
         if (!is_known(product.weight) || product.weight->tensor.meta.rank < 2 ||
             product.weight->tensor.meta.size[product.weight_dim] != product.n_channels)
@@ -105,7 +93,7 @@ static bool norm_affine(const RecordedCall *call, const Product *product, Affine
         if (product->out_dim != 1 || arg_double(&call->call, (int)call->call.n_args - 1, &eps) != STATUS_OK)
                 return false;
         for (int i = 0; i < 4; i++) {
-                params[i] = tensor_arg(call, i + 1);
+                params[i] = rewrite_arg(call, i + 1);
                 if (params[i] == NULL ? i >= 2
                                       : !is_known(params[i]) || params[i]->tensor.meta.rank != 1 ||
                                                 params[i]->tensor.meta.size[0] != product->n_channels)
@@ -143,7 +131,7 @@ static bool channel_values(const Recorded *value, const Product *product, double
 static bool pointwise_affine(const RecordedCall *call, const Product *product, int at, Affine *affine)
 {
         bool adds = strcmp(call->overload->name, "aten::add.Tensor") == 0;
-        const Recorded *other = tensor_arg(call, 1 - at);
+        const Recorded *other = rewrite_arg(call, 1 - at);
         double alpha = 1;
         if (other == NULL || (adds && arg_double(&call->call, 2, &alpha) != STATUS_OK) ||
             !channel_values(other, product, adds ? affine->shift : affine->scale))
@@ -272,7 +260,7 @@ static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product 
 static Status try_fold(Recording *recording, Uses *uses, uint32_t at, int position, PassContext *context)
 {
         RecordedCall *call = recording->calls[at];
-        Recorded *input = tensor_arg(call, position);
+        Recorded *input = rewrite_arg(call, position);
         Product product;
         if (input == NULL || uses_only_reader(uses, input) != call || input->from != FROM_CALL || !find_product(input->call, &product) ||
             !meta_same_shape(&input->tensor.meta, &call->outs[0]->tensor.meta) || call->outs[0]->tensor.meta.dtype != DTYPE_F32)
@@ -280,7 +268,7 @@ static Status try_fold(Recording *recording, Uses *uses, uint32_t at, int positi
         _cleanup_(freep) double *both = new_array((size_t)product.n_channels, 2 * sizeof(double));
         if (both == NULL)
                 return fail_memory();
-        Affine affine = { .input = input, .scale = both, .shift = both + product.n_channels };
+        Affine affine = { .scale = both, .shift = both + product.n_channels };
         bool found = is_norm(call) ? norm_affine(call, &product, &affine) : pointwise_affine(call, &product, position, &affine);
         return found ? fold(recording, uses, at, &product, &affine, context) : STATUS_OK;
 }

@@ -17,7 +17,6 @@ typedef struct Turning {
         Rewritten *states; // by buffer (as many as there were)
         uint32_t n_states;
         uint32_t *made; // by value: position + 1 of the call that made it
-        uint32_t n_made;
 } Turning;
 
 static Rewritten *state_of(const Turning *turning, const Recorded *value)
@@ -41,13 +40,27 @@ static const Overload *functional_twin(const RecordedCall *call)
         return found != NULL && found->op == call->call.op && !found->inplace && found->schema.n_args == call->call.n_args ? found : NULL;
 }
 
+// Called by its functional name, it would make self's very meta: passes trust what the overload infers, and rows whose result has a layout
+// or a dtype of its own (masked_fill, comparisons) write self as it is when in place.
+static bool same_without(const RecordedCall *call, const Overload *twin)
+{
+        OpCall functional;
+        const TensorMeta *self = &call->outs[0]->tensor.meta;
+        bool same = call_open(NULL, twin, call->call.args, call->call.given, &functional) == STATUS_OK;
+        same = same && functional.op->infer(&functional) == STATUS_OK && functional.n_outs == 1 && functional.outs[0].kind == OUT_FRESH &&
+               functional.outs[0].meta.dtype == self->dtype && meta_same_places(&functional.outs[0].meta, self);
+        call_close(&functional);
+        return same;
+}
+
 static bool writes_whole(const RecordedCall *call)
 {
         const Recorded *self = recorded_of(call->call.args[0].tensor);
         const Buffer *buffer = recorded_buffer(self);
         return buffer->kind == BUFFER_RUN && !buffer->written_later && buffer->base == self && self->from == FROM_CALL &&
                self->call != NULL && self->call->computes && self->tensor.offset == 0 &&
-               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self && functional_twin(call) != NULL;
+               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self && functional_twin(call) != NULL &&
+               same_without(call, functional_twin(call));
 }
 
 // ---- what can be turned ----
@@ -183,9 +196,7 @@ Status pass_make_functional(Recording *recording, PassContext *context)
         _cleanup_(freep) uint32_t *made = new_array(recording->n_values, sizeof(*made));
         if (states == NULL || made == NULL)
                 return fail_memory();
-        Turning turning = {
-                .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made, .n_made = recording->n_values
-        };
+        Turning turning = { .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made };
         find_refused(&turning);
         return turn_calls(&turning);
 }

@@ -164,15 +164,6 @@ static Status take_twin(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
-static bool same_places(const TensorMeta *a, const TensorMeta *b)
-{
-        for (int d = 0; d < a->rank; d++) {
-                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
-                        return false;
-        }
-        return true;
-}
-
 static bool can_infer_again(const Layout *layout, const RecordedCall *call)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
@@ -189,7 +180,7 @@ static Status adopt_outs(Layout *layout, const RecordedCall *old, RecordedCall *
         Recording *recording = layout->recording;
         for (uint32_t k = 0; k < old->call.n_outs; k++) {
                 Recorded *out = old->outs[k];
-                if (same_places(&added->call.outs[k].meta, &out->tensor.meta)) {
+                if (meta_same_places(&added->call.outs[k].meta, &out->tensor.meta)) {
                         added->call.outs[k].meta = out->tensor.meta;
                         out->call = added;
                 } else {

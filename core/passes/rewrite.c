@@ -82,17 +82,6 @@ static Status move_reader(void *context, Recorded *value)
 }
 
 // ---- replacing ----
-static bool same_result(const TensorMeta *a, const TensorMeta *b)
-{
-        if (a->dtype != b->dtype || !meta_same_shape(a, b))
-                return false;
-        for (int d = 0; d < a->rank; d++) {
-                if (a->size[d] > 1 && a->stride[d] != b->stride[d])
-                        return false;
-        }
-        return true;
-}
-
 static Status settle(Recording *recording, Uses *uses, uint32_t at, RecordedCall *merged, RecordedCall *added)
 {
         RecordedCall *old = recording->calls[at];
@@ -132,7 +121,7 @@ Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overloa
         if (status == STATUS_OK)
                 status = overload->op->infer(&call);
         if (status != STATUS_OK || call.n_outs == 0 || call.outs[0].kind != OUT_FRESH ||
-            !same_result(&call.outs[0].meta, &old->tensor.meta)) {
+            call.outs[0].meta.dtype != old->tensor.meta.dtype || !meta_same_places(&call.outs[0].meta, &old->tensor.meta)) {
                 call_close(&call);
                 drop_args(take_args, n);
                 return status == STATUS_NO_MEMORY ? status : STATUS_OK;

@@ -29,6 +29,12 @@ Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorM
 // A new float32 constant of `meta` (contiguous), uninitialised.
 Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value);
 
+// Argument `index`; NULL: no tensor.
+static inline Recorded *rewrite_arg(const RecordedCall *call, int index)
+{
+        const Value *value = &call->call.args[index];
+        return value->kind == VALUE_TENSOR ? recorded_of(value->tensor) : NULL;
+}
 static inline Value rewrite_tensor(const Recorded *value) // counted
 {
         return value == NULL ? value_none() : value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)&value->tensor });

@@ -12,6 +12,40 @@ typedef struct TraceIds {
         char trace_id[33], parent_id[17], span_id[17];
 } TraceIds;
 
+// What the rows of runs print, copied: profiles and statistics keep neither graphs nor programs alive. All runs of a program share one, and
+// so do a graph's runs without a program. Immutable.
+typedef struct RowLabel {
+        const Node *const *nodes; // NULL: none
+        uint32_t n_nodes;
+        const char *kernel, *why;
+} RowLabel;
+typedef struct InputLabel {
+        bool is_tensor;
+        TensorMeta meta;
+} InputLabel;
+typedef struct RunLabels {
+        RefCount ref;
+        Arena arena;
+        char program_id[sizeof(ProgramId)]; // "": eager
+        Node *nodes;                        // by index: op, name, target and module_path only
+        uint32_t n_nodes;
+        RowLabel *rows; // of a program but for its dynamic rest, in order
+        uint32_t n_rows;
+        InputLabel *inputs; // that a program was made for, by placeholder
+        uint32_t n_inputs;
+        uint32_t n_in_ring; // profiles; guarded by the ring
+} RunLabels;
+Status run_labels_new(const Graph *graph, const Program *program, RunLabels **out_labels); // program NULL: eager
+RunLabels *run_labels_ref(RunLabels *labels);
+RunLabels *run_labels_unref(RunLabels *labels); // NULL-safe, returns NULL
+DEFINE_CLEANUP(RunLabels, run_labels_unref)
+size_t run_labels_bytes(const RunLabels *labels); // NULL: 0
+// Of the program that ran; NULL: none did.
+static inline const char *run_program_id(const RunLabels *labels)
+{
+        return labels == NULL || labels->program_id[0] == '\0' ? NULL : labels->program_id;
+}
+
 typedef struct RunProfile {
         RefCount ref;
         char id[PROFILE_ID_MAX + 1]; // X-Request-Id
@@ -21,11 +55,12 @@ typedef struct RunProfile {
         char signature[PROFILE_SIGNATURE_MAX]; // "x: float32[1, 10]"
         int64_t wall_ms;                       // when it ended
         int64_t decode_ns, queue_ns, compile_ns, run_ns, encode_ns, total_ns;
-        Graph *graph; // counted; rows point into it
+        Graph *graph;      // counted; rows point into it. NULL once detached
         NodeTiming *rows;
         uint32_t n_rows;
         uint32_t n_rows_capacity;
-        Program *program;     // counted; NULL: eager. Rows point into it
+        Program *program;     // counted; NULL: eager, or detached. Rows point into it
+        RunLabels *labels;    // counted; of the program from the run on, else NULL until detached. Rows point into it then
         int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
 } RunProfile;
@@ -33,27 +68,39 @@ typedef struct RunProfile {
 Status run_profile_new(Graph *graph, uint32_t n_rows_capacity, RunProfile **out_profile);
 // Makes room for at least `n_rows`; earlier rows are lost.
 Status run_profile_reserve(RunProfile *profile, uint32_t n_rows);
+// Before it is shared: lets go of graph and program. False: no memory for it.
+bool run_profile_detach(RunProfile *profile);
 RunProfile *run_profile_ref(RunProfile *profile);
 RunProfile *run_profile_unref(RunProfile *profile);
 DEFINE_CLEANUP(RunProfile, run_profile_unref)
 
 // ---- ring of recent runs; any thread ----
 typedef struct ProfileRing ProfileRing;
-Status profile_ring_open(uint32_t capacity, ProfileRing **out_ring);
+typedef struct ProfileUse {
+        size_t bytes;
+        uint64_t evictions; // for want of bytes
+} ProfileUse;
+Status profile_ring_open(uint32_t capacity, size_t max_bytes, ProfileRing **out_ring);
 ProfileRing *profile_ring_close(ProfileRing *ring);
-// Adds (counts) a finished profile; one with the same id is replaced.
+ProfileUse profile_ring_use(ProfileRing *ring);
+// Adds (counts) a finished profile; one with the same id leaves, and the oldest ones as long as bytes are short.
 void profile_ring_add(ProfileRing *ring, RunProfile *profile);
 RunProfile *profile_ring_find(ProfileRing *ring, const char *id); // counted, or NULL
 // Up to `capacity` counted profiles: newest first, or slowest first.
 uint32_t profile_ring_list(ProfileRing *ring, bool slowest, uint32_t capacity, RunProfile **out);
 
 // ---- statistics of one graph version; any thread ----
+// What all versions' statistics may take together. Where that is too little, the version that has gone longest without a run loses its own.
+typedef struct StatsPool StatsPool;
+Status stats_pool_open(size_t max_bytes, StatsPool **out_pool);
+StatsPool *stats_pool_close(StatsPool *pool); // after the last statistics
+ProfileUse stats_pool_use(StatsPool *pool);
 typedef struct ProfileStats ProfileStats;
 typedef struct TimeSummary {
         uint64_t count;
         double mean_us, p50_us, p90_us, p99_us, max_us;
 } TimeSummary; // count: all runs; the rest: the window
-Status profile_stats_new(ProfileStats **out_stats);
+Status profile_stats_new(StatsPool *pool, ProfileStats **out_stats);
 ProfileStats *profile_stats_free(ProfileStats *stats);
 void profile_stats_add(ProfileStats *stats, const RunProfile *profile);
 typedef struct NodeSummary {
@@ -80,7 +127,7 @@ typedef enum ProfileBy {
 } ProfileBy;
 extern const char *const profile_by_names[PROFILE_BY_COUNT];
 typedef struct GroupSummary {
-        const char *key; // lives as long as the summary's graph and program
+        const char *key; // lives as long as the summary's labels
         uint32_t n_rows;
         TimeSummary us;
         double share;
@@ -95,8 +142,7 @@ typedef struct SignatureSummary {
         uint32_t n_groups;    // 0 by instruction
         GroupSummary *groups; // in the order of their first rows
         double other_us;
-        Graph *graph;
-        Program *program;
+        RunLabels *labels; // may be NULL
 } SignatureSummary;
 // A snapshot; caller frees with profile_summary_free.
 Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n);

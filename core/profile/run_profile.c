@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run profiles and the ring of recent ones. A profile is written by one thread, then shared read-only; the ring is a circular array under a
-// mutex, replaced oldest first.
+// mutex, replaced oldest first; what repeats an id leaves a hole where the older one was.
 #include "core/profile/profile.h"
 #include <pthread.h>
 #include <string.h>
@@ -47,6 +47,7 @@ RunProfile *run_profile_unref(RunProfile *profile)
                 return NULL;
         program_unref(profile->program);
         graph_unref(profile->graph);
+        run_labels_unref(profile->labels);
         free(profile->rows);
         free(profile);
         return NULL;
@@ -55,17 +56,20 @@ RunProfile *run_profile_unref(RunProfile *profile)
 struct ProfileRing {
         pthread_mutex_t mutex;
         uint32_t capacity, next;
-        RunProfile **items; // counted; NULL where nothing was recorded yet
+        RunProfile **items; // counted; NULL where nothing is (any more)
         uint64_t
                 *hashes; // of their ids: the search touches these only, which lie together, and not some hundred profiles all over the heap
+        size_t max_bytes;
+        ProfileUse use;
 };
 
-Status profile_ring_open(uint32_t capacity, ProfileRing **out_ring)
+Status profile_ring_open(uint32_t capacity, size_t max_bytes, ProfileRing **out_ring)
 {
         ProfileRing *ring = calloc(1, sizeof(*ring));
         if (ring == NULL)
                 return fail_memory();
         ring->capacity = MAX(capacity, 1u);
+        ring->max_bytes = max_bytes;
         ring->items = new_array(ring->capacity, sizeof(*ring->items));
         ring->hashes = new_array(ring->capacity, sizeof(*ring->hashes));
         if (ring->items == NULL || ring->hashes == NULL) {
@@ -92,6 +96,15 @@ ProfileRing *profile_ring_close(ProfileRing *ring)
         return NULL;
 }
 
+ProfileUse profile_ring_use(ProfileRing *ring)
+{
+        pthread_mutex_lock(&ring->mutex);
+        ProfileUse use = ring->use;
+        pthread_mutex_unlock(&ring->mutex);
+        return use;
+}
+
+// ---- under the mutex ----
 static RunProfile **slot_of(ProfileRing *ring, uint64_t hash, const char *id)
 {
         for (uint32_t i = 0; i < ring->capacity; i++)
@@ -100,21 +113,51 @@ static RunProfile **slot_of(ProfileRing *ring, uint64_t hash, const char *id)
         return NULL;
 }
 
+static size_t own_bytes(const RunProfile *profile)
+{
+        return sizeof(*profile) + profile->n_rows_capacity * sizeof(*profile->rows);
+}
+
+// Labels count once, however many profiles share them.
+static void empty(ProfileRing *ring, RunProfile **slot)
+{
+        RunProfile *gone = *slot;
+        if (gone == NULL)
+                return;
+        *slot = NULL;
+        ring->use.bytes -= own_bytes(gone);
+        if (gone->labels != NULL && --gone->labels->n_in_ring == 0)
+                ring->use.bytes -= run_labels_bytes(gone->labels);
+        run_profile_unref(gone);
+}
+
+static void fill(ProfileRing *ring, RunProfile **slot, RunProfile *profile)
+{
+        *slot = run_profile_ref(profile);
+        ring->use.bytes += own_bytes(profile);
+        if (profile->labels != NULL && profile->labels->n_in_ring++ == 0)
+                ring->use.bytes += run_labels_bytes(profile->labels);
+}
+
 void profile_ring_add(ProfileRing *ring, RunProfile *profile)
 {
         uint64_t hash = hash_bytes(profile->id, strlen(profile->id));
         pthread_mutex_lock(&ring->mutex);
         // Ids we make are unique; only a client that repeats its X-Request-Id finds an older one.
-        RunProfile **slot = slot_of(ring, hash, profile->id);
-        if (slot == NULL) {
-                slot = &ring->items[ring->next];
-                ring->next = (ring->next + 1) % ring->capacity;
+        RunProfile **older = slot_of(ring, hash, profile->id);
+        if (older != NULL)
+                empty(ring, older);
+        RunProfile **slot = &ring->items[ring->next];
+        empty(ring, slot);
+        fill(ring, slot, profile);
+        ring->hashes[ring->next] = hash;
+        ring->next = (ring->next + 1) % ring->capacity;
+        for (uint32_t i = 0; i < ring->capacity && ring->use.bytes > ring->max_bytes; i++) { // oldest first
+                RunProfile **oldest = &ring->items[(ring->next + i) % ring->capacity];
+                ring->use.evictions += *oldest != NULL;
+                empty(ring, oldest);
         }
-        RunProfile *old = *slot;
-        *slot = run_profile_ref(profile);
-        ring->hashes[slot - ring->items] = hash;
         pthread_mutex_unlock(&ring->mutex);
-        run_profile_unref(old);
 }
 
 RunProfile *profile_ring_find(ProfileRing *ring, const char *id)

@@ -9,8 +9,7 @@ static SignatureStats *signature_free(SignatureStats *stats)
 {
         if (stats == NULL)
                 return NULL;
-        program_unref(stats->program);
-        graph_unref(stats->graph);
+        run_labels_unref(stats->labels);
         free(stats->rows);
         free(stats->nodes);
         free(stats);
@@ -18,12 +17,82 @@ static SignatureStats *signature_free(SignatureStats *stats)
 }
 DEFINE_CLEANUP(SignatureStats, signature_free)
 
-Status profile_stats_new(ProfileStats **out_stats)
+// ---- the pool ----
+Status stats_pool_open(size_t max_bytes, StatsPool **out_pool)
+{
+        StatsPool *pool = calloc(1, sizeof(*pool));
+        if (pool == NULL)
+                return fail_memory();
+        pthread_mutex_init(&pool->mutex, NULL);
+        pool->max_bytes = max_bytes;
+        *out_pool = pool;
+        return STATUS_OK;
+}
+
+StatsPool *stats_pool_close(StatsPool *pool)
+{
+        if (pool == NULL)
+                return NULL;
+        pthread_mutex_destroy(&pool->mutex);
+        free(pool);
+        return NULL;
+}
+
+ProfileUse stats_pool_use(StatsPool *pool)
+{
+        return (ProfileUse){ .bytes = atomic_load(&pool->bytes), .evictions = atomic_load(&pool->evictions) };
+}
+
+static bool is_short(const StatsPool *pool, size_t n_bytes)
+{
+        return n_bytes > pool->max_bytes || atomic_load(&pool->bytes) > pool->max_bytes - n_bytes;
+}
+
+static void drop(ProfileStats *stats, uint32_t place)
+{
+        SignatureStats *gone = stats->items[place];
+        atomic_fetch_sub(&stats->pool->bytes, gone->n_bytes);
+        stats->items[place] = stats->items[--stats->n];
+        signature_free(gone);
+}
+
+// From other versions, the longest unused first; rarely, since it is asked for new signatures only.
+static void make_room(StatsPool *pool, const ProfileStats *keep, size_t n_bytes)
+{
+        pthread_mutex_lock(&pool->mutex);
+        while (n_bytes <= pool->max_bytes && is_short(pool, n_bytes)) {
+                ProfileStats *oldest = NULL;
+                for (ProfileStats *stats = pool->first; stats != NULL; stats = stats->next) {
+                        uint64_t use = atomic_load(&stats->last_use); // 0: holds nothing
+                        if (stats != keep && use > 0 && (oldest == NULL || use < atomic_load(&oldest->last_use)))
+                                oldest = stats;
+                }
+                if (oldest == NULL)
+                        break;
+                pthread_mutex_lock(&oldest->mutex);
+                atomic_fetch_add(&pool->evictions, oldest->n);
+                while (oldest->n > 0)
+                        drop(oldest, 0);
+                atomic_store(&oldest->last_use, 0);
+                pthread_mutex_unlock(&oldest->mutex);
+        }
+        pthread_mutex_unlock(&pool->mutex);
+}
+
+// ---- one version ----
+Status profile_stats_new(StatsPool *pool, ProfileStats **out_stats)
 {
         ProfileStats *stats = calloc(1, sizeof(*stats));
         if (stats == NULL)
                 return fail_memory();
         pthread_mutex_init(&stats->mutex, NULL);
+        stats->pool = pool;
+        pthread_mutex_lock(&pool->mutex);
+        stats->next = pool->first;
+        if (pool->first != NULL)
+                pool->first->previous = stats;
+        pool->first = stats;
+        pthread_mutex_unlock(&pool->mutex);
         *out_stats = stats;
         return STATUS_OK;
 }
@@ -32,11 +101,22 @@ ProfileStats *profile_stats_free(ProfileStats *stats)
 {
         if (stats == NULL)
                 return NULL;
-        for (uint32_t i = 0; i < stats->n; i++)
-                signature_free(stats->items[i]);
+        StatsPool *pool = stats->pool;
+        pthread_mutex_lock(&pool->mutex);
+        *(stats->previous != NULL ? &stats->previous->next : &pool->first) = stats->next;
+        if (stats->next != NULL)
+                stats->next->previous = stats->previous;
+        pthread_mutex_unlock(&pool->mutex);
+        while (stats->n > 0)
+                drop(stats, 0);
         pthread_mutex_destroy(&stats->mutex);
         free(stats);
         return NULL;
+}
+
+static size_t bytes_for(const RunProfile *profile)
+{
+        return sizeof(SignatureStats) + run_labels_bytes(profile->labels) + profile->n_rows * (sizeof(NodeTiming) + sizeof(Window));
 }
 
 static SignatureStats *signature_new(const RunProfile *profile)
@@ -45,8 +125,8 @@ static SignatureStats *signature_new(const RunProfile *profile)
         if (stats == NULL)
                 return NULL;
         memcpy(stats->signature, profile->signature, sizeof(stats->signature));
-        stats->graph = graph_ref(profile->graph);
-        stats->program = profile->program == NULL ? NULL : program_ref(profile->program);
+        stats->labels = profile->labels == NULL ? NULL : run_labels_ref(profile->labels);
+        stats->n_bytes = bytes_for(profile);
         stats->n_nodes = profile->n_rows;
         stats->rows = new_array(profile->n_rows, sizeof(*stats->rows));
         stats->nodes = new_array(profile->n_rows, sizeof(*stats->nodes));
@@ -55,38 +135,59 @@ static SignatureStats *signature_new(const RunProfile *profile)
         return take_ptr(stats);
 }
 
-// The entry for this profile's signature; one with other rows (the graph was decoded anew) starts over. NULL when out of memory: statistics
-// are lost, the run is not.
-static SignatureStats *find_or_add(ProfileStats *stats, const RunProfile *profile)
+// The entry for this profile's signature; one with other rows (the graph was decoded anew) goes: it starts over.
+static SignatureStats *find(ProfileStats *stats, const RunProfile *profile)
+{
+        for (uint32_t i = 0; i < stats->n; i++) {
+                SignatureStats *entry = stats->items[i];
+                if (strcmp(entry->signature, profile->signature) != 0)
+                        continue;
+                if (entry->labels == profile->labels && entry->n_nodes == profile->n_rows)
+                        return entry;
+                drop(stats, i);
+                break;
+        }
+        return NULL;
+}
+
+static void drop_oldest(ProfileStats *stats)
 {
         uint32_t place = 0;
-        for (; place < stats->n; place++)
-                if (strcmp(stats->items[place]->signature, profile->signature) == 0)
-                        break;
-        if (place < stats->n && stats->items[place]->graph == profile->graph && stats->items[place]->program == profile->program &&
-            stats->items[place]->n_nodes == profile->n_rows)
-                return stats->items[place];
-        SignatureStats *fresh = signature_new(profile);
+        for (uint32_t i = 1; i < stats->n; i++)
+                if (stats->items[i]->last_use < stats->items[place]->last_use)
+                        place = i;
+        drop(stats, place);
+}
+
+// NULL when there are no bytes for it: statistics are lost, the run is not.
+static SignatureStats *add(ProfileStats *stats, const RunProfile *profile)
+{
+        StatsPool *pool = stats->pool;
+        size_t n_bytes = bytes_for(profile);
+        if (stats->n == PROFILE_MAX_SIGNATURES)
+                drop_oldest(stats);
+        for (; stats->n > 0 && n_bytes <= pool->max_bytes && is_short(pool, n_bytes); atomic_fetch_add(&pool->evictions, 1))
+                drop_oldest(stats);
+        SignatureStats *fresh = is_short(pool, n_bytes) ? NULL : signature_new(profile);
         if (fresh == NULL)
                 return NULL;
-        if (place == stats->n && stats->n == PROFILE_MAX_SIGNATURES) {
-                place = 0;
-                for (uint32_t i = 1; i < stats->n; i++)
-                        if (stats->items[i]->last_use < stats->items[place]->last_use)
-                                place = i;
-        }
-        if (place == stats->n)
-                stats->n++;
-        else
-                signature_free(stats->items[place]);
-        stats->items[place] = fresh;
+        atomic_fetch_add(&pool->bytes, n_bytes);
+        stats->items[stats->n++] = fresh;
         return fresh;
 }
 
 void profile_stats_add(ProfileStats *stats, const RunProfile *profile)
 {
         pthread_mutex_lock(&stats->mutex);
-        SignatureStats *entry = find_or_add(stats, profile);
+        SignatureStats *entry = find(stats, profile);
+        if (entry == NULL) {
+                pthread_mutex_unlock(&stats->mutex); // the pool's comes first
+                make_room(stats->pool, stats, bytes_for(profile));
+                pthread_mutex_lock(&stats->mutex);
+                entry = find(stats, profile);
+                if (entry == NULL)
+                        entry = add(stats, profile);
+        }
         if (entry != NULL) {
                 uint32_t place = (uint32_t)(entry->n_runs % PROFILE_WINDOW);
                 entry->run.us[place] = (float)profile->run_ns / 1000.0f;
@@ -94,7 +195,8 @@ void profile_stats_add(ProfileStats *stats, const RunProfile *profile)
                         entry->nodes[i].us[place] = (float)(profile->rows[i].end_ns - profile->rows[i].start_ns) / 1000.0f;
                 memcpy(entry->rows, profile->rows, entry->n_nodes * sizeof(*entry->rows));
                 entry->n_runs++;
-                entry->last_use = ++stats->clock;
+                entry->last_use = atomic_fetch_add(&stats->pool->clock, 1) + 1;
+                atomic_store(&stats->last_use, entry->last_use);
         }
         pthread_mutex_unlock(&stats->mutex);
 }
@@ -138,8 +240,7 @@ static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
         if (out->nodes == NULL)
                 return fail_memory();
         memcpy(out->signature, stats->signature, sizeof(out->signature));
-        out->graph = graph_ref(stats->graph);
-        out->program = stats->program == NULL ? NULL : program_ref(stats->program);
+        out->labels = stats->labels == NULL ? NULL : run_labels_ref(stats->labels);
         out->run = window_summary(&stats->run, stats->n_runs);
         out->n_nodes = stats->n_nodes;
         double in_nodes = 0;
@@ -191,8 +292,7 @@ Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **
 void profile_summary_free(SignatureSummary *signatures, uint32_t n)
 {
         for (uint32_t i = 0; i < n; i++) {
-                program_unref(signatures[i].program);
-                graph_unref(signatures[i].graph);
+                run_labels_unref(signatures[i].labels);
                 free(signatures[i].nodes);
                 free(signatures[i].groups);
         }

@@ -11,17 +11,27 @@ typedef struct Window {
 typedef struct SignatureStats {
         char signature[PROFILE_SIGNATURE_MAX];
         uint64_t n_runs, last_use;
-        Graph *graph;     // counted: rows point into it
-        Program *program; // counted: rows point into it; NULL: eager runs
+        RunLabels *labels; // counted: rows point into it; may be NULL
+        size_t n_bytes;    // taken from the pool
         uint32_t n_nodes;
         NodeTiming *rows; // of the last run: node, kernel, shape
         Window run;
         Window *nodes;
 } SignatureStats;
 
+struct StatsPool {
+        pthread_mutex_t mutex; // guards the list and makes room; taken before that of any statistics
+        ProfileStats *first;
+        _Atomic size_t bytes;
+        _Atomic uint64_t clock, evictions;
+        size_t max_bytes;
+};
+
 struct ProfileStats {
+        StatsPool *pool; // borrowed
+        ProfileStats *next, *previous;
+        _Atomic uint64_t last_use;
         pthread_mutex_t mutex;
-        uint64_t clock;
         uint32_t n;
         SignatureStats *items[PROFILE_MAX_SIGNATURES];
 };

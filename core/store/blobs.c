@@ -14,7 +14,8 @@
 #include "core/store/store_private.h"
 
 enum { SCRUB_CHUNK = 1 << 20, SCRUB_PAUSE_MS = 10 };
-#define AGAIN "; upload the model again"
+#define AGAIN   "; upload the model again"
+#define MISSING "uploaded bytes are missing from the data folder" AGAIN
 
 void store_version_ref(const StoreVersion *version)
 {
@@ -73,14 +74,38 @@ static void unuse_part(Store *store, const StorePart *part)
                 unuse(store, &part->holes->items[i].digest);
 }
 
+// The document comes last, so that what is undone here is only holes.
+static Status use_part(Store *store, const StorePart *part)
+{
+        uint32_t i = 0;
+        Status status = STATUS_OK;
+        for (; i < n_holes(part) && status == STATUS_OK; i++)
+                status = use(store, &part->holes->items[i].digest);
+        uint32_t n_used = status == STATUS_OK ? i : i - 1;
+        if (status == STATUS_OK)
+                status = use(store, &part->document);
+        while (status != STATUS_OK && n_used > 0)
+                unuse(store, &part->holes->items[--n_used].digest);
+        return status;
+}
+
+static void unuse_parts(Store *store, const StoreGraph *graph, uint32_t n_parts)
+{
+        for (uint32_t v = 0; v < graph->n_versions; v++)
+                for (uint32_t p = 0; p < graph->versions[v].n_parts && n_parts > 0; p++, n_parts--)
+                        unuse_part(store, &graph->versions[v].parts[p]);
+}
+
 Status blobs_use(Store *store, const StoreGraph *graph)
 {
+        uint32_t n = 0;
         for (uint32_t v = 0; v < graph->n_versions; v++) {
-                for (uint32_t p = 0; p < graph->versions[v].n_parts; p++) {
-                        const StorePart *part = &graph->versions[v].parts[p];
-                        TRY(use(store, &part->document));
-                        for (uint32_t i = 0; i < n_holes(part); i++)
-                                TRY(use(store, &part->holes->items[i].digest));
+                for (uint32_t p = 0; p < graph->versions[v].n_parts; p++, n++) {
+                        Status status = use_part(store, &graph->versions[v].parts[p]);
+                        if (status != STATUS_OK) {
+                                unuse_parts(store, graph, n);
+                                return status;
+                        }
                 }
         }
         return STATUS_OK;
@@ -88,17 +113,25 @@ Status blobs_use(Store *store, const StoreGraph *graph)
 
 void blobs_unuse(Store *store, const StoreGraph *graph)
 {
-        for (uint32_t v = 0; v < graph->n_versions; v++)
-                for (uint32_t p = 0; p < graph->versions[v].n_parts; p++)
-                        unuse_part(store, &graph->versions[v].parts[p]);
+        unuse_parts(store, graph, UINT32_MAX);
 }
 
-Status blobs_exist(Store *store, const StorePart *part)
+// What is there but cannot be read just now is not missing: reading it says why.
+static bool is_missing(const Store *store, const HashHex *digest)
 {
-        bool exist = faccessat(store->blobs, part->document.hex, R_OK, 0) == 0;
-        for (uint32_t i = 0; i < n_holes(part) && exist; i++)
-                exist = faccessat(store->blobs, part->holes->items[i].digest.hex, R_OK, 0) == 0;
-        return exist ? STATUS_OK : fail(STATUS_DAMAGED, "uploaded bytes are missing");
+        return faccessat(store->blobs, digest->hex, R_OK, 0) != 0 && errno == ENOENT;
+}
+
+Status store_check_version(Store *store, const StoreVersion *version)
+{
+        bool missing = false;
+        for (uint32_t p = 0; p < version->n_parts; p++) {
+                const StorePart *part = &version->parts[p];
+                missing = missing || is_missing(store, &part->document);
+                for (uint32_t i = 0; i < n_holes(part) && !missing; i++)
+                        missing = is_missing(store, &part->holes->items[i].digest);
+        }
+        return missing ? fail(STATUS_DAMAGED, MISSING) : STATUS_OK;
 }
 
 static Status hold(Store *store, const HashHex *digest, bool *out_known)
@@ -117,22 +150,49 @@ static void release(Store *store, const HashHex *digest)
         pthread_mutex_unlock(&store->mutex);
 }
 
-static void set_verified(Store *store, const HashHex *digest)
-{
-        pthread_mutex_lock(&store->mutex);
-        Blob *blob = string_map_get(&store->users, digest->hex);
-        if (blob != NULL)
-                blob->is_verified = true;
-        pthread_mutex_unlock(&store->mutex);
-}
-
-static bool is_verified(Store *store, const HashHex *digest)
+// A copy; n_users 0: not known.
+static Blob look(Store *store, const HashHex *digest)
 {
         pthread_mutex_lock(&store->mutex);
         const Blob *blob = string_map_get(&store->users, digest->hex);
-        bool verified = blob != NULL && blob->is_verified;
+        Blob seen = blob == NULL ? (Blob){ .n_users = 0 } : *blob;
         pthread_mutex_unlock(&store->mutex);
-        return verified;
+        return seen;
+}
+
+// The bytes that `seen` told of match. False: they were written anew since then. `shared`, when not NULL, is a mapping of them, from here
+// on everybody's (mapping_table_add).
+static bool set_verified(Store *store, const HashHex *digest, const Blob *seen, Mapping **shared)
+{
+        pthread_mutex_lock(&store->mutex);
+        Blob *blob = string_map_get(&store->users, digest->hex);
+        bool same = blob == NULL || blob->n_rewrites == seen->n_rewrites;
+        if (blob != NULL && same) {
+                blob->is_verified = true;
+                if (shared != NULL)
+                        *shared = mapping_table_add(store->mappings, digest, *shared);
+        }
+        pthread_mutex_unlock(&store->mutex);
+        return same;
+}
+
+// The file was put in place of what was there: who comes from now on maps it again. `seen`: before that. What was not verified was not
+// used.
+static void set_rewritten(Store *store, const HashHex *digest, const Blob *seen)
+{
+        if (seen->is_verified)
+                atomic_fetch_add(&store->n_rewrites, 1u);
+        pthread_mutex_lock(&store->mutex);
+        Blob *blob = string_map_get(&store->users, digest->hex);
+        if (blob != NULL)
+                blob->n_rewrites++;
+        mapping_table_forget(store->mappings, digest);
+        pthread_mutex_unlock(&store->mutex);
+}
+
+uint64_t store_n_rewrites(Store *store)
+{
+        return atomic_load(&store->n_rewrites);
 }
 
 // ---- writing ----
@@ -141,6 +201,7 @@ static Status put_blob(Store *store, const HashHex *digest, const FolderContent 
 {
         bool known;
         TRY(hold(store, digest, &known));
+        Blob seen = look(store, digest);
         if (!known || !folder_has_content(store->blobs, digest->hex, content)) {
                 Status status = folder_write_content(store->tmp, store->blobs, digest->hex, content, 0444);
                 if (status != STATUS_OK) {
@@ -148,9 +209,10 @@ static Status put_blob(Store *store, const HashHex *digest, const FolderContent 
                         return status;
                 }
                 if (known)
-                        mapping_table_forget(store->mappings, digest);
+                        set_rewritten(store, digest, &seen);
+                seen = look(store, digest); // what was just written is good, whoever wrote it
         }
-        set_verified(store, digest);
+        (void)set_verified(store, digest, &seen, NULL);
         return STATUS_OK;
 }
 
@@ -337,10 +399,10 @@ static Status open_blob(Store *store, const HashHex *digest, uint64_t n_bytes, i
 {
         struct stat info;
         int fd = openat(store->blobs, digest->hex, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-                return folder_fail("opening a stored file", errno);
+        if (fd < 0 && (errno == ENOENT || errno == ELOOP)) // ELOOP: a link, which we never make
+                return fail(STATUS_DAMAGED, MISSING);
         if (fd < 0)
-                return fail(STATUS_DAMAGED, "uploaded bytes are missing from the data folder" AGAIN);
+                return folder_fail("opening a stored file", errno);
         if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != n_bytes || n_bytes == 0) {
                 close(fd);
                 return fail(STATUS_DAMAGED, "uploaded bytes in the data folder have the wrong size" AGAIN);
@@ -375,30 +437,39 @@ static HashHex digest_mapped(const Mapping *mapping, const StoreHoles *holes)
         return sha256_finish(&sha);
 }
 
+static Status map_file(Store *store, const HashHex *digest, uint64_t n_bytes, Mapping **out_mapping)
+{
+        int fd;
+        TRY(open_blob(store, digest, n_bytes, &fd));
+        Status status = mapping_new(fd, (size_t)n_bytes, out_mapping);
+        close(fd);
+        return status;
+}
+
+static Status verify(const Mapping *mapping, const HashHex *digest, const StoreHoles *holes)
+{
+        HashHex found = digest_mapped(mapping, holes);
+        return same_digest(&found, digest) && !atomic_load(&mapping->damaged) ? STATUS_OK : mismatch();
+}
+
+// The table holds only mappings that matched, so that nobody gets one that does not from somebody who has not looked yet.
 static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes, Mapping **out_mapping)
 {
-        _cleanup_(mapping_unrefp) Mapping *mapping = mapping_table_get(store->mappings, digest);
-        if (mapping != NULL && mapping->n_bytes != n_bytes)
-                return fail(STATUS_DAMAGED, "a manifest gives two sizes for the same bytes" AGAIN);
-        bool fresh = mapping == NULL;
-        if (fresh) {
-                int fd;
-                TRY(open_blob(store, digest, n_bytes, &fd));
-                Status status = mapping_new(fd, (size_t)n_bytes, &mapping);
-                close(fd);
-                TRY(status);
-                mapping = mapping_table_add(store->mappings, digest, mapping);
-        }
-        if (!is_verified(store, digest) || (fresh && mapping_faulted())) {
-                HashHex found = digest_mapped(mapping, holes);
-                if (!same_digest(&found, digest) || atomic_load(&mapping->damaged)) {
-                        mapping_table_forget(store->mappings, digest);
-                        return mismatch();
+        for (;;) {
+                _cleanup_(mapping_unrefp) Mapping *mapping = mapping_table_get(store->mappings, digest);
+                if (mapping != NULL && mapping->n_bytes != n_bytes)
+                        return fail(STATUS_DAMAGED, "a manifest gives two sizes for the same bytes" AGAIN);
+                if (mapping == NULL) {
+                        Blob seen = look(store, digest); // before the file is opened: another one may take its place any time
+                        TRY(map_file(store, digest, n_bytes, &mapping));
+                        if (!seen.is_verified || mapping_faulted())
+                                TRY(verify(mapping, digest, holes));
+                        if (!set_verified(store, digest, &seen, &mapping))
+                                continue;
                 }
-                set_verified(store, digest);
+                *out_mapping = take_ptr(mapping);
+                return STATUS_OK;
         }
-        *out_mapping = take_ptr(mapping);
-        return STATUS_OK;
 }
 
 static bool holes_fit(const StorePart *part)
@@ -452,7 +523,8 @@ static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sh
 
 static Status scrub_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes, const _Atomic bool *stop)
 {
-        if (is_verified(store, digest))
+        Blob seen = look(store, digest);
+        if (seen.is_verified)
                 return STATUS_OK;
         int fd;
         uint64_t at = 0;
@@ -476,7 +548,7 @@ static Status scrub_blob(Store *store, const HashHex *digest, uint64_t n_bytes, 
         HashHex found = sha256_finish(&sha);
         if (!same_digest(&found, digest))
                 return mismatch();
-        set_verified(store, digest);
+        (void)set_verified(store, digest, &seen, NULL);
         return STATUS_OK;
 }
 

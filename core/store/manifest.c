@@ -22,6 +22,9 @@ static void write_part(const StorePart *part, Text *out)
 Status manifest_write(const StoreGraph *graph, Text *out)
 {
         size_t start = out->n;
+        if (graph->n_versions > MANIFEST_MAX_VERSIONS)
+                return fail(STATUS_TOO_LARGE, "graph '%s' has %u versions, the most there can be; delete some of them", graph->name,
+                            graph->n_versions - 1);
         text_addf(out, "manifest %d\n", MANIFEST_FORMAT);
         text_addf(out, "name %s\nnext_version %lld\ndefault_version %lld\n", graph->name, (long long)graph->next_version,
                   (long long)graph->default_version);

@@ -25,7 +25,7 @@ typedef struct Slot {
 
 static Slot slots[SLOTS];
 static uint32_t free_slots[SLOTS], n_free_slots;
-static _Atomic uint32_t n_slots_used;
+static _Atomic uint32_t n_slots_used, damaged_from = SLOTS, damaged_to; // slots of damaged mappings lie in [from, to)
 static pthread_mutex_t slots_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool any_fault;
 static struct sigaction earlier;
@@ -38,11 +38,10 @@ struct MappingTable {
 };
 
 // ---- faults ----
-// The slot whose mapping holds the address; SLOTS: none.
-static uint32_t slot_of(uintptr_t address)
+// The slot among [from, to) whose mapping holds the address; SLOTS: none.
+static uint32_t slot_of(uintptr_t address, uint32_t from, uint32_t to)
 {
-        uint32_t n = atomic_load(&n_slots_used);
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = from; i < to; i++) {
                 uintptr_t start = atomic_load(&slots[i].start);
                 if (start != 0 && address >= start && address - start < atomic_load(&slots[i].n_bytes))
                         return i;
@@ -50,23 +49,34 @@ static uint32_t slot_of(uintptr_t address)
         return SLOTS;
 }
 
+static void note_damage(uint32_t slot)
+{
+        uint32_t from = atomic_load(&damaged_from), to = atomic_load(&damaged_to);
+        while (slot < from && !atomic_compare_exchange_weak(&damaged_from, &from, slot))
+                ;
+        while (slot >= to && !atomic_compare_exchange_weak(&damaged_to, &to, slot + 1))
+                ;
+        atomic_store(&atomic_load(&slots[slot].mapping)->damaged, true);
+        atomic_store(&any_fault, true);
+}
+
+// Whoever sees the zeros must find the damage noted: it is, before they are there.
 static bool replace_page(uintptr_t address)
 {
-        uint32_t slot = slot_of(address);
+        uint32_t slot = slot_of(address, 0, atomic_load(&n_slots_used));
         if (slot == SLOTS)
                 return false;
         int before = errno;
+        note_damage(slot);
         void *page = (void *)(address & ~(uintptr_t)(page_bytes - 1));
         bool replaced = mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page;
         errno = before;
-        atomic_store(&atomic_load(&slots[slot].mapping)->damaged, true);
-        atomic_store(&any_fault, true);
         return replaced;
 }
 
 bool mapping_damaged_at(const void *address)
 {
-        uint32_t slot = slot_of((uintptr_t)address);
+        uint32_t slot = slot_of((uintptr_t)address, atomic_load(&damaged_from), atomic_load(&damaged_to));
         return slot != SLOTS && atomic_load(&atomic_load(&slots[slot].mapping)->damaged);
 }
 

@@ -20,7 +20,7 @@ typedef struct Mapping {
 void mapping_catch_faults(void);
 // Whether any page of any mapping could not be read since the process started. Cheap: for after a run.
 bool mapping_faulted(void);
-// Whether the mapping that holds this byte is damaged; false outside of mappings.
+// Whether the mapping that holds this byte is damaged; false outside of mappings. Looks at damaged ones and those between them only.
 bool mapping_damaged_at(const void *address);
 // Maps the whole of `fd` (n_bytes > 0; the descriptor may be closed afterwards).
 Status mapping_new(int fd, size_t n_bytes, Mapping **out_mapping);

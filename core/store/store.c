@@ -63,6 +63,8 @@ static Status take_lock(Store *store)
         if (store->lock < 0)
                 return folder_fail("the data folder's lock", errno);
         if (flock(store->lock, LOCK_EX | LOCK_NB) != 0) {
+                if (errno != EWOULDBLOCK)
+                        return folder_fail("locking the data folder", errno);
                 char pid[24] = "";
                 ssize_t n = pread(store->lock, pid, sizeof(pid) - 1, 0);
                 pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
@@ -76,14 +78,40 @@ static Status take_lock(Store *store)
         return STATUS_OK;
 }
 
-// Reads FORMAT before anything is written, so that a newer folder stays as it is.
+static Status refuse_foreign(void *context, const char *name)
+{
+        (void)name;
+        return fail(STATUS_USAGE,
+                    "the folder given with --data has no FORMAT file but files in %s/: fxserve did not make it; choose a folder that is "
+                    "new or empty",
+                    (const char *)context);
+}
+
+// A folder that is not ours yet must hold nothing where we shall remove what nobody knows.
+static Status check_new(const Store *store)
+{
+        char below[][12] = { "blobs", "graphs", "quarantine", "tmp", "tunes" };
+        for (size_t i = 0; i < ARRAY_LENGTH(below); i++) {
+                int fd = openat(store->top, below[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                if (fd < 0 && errno == ENOENT)
+                        continue;
+                if (fd < 0)
+                        return folder_fail("opening the data folder", errno);
+                Status status = folder_each(fd, refuse_foreign, below[i]);
+                close(fd);
+                TRY(status);
+        }
+        return STATUS_OK;
+}
+
+// Reads FORMAT before anything is written, so that a newer folder, or another program's, stays as it is.
 static Status check_format(Store *store, bool *out_new, bool *out_old)
 {
         _cleanup_(freep) char *text = NULL;
         size_t n;
         TRY(folder_read(store->top, "FORMAT", 64, &text, &n, out_new));
         if (*out_new)
-                return STATUS_OK;
+                return check_new(store);
         char *end;
         long format = strtol(text, &end, 10);
         if (end == text || strcmp(end, "\n") != 0 || format < 1)
@@ -97,6 +125,11 @@ static Status check_format(Store *store, bool *out_new, bool *out_old)
         return STATUS_OK;
 }
 
+static Status write_format(const Store *store, int tmp)
+{
+        return folder_write(tmp, store->top, "FORMAT", (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, 2 }, 0644);
+}
+
 static Status open_folders(Store *store, const char *folder)
 {
         bool is_new, is_old = false;
@@ -104,32 +137,23 @@ static Status open_folders(Store *store, const char *folder)
         TRY(check_format(store, &is_new, &is_old));
         TRY(take_lock(store));
         TRY(check_format(store, &is_new, &is_old)); // again: another server may have been first
+        // First of all, so that a crash never leaves a folder that looks like another program's.
+        if (is_new)
+                TRY(write_format(store, store->top));
         TRY(folder_open(store->top, "blobs", true, &store->blobs));
         TRY(folder_open(store->top, "graphs", true, &store->graphs));
         TRY(folder_open(store->top, "quarantine", true, &store->quarantine));
         TRY(folder_open(store->top, "tmp", true, &store->tmp));
         TRY(folder_open(store->top, "tunes", true, &store->tunes));
-        if (!is_new && !is_old)
-                return STATUS_OK;
         // An older program must not meet new manifests: FORMAT is raised before the first of them is written. Old ones are still read, and
         // converted as they are.
-        return folder_write(store->tmp, store->top, "FORMAT", (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, 2 }, 0644);
+        return is_old ? write_format(store, store->tmp) : STATUS_OK;
 }
 
 static Status remove_unfinished(void *context, const char *name)
 {
         Store *store = context;
         unlinkat(store->tmp, name, 0);
-        return STATUS_OK;
-}
-
-static Status check_blobs(Store *store, const StoreGraph *graph)
-{
-        for (uint32_t i = 0; i < graph->n_versions; i++)
-                for (uint32_t part = 0; part < graph->versions[i].n_parts; part++)
-                        if (blobs_exist(store, &graph->versions[i].parts[part]) != STATUS_OK)
-                                return fail(STATUS_DAMAGED, "uploaded bytes of version %lld are missing",
-                                            (long long)graph->versions[i].version);
         return STATUS_OK;
 }
 
@@ -156,7 +180,6 @@ static Status load_manifest(Store *store, const char *name, StoreGraph **out_gra
         TRY(manifest_read(text, n, graph, &is_old));
         if (strcmp(graph->name, name) != 0)
                 return fail(STATUS_DAMAGED, "it belongs to another name");
-        TRY(check_blobs(store, graph));
         if (is_old && write_manifest(store, graph) != STATUS_OK)
                 say(store, "graph '%s' keeps its manifest of format 1: %s", name, failure_current()->message);
         *out_graph = take_ptr(graph);
@@ -171,8 +194,10 @@ static Status add_manifest(void *context, const char *name)
         if (status == STATUS_DAMAGED || status == STATUS_TOO_LARGE) {
                 char target[320];
                 snprintf(target, sizeof(target), "%.255s.%lld", name, (long long)time(NULL));
-                renameat(store->graphs, name, store->quarantine, target);
-                say(store, "graph '%s' is damaged and was moved to quarantine: %s", name, failure_current()->message);
+                store->keep_orphans = true;
+                bool moved = renameat(store->graphs, name, store->quarantine, target) == 0;
+                say(store, "graph '%s' is damaged and %s moved to quarantine: %s", name, moved ? "was" : "could not be",
+                    failure_current()->message);
                 return STATUS_OK;
         }
         TRY(status);
@@ -182,12 +207,30 @@ static Status add_manifest(void *context, const char *name)
         return STATUS_OK;
 }
 
+static Status see_quarantined(void *context, const char *name)
+{
+        (void)name;
+        ((Store *)context)->keep_orphans = true;
+        return STATUS_OK;
+}
+
 static Status remove_orphan(void *context, const char *name)
 {
         Store *store = context;
         if (string_map_get(&store->users, name) == NULL && unlinkat(store->blobs, name, 0) == 0)
                 say(store, "removed the bytes of an upload that never finished");
         return STATUS_OK;
+}
+
+// What a manifest in quarantine names is nobody's, but may be wanted again.
+static Status remove_orphans(Store *store)
+{
+        if (store->keep_orphans) {
+                say(store, "uploaded bytes that no graph uses are kept as long as quarantine/ holds something");
+                return STATUS_OK;
+        }
+        TRY(folder_each(store->blobs, remove_orphan, store));
+        return folder_each(store->tunes, tune_remove_orphan, store);
 }
 
 Status store_open(const char *folder, StoreLog log, void *log_context, Store **out_store)
@@ -205,8 +248,8 @@ Status store_open(const char *folder, StoreLog log, void *log_context, Store **o
         TRY(open_folders(store, folder));
         TRY(folder_each(store->tmp, remove_unfinished, store));
         TRY(folder_each(store->graphs, add_manifest, store));
-        TRY(folder_each(store->blobs, remove_orphan, store));
-        TRY(folder_each(store->tunes, tune_remove_orphan, store));
+        TRY(folder_each(store->quarantine, see_quarantined, store));
+        TRY(remove_orphans(store));
         *out_store = take_ptr(store);
         return STATUS_OK;
 }
@@ -262,27 +305,32 @@ static Status put_graph(Store *store, const StoreGraph *graph)
 {
         _cleanup_(graph_freep) StoreGraph *copy = NULL;
         TRY(graph_copy(graph, &copy));
-        Status written = write_manifest(store, graph);
-        if (written != STATUS_OK) {
+        // All memory before the disk: nothing is refused that the disk has.
+        pthread_mutex_lock(&store->mutex);
+        Status status = string_map_reserve(&store->manifests);
+        if (status == STATUS_OK)
+                status = blobs_use(store, copy);
+        pthread_mutex_unlock(&store->mutex);
+        TRY(status);
+        status = write_manifest(store, graph);
+        if (status != STATUS_OK)
                 undo_manifest(store, graph->name);
-                return written;
-        }
-        // The disk has it. What follows only keeps the counts; out of memory here costs an orphan blob at worst.
         void *old = NULL;
         pthread_mutex_lock(&store->mutex);
-        Status status = blobs_use(store, copy);
         if (status == STATUS_OK)
-                status = string_map_set(&store->manifests, copy->name, copy, &old);
-        if (status == STATUS_OK)
-                copy = NULL;
-        if (old != NULL)
-                blobs_unuse(store, old);
+                (void)string_map_set(&store->manifests, copy->name, copy, &old);
+        const StoreGraph *gone = status == STATUS_OK ? old : copy;
+        if (gone != NULL)
+                blobs_unuse(store, gone);
         pthread_mutex_unlock(&store->mutex);
+        if (status != STATUS_OK)
+                return status;
+        copy = NULL;
         if (old != NULL) {
                 tune_remove_unused(store, old);
                 graph_free(old);
         }
-        return status;
+        return STATUS_OK;
 }
 
 static Status remove_graph(Store *store, const char *name)

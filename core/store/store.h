@@ -6,7 +6,9 @@
 //   blobs/<digest>    weights and documents, content-addressed, 0444, never rewritten
 //   graphs/<name>     manifest: key-value text with a checksum line; one per graph name, all versions in it
 //   tunes/<id>        tune records
-//   quarantine/       damaged manifests, moved there at start with the reason in the log
+//   quarantine/       damaged manifests, moved there at start with the reason in the log. As long as one is there, blobs and records that
+//   no
+//                     manifest names are kept
 //   tmp/              unfinished files; emptied at start
 //
 // An upload's part is stored as its document, the very bytes with holes in it, and one blob for the content of each hole: the weights.
@@ -68,12 +70,14 @@ void store_version_unref(const StoreVersion *version);
 typedef void (*StoreLog)(void *context, const char *message);
 
 // Opens or creates the folder; FORMAT 1 becomes FORMAT 2, graph by graph. STATUS_CONFLICT: `data folder in use by pid N`; STATUS_USAGE: a
-// newer FORMAT (nothing is touched).
+// newer FORMAT, or a folder without one whose subfolders hold files (nothing is touched).
 Status store_open(const char *folder, StoreLog log, void *log_context, Store **out_store);
 Store *store_close(Store *store);
 DEFINE_CLEANUP(Store, store_close)
 // All manifests read at open; the callback gets each once (borrowed).
 Status store_each(Store *store, Status (*visit)(void *context, const StoreGraph *graph), void *context);
+// STATUS_DAMAGED when a file that the version needs is not there. Nothing is read.
+Status store_check_version(Store *store, const StoreVersion *version);
 // Replaces the manifest of graph->name; n_versions == 0 removes it. Blobs no manifest refers to any more are unlinked afterwards.
 Status store_put_graph(Store *store, const StoreGraph *graph);
 
@@ -94,6 +98,9 @@ void store_release_part(Store *store, const StorePart *part);
 // has another size or does not match.
 Status store_map_document(Store *store, const StorePart *part, Mapping **out_mapping);
 Status store_map_hole(Store *store, const StoreHole *hole, Mapping **out_mapping);
+// How often bytes that had been in use turned out bad when they were uploaded again, and were written anew: who has the older mapping keeps
+// it.
+uint64_t store_n_rewrites(Store *store);
 // Reads what no one has verified yet, at low speed, without keeping it mapped; `stop` ends it early with STATUS_CANCELLED.
 Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool *stop);
 
@@ -101,8 +108,10 @@ Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool 
 // A file without a name on the data folder's disk, open to read and write: gone when the last descriptor and mapping are.
 Status store_temporary(Store *store, int *out_fd);
 
-// ---- tune records: one small text per content id, removed with its last version ----
-// Durable when it returns OK; replaces an earlier one. Nothing is written when no version has this id.
+// ---- tune records: one small text per content, removed with its last version ----
+// A content's name among them: of one archive, each model is a content of its own.
+HashHex store_tune_id(const StoreVersion *version);
+// Durable when it returns OK; replaces an earlier one. Nothing is written when no version has this content.
 Status store_put_tune(Store *store, const HashHex *id, ByteSpan text);
 // Adds the record to *out; nothing when there is none or it is damaged.
 Status store_get_tune(Store *store, const HashHex *id, Text *out);

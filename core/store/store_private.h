@@ -10,6 +10,7 @@ typedef struct Blob {
         HashHex digest;
         uint32_t n_users; // manifests' documents and holes, and holds
         bool is_verified; // its bytes matched once in this process
+        uint32_t n_rewrites;
 } Blob;
 
 struct Store {
@@ -21,13 +22,13 @@ struct Store {
         StringMap manifests; // name -> StoreGraph *
         StringMap users;     // digest -> Blob *
         MappingTable *mappings;
+        bool keep_orphans; // something is in quarantine
+        _Atomic uint64_t n_rewrites;
 };
 
 // ---- blobs.c; under the mutex ----
-Status blobs_use(Store *store, const StoreGraph *graph);
+Status blobs_use(Store *store, const StoreGraph *graph); // all or nothing
 void blobs_unuse(Store *store, const StoreGraph *graph);
-// STATUS_DAMAGED when something a part needs is not there.
-Status blobs_exist(Store *store, const StorePart *part);
 
 // ---- tune.c ----
 // Removes the records of versions that `gone` had and no manifest has any more. While writing.

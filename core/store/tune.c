@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tune records: tunes/<content id> is the text, closed by a line `checksum <sha256 of all bytes before it>`. They only save work: one that
-// does not check counts as absent, and failing to remove one leaves an orphan, removed at the next start.
+// Tune records: tunes/<store_tune_id of a version> is the text, closed by a line `checksum <sha256 of all bytes before it>`. They only save
+// work: one that does not check counts as absent, and failing to remove one leaves an orphan, removed at the next start.
 #include <string.h>
 #include <unistd.h>
 #include "core/store/store_private.h"
 
 enum { TUNE_MAX_BYTES = 16 << 20, CHECKSUM_LINE = 9 + HASH_HEX_BYTES }; // "checksum " hex "\n"
+
+HashHex store_tune_id(const StoreVersion *version)
+{
+        Sha256 sha;
+        if (version->model[0] == '\0')
+                return version->id;
+        sha256_start(&sha);
+        sha256_add(&sha, version->id.hex, sizeof(version->id.hex));
+        sha256_add(&sha, version->model, strlen(version->model));
+        return sha256_finish(&sha);
+}
 
 // While writing: nobody else changes the manifests then.
 static bool has_version(const Store *store, const char *id)
@@ -13,7 +24,7 @@ static bool has_version(const Store *store, const char *id)
         for (uint32_t i = 0; i < store->manifests.n; i++) {
                 const StoreGraph *graph = store->manifests.entries[i].key == NULL ? NULL : store->manifests.entries[i].value;
                 for (uint32_t v = 0; graph != NULL && v < graph->n_versions; v++)
-                        if (strcmp(graph->versions[v].id.hex, id) == 0)
+                        if (strcmp(store_tune_id(&graph->versions[v]).hex, id) == 0)
                                 return true;
         }
         return false;
@@ -21,9 +32,11 @@ static bool has_version(const Store *store, const char *id)
 
 void tune_remove_unused(Store *store, const StoreGraph *gone)
 {
-        for (uint32_t i = 0; i < gone->n_versions; i++)
-                if (!has_version(store, gone->versions[i].id.hex))
-                        unlinkat(store->tunes, gone->versions[i].id.hex, 0);
+        for (uint32_t i = 0; i < gone->n_versions; i++) {
+                HashHex id = store_tune_id(&gone->versions[i]);
+                if (!has_version(store, id.hex))
+                        unlinkat(store->tunes, id.hex, 0);
+        }
 }
 
 Status tune_remove_orphan(void *context, const char *name)

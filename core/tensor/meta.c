@@ -44,6 +44,14 @@ bool meta_same_shape(const TensorMeta *a, const TensorMeta *b)
         return a->rank == b->rank && (a->rank == 0 || memcmp(a->size, b->size, a->rank * sizeof(a->size[0])) == 0);
 }
 
+bool meta_same_places(const TensorMeta *a, const TensorMeta *b)
+{
+        bool same = meta_same_shape(a, b);
+        for (int d = 0; same && d < a->rank; d++)
+                same = a->size[d] <= 1 || a->stride[d] == b->stride[d];
+        return same;
+}
+
 int64_t meta_numel(const TensorMeta *meta)
 {
         int64_t numel = 1;
@@ -241,7 +249,7 @@ Status shape_numel(int rank, const int64_t *size, int64_t *out_numel)
                                     shape_text(rank, size, text, sizeof(text)));
                 }
                 if (!mul_i64(padded, MAX(size[d], 1), &padded) || padded > limits.max_numel) {
-                        return fail(STATUS_TOO_LARGE, "a tensor of shape %s has more than %" PRId64 " elements",
+                        return fail(STATUS_TOO_LARGE, "a tensor of shape %s has more than %" PRId64 " elements (max_numel in GET /v1)",
                                     shape_text(rank, size, text, sizeof(text)), limits.max_numel);
                 }
                 numel *= size[d];

@@ -25,6 +25,12 @@ struct Storage {
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()
         void *owner;
 };
+static inline bool storage_is_mapped(const Storage *storage) // its bytes are a file's; NULL: no
+{
+        while (storage != NULL && !storage->mapped)
+                storage = storage->origin;
+        return storage != NULL;
+}
 
 typedef struct TensorMeta {
         Dtype dtype;
@@ -76,6 +82,8 @@ void meta_set_channels_last(TensorMeta *meta);
 bool meta_is_non_overlapping_and_dense(const TensorMeta *meta);
 int64_t meta_numel(const TensorMeta *meta); // sizes already checked
 bool meta_same_shape(const TensorMeta *a, const TensorMeta *b);
+// Of one shape, and with equal strides wherever a size is above 1.
+bool meta_same_places(const TensorMeta *a, const TensorMeta *b);
 // Product of sizes, checked against negative sizes, overflow and limits.max_numel (STATUS_TOO_LARGE / STATUS_VALUE).
 Status shape_numel(int rank, const int64_t *size, int64_t *out_numel);
 // Elements spanned by a strided view: 1 + sum (size-1)*stride, 0 when empty. Strides must be >= 0. Checked.

@@ -122,6 +122,10 @@ static inline bool value_is_number(Value value)
 {
         return value.kind >= VALUE_BOOL && value.kind <= VALUE_COMPLEX;
 }
+static inline bool value_is_one(Value value)
+{
+        return (value.kind == VALUE_INT && value.i == 1) || (value.kind == VALUE_FLOAT && value.f == 1.0);
+}
 static inline bool value_is_sequence(Value value)
 {
         return value.kind >= VALUE_LIST && value.kind <= VALUE_SIZE;

@@ -34,7 +34,7 @@ static void reads(const char *text, Dtype expected, const char *want)
         Text got = { 0 };
         text_addf(&got, "%s %s ", dtype_info[tensor->meta.dtype].name,
                   shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)));
-        cr_assert_eq(tensor_json_write(tensor, TENSOR_JSON_FLAT, &got), STATUS_OK);
+        cr_assert_eq(tensor_json_write(tensor, TENSOR_JSON_FLAT, NULL, SIZE_MAX, &got), STATUS_OK);
         cr_assert_str_eq(got.data, want, "%s", text);
         text_deinit(&got);
         tensor_unref(tensor);
@@ -278,7 +278,7 @@ static void writes(const char *text, Dtype dtype, TensorJsonStyle style, const c
         Tensor *tensor = NULL;
         cr_assert_eq(read_as(text, dtype, NULL, &tensor), STATUS_OK, "%s", failure_current()->message);
         Text out = { 0 };
-        cr_assert_eq(tensor_json_write(tensor, style, &out), STATUS_OK);
+        cr_assert_eq(tensor_json_write(tensor, style, NULL, SIZE_MAX, &out), STATUS_OK);
         cr_assert_str_eq(out.data, want);
         text_deinit(&out);
         tensor_unref(tensor);
@@ -313,8 +313,68 @@ Test(tensor_json, strided_tensors_are_written_in_logical_order)
         meta.stride[1] = 3;
         cr_assert_eq(tensor_new_view(tensor->storage, &meta, 0, &view), STATUS_OK);
         Text out = { 0 };
-        cr_assert_eq(tensor_json_write(view, TENSOR_JSON_NESTED, &out), STATUS_OK);
+        cr_assert_eq(tensor_json_write(view, TENSOR_JSON_NESTED, NULL, SIZE_MAX, &out), STATUS_OK);
         cr_assert_str_eq(out.data, "[[1, 4], [2, 5], [3, 6]]");
+        text_deinit(&out);
+        tensor_unref(view);
+        tensor_unref(tensor);
+}
+
+// Of a million elements or rows, in every style: it ends soon after the limit.
+static void stops(Dtype dtype, int rank, const int64_t *size, TensorJsonStyle style)
+{
+        enum { MOST = 1000, SLACK = 1024 * (NUMBER_TEXT_MAX + 4) };
+        TensorMeta meta;
+        Tensor *tensor = NULL;
+        Text out = { 0 };
+        meta_init(&meta, dtype, rank, size);
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        memset(tensor_data(tensor), 0, tensor->storage->n_bytes);
+        cr_expect_eq(tensor_json_write(tensor, style, NULL, MOST, &out), STATUS_TOO_LARGE);
+        cr_expect(out.n > MOST && (out.n < MOST + SLACK || style == TENSOR_JSON_B64), "%zu", out.n);
+        text_deinit(&out);
+        tensor_unref(tensor);
+}
+
+Test(tensor_json, a_text_ends_soon_after_its_limit)
+{
+        const int64_t flat[] = { 1000000 }, rows[] = { 1000000, 0 }, nested[] = { 1000, 1000 };
+        stops(DTYPE_F32, 1, flat, TENSOR_JSON_NESTED);
+        stops(DTYPE_F32, 2, rows, TENSOR_JSON_NESTED);
+        stops(DTYPE_F32, 2, nested, TENSOR_JSON_NESTED);
+        stops(DTYPE_I64, 2, nested, TENSOR_JSON_NESTED);
+        stops(DTYPE_F32, 2, nested, TENSOR_JSON_FLAT);
+        stops(DTYPE_BOOL, 1, flat, TENSOR_JSON_FLAT);
+        stops(DTYPE_F64, 2, nested, TENSOR_JSON_B64);
+}
+
+Test(tensor_json, a_text_may_be_as_long_as_its_limit)
+{
+        Tensor *tensor = NULL;
+        Text out = { 0 };
+        cr_assert_eq(read_as("[[1, 2], [3, 4]]", DTYPE_I64, NULL, &tensor), STATUS_OK);
+        cr_expect_eq(tensor_json_write(tensor, TENSOR_JSON_NESTED, NULL, 16, &out), STATUS_OK);
+        cr_expect_str_eq(out.data, "[[1, 2], [3, 4]]");
+        text_deinit(&out);
+        cr_expect_eq(tensor_json_write(tensor, TENSOR_JSON_NESTED, NULL, 15, &out), STATUS_TOO_LARGE);
+        text_deinit(&out);
+        tensor_unref(tensor);
+}
+
+Test(tensor_json, the_copy_of_a_strided_tensor_is_charged)
+{
+        Tensor *tensor = NULL, *view = NULL;
+        Text out = { 0 };
+        Budget budget;
+        cr_assert_eq(read_as("[[1, 2, 3], [4, 5, 6]]", DTYPE_I64, NULL, &tensor), STATUS_OK);
+        TensorMeta meta = tensor->meta;
+        meta.size[1] = 2;
+        cr_assert_eq(tensor_new_view(tensor->storage, &meta, 0, &view), STATUS_OK);
+        budget_init(&budget, 31);
+        cr_expect_eq(tensor_json_write(view, TENSOR_JSON_FLAT, &budget, SIZE_MAX, &out), STATUS_TOO_LARGE);
+        budget_init(&budget, 32);
+        cr_expect_eq(tensor_json_write(view, TENSOR_JSON_FLAT, &budget, SIZE_MAX, &out), STATUS_OK);
+        cr_expect_eq(budget.used, 0);
         text_deinit(&out);
         tensor_unref(view);
         tensor_unref(tensor);
@@ -336,7 +396,7 @@ Test(tensor_json, float32_bits_survive_text)
                 bits[i] = state;
         }
         Text out = { 0 };
-        cr_assert_eq(tensor_json_write(tensor, TENSOR_JSON_NESTED, &out), STATUS_OK);
+        cr_assert_eq(tensor_json_write(tensor, TENSOR_JSON_NESTED, NULL, SIZE_MAX, &out), STATUS_OK);
         cr_assert_eq(read_as(out.data, DTYPE_F32, NULL, &again), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(memcmp(tensor_data(again), bits, N * 4), 0);
         text_deinit(&out);

@@ -287,7 +287,8 @@ Test(json, nesting_is_capped)
                 cr_assert_eq(check_n(text.data, text.n, depth - 1, 0), STATUS_TOO_LARGE);
                 text_deinit(&text);
         }
-        expect_failure(check_n("[[[", 3, 2, 0), STATUS_TOO_LARGE, "line 1, column 3: nesting is deeper than 2 levels");
+        expect_failure(check_n("[[[", 3, 2, 0), STATUS_TOO_LARGE,
+                       "line 1, column 3: nesting is deeper than 2 levels (max_json_depth_run or max_json_depth_model in GET /v1)");
         cr_assert_eq(check_n("1", 1, 0, 0), STATUS_OK);
         cr_assert_eq(check_n("1", 1, JSON_MAX_DEPTH + 1, 0), STATUS_INTERNAL);
 }
@@ -304,7 +305,8 @@ Test(json, a_hostile_depth_costs_nothing)
 Test(json, values_are_capped)
 {
         cr_assert_eq(check_n("[1,2,{\"a\":3}]", 13, 8, 5), STATUS_OK);
-        expect_failure(check_n("[1,2,{\"a\":3}]", 13, 8, 4), STATUS_TOO_LARGE, "line 1, column 11: more than 4 values");
+        expect_failure(check_n("[1,2,{\"a\":3}]", 13, 8, 4), STATUS_TOO_LARGE,
+                       "line 1, column 11: more than 4 values (max_json_values in GET /v1)");
 }
 
 static const char sample[] =

@@ -19,6 +19,22 @@ Test(map, an_empty_map_has_nothing)
         cr_assert_null(string_map_remove(&map, "x"));
 }
 
+Test(map, with_room_reserved_set_takes_no_memory)
+{
+        static char keys[300][8];
+        for (int i = 0; i < 300; i++) {
+                snprintf(keys[i], sizeof(keys[i]), "%d", i);
+                cr_assert_eq(string_map_reserve(&map), STATUS_OK);
+                StringMap before = map;
+                cr_assert_eq(string_map_set(&map, keys[i], keys[i], NULL), STATUS_OK);
+                cr_assert_eq(map.slots, before.slots);
+                cr_assert_eq(map.entries, before.entries);
+                cr_assert_eq(map.capacity, before.capacity);
+                if (i % 3 == 0)
+                        string_map_remove(&map, keys[i / 2]);
+        }
+}
+
 Test(map, set_adds_and_replaces)
 {
         int one, two;

@@ -40,7 +40,8 @@ static bool same_elements(const Pairs *pairs, const Tensor *eager, const Tensor 
                 if (memcmp(x + i * bytes, y + i * bytes, (size_t)bytes) == 0)
                         continue;
                 double want = element_as_f64(a->meta.dtype, x + i * bytes), have = element_as_f64(a->meta.dtype, y + i * bytes);
-                if ((isnan(want) && isnan(have)) || fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want))
+                bool close = dtype_is_float(a->meta.dtype) && fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want);
+                if ((isnan(want) && isnan(have)) || close)
                         continue;
                 return differs("element %ld is %.9g, eagerly %.9g", (long)i, have, want);
         }

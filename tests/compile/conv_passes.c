@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/upload.h"
+#include "core/base/limits.h"
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"
 
@@ -479,6 +480,25 @@ Test(conv_passes, what_was_learnt_gives_the_same_program_when_given_back)
         text_deinit(&text);
         tune_free(learning);
         tune_free(record);
+        made_deinit(&made);
+}
+
+Test(conv_passes, what_one_node_may_not_cost_is_not_timed)
+{
+        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
+        const Limits usual = limits;
+        ProgramId id;
+        char kernel[64];
+        for (int i = 0; i < 3; i++) {
+                TuneRecord *record;
+                limits = usual;
+                *(i == 0 ? &limits.max_node_bytes : i == 1 ? &limits.max_node_flops : &limits.max_run_memory) = 80000;
+                cr_assert_eq(tune_new(true, &record), STATUS_OK);
+                value_unref(tuned_run(&made, record, &id, kernel));
+                cr_expect_eq(tune_count(record), 0, "case %d", i);
+                tune_free(record);
+        }
+        limits = usual;
         made_deinit(&made);
 }
 

@@ -2,7 +2,8 @@
 """What stands in ../../deploy fits the program. manifests.py FXSERVE
 
 Every file parses; every flag and FXSERVE_ variable used is one that `fxserve --help=markdown` lists; every metric named in dashboard, alerts and scaling is on /metrics, with the
-labels it is asked for; probes ask routes that exist, on the port the image serves, within a grace that outlasts the drain; promtool and systemd-analyze, where installed, agree.
+labels it is asked for; probes ask routes that exist, on the port the image serves, within a grace that outlasts the drain; all budgets together stay below the memory limit;
+promtool and systemd-analyze, where installed, agree.
 """
 import json
 import os
@@ -127,6 +128,26 @@ def containers(path):
                 yield document, pod, container
 
 
+UNITS = {"": 1, "m": 1e-3, "g": 1 << 30, "Gi": 1 << 30, "Mi": 1 << 20}
+
+
+def quantity(text):
+    number, unit = re.fullmatch(r"([\d.]+)(\w*)", str(text)).groups()
+    return float(number) * UNITS[unit]
+
+
+def check_memory(path, program, settings, cpus, memory):
+    """What docs/operations.md adds up, under Sizing."""
+    def limit(name):
+        return int(settings.get(name, program.variables[name]))
+
+    workers = int(settings.get("FXSERVE_WORKERS", max(1, int(quantity(cpus)))))
+    most = sum(limit(name) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY", "FXSERVE_MAX_BODY_BUDGET", "FXSERVE_MAX_REPLY_BUDGET")) + 20000000
+    most += workers * (limit("FXSERVE_MAX_RUN_MEMORY") + limit("FXSERVE_MAX_RESPONSE"))
+    if most > quantity(memory):
+        raise Failed(f"{path}: budgets of {most} bytes, with {workers} workers, in a limit of {memory}")
+
+
 def check_kubernetes(program):
     port, n = int(re.search(r"^EXPOSE (\d+)$", read("Dockerfile"), re.M)[1]), 0
     for path in files(".yaml"):
@@ -152,11 +173,8 @@ def check_kubernetes(program):
                 raise Failed(f"{path}: the container has rights it does not need")
             if "PersistentVolumeClaim" in names and document["spec"]["strategy"]["type"] != "Recreate":
                 raise Failed(f"{path}: two servers would share a data folder")
-            units = {"Gi": 1 << 30, "Mi": 1 << 20}
-            limit = container["resources"]["limits"]["memory"]
-            granted = sum(int(settings[name]) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY", "FXSERVE_MAX_RUN_MEMORY", "FXSERVE_MAX_BODY_BUDGET"))
-            if granted > int(limit[:-2]) * units[limit[-2:]]:
-                raise Failed(f"{path}: budgets of {granted} bytes in a limit of {limit}")
+            limits = container["resources"]["limits"]
+            check_memory(path, program, settings, limits["cpu"], limits["memory"])
             mounts = {row["name"] for row in container["volumeMounts"]}
             if mounts != {row["name"] for row in pod["volumes"]}:
                 raise Failed(f"{path}: volumes and mounts differ")
@@ -169,11 +187,12 @@ def check_kubernetes(program):
         raise Failed(f"{n} containers, expected 2")
 
 
-def check_compose(_program):
+def check_compose(program):
     document = documents("deploy/compose.yaml")[0]
     service = document["services"]["fxserve"]
     if not service["read_only"] or service["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in service["security_opt"]:
         raise Failed("the container has rights it does not need")
+    check_memory("deploy/compose.yaml", program, service["environment"], service["cpus"], service["mem_limit"])
     if not all(port.startswith("127.0.0.1:") for row in document["services"].values() for port in row["ports"]):
         raise Failed("a port is open to all while nothing checks who calls")
     for row in document["services"].values():

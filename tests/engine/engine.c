@@ -4,8 +4,9 @@
 #include "core/engine.h"
 #include "tests/engine/scratch.h"
 
-// A loader that makes an empty graph of any bytes but "broken", and counts its calls.
+// A loader that makes an empty graph of any bytes but "broken" and "larger", and counts its calls. Bytes that are gone read as zeros.
 static int n_loads;
+static char cut_path[512]; // cut before it is read
 
 static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
 {
@@ -14,6 +15,12 @@ static Status load(void *context, const UploadPart *parts, uint32_t n_parts, con
         n_loads++;
         if (n_parts == 1 && parts[0].bytes->n_bytes == 6 && memcmp(parts[0].bytes->data, "broken", 6) == 0)
                 return fail(STATUS_MALFORMED, "broken bytes");
+        if (n_parts == 1 && parts[0].bytes->n_bytes == 6 && memcmp(parts[0].bytes->data, "larger", 6) == 0)
+                return fail(STATUS_TOO_LARGE, "over a limit");
+        if (cut_path[0] != '\0') {
+                cr_assert_eq(truncate(cut_path, 0), 0);
+                cr_assert_eq(((const volatile uint8_t *)parts[0].bytes->data)[0], 0);
+        }
         return graph_new(GRAPH_FX_JSON, out_graph);
 }
 
@@ -167,6 +174,102 @@ Test(engine, a_stored_graph_that_cannot_be_read_any_more_is_damaged_with_its_rea
         Acquired how;
         RegistryEntry *build;
         cr_assert_eq(engine_acquire(engine, version, &ticket, &how, &graph, &build), STATUS_DAMAGED);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, a_stored_graph_that_a_limit_refuses_now_is_not_damaged)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        int64_t number;
+        put(engine, "m", "larger", &number);
+        engine = engine_close(engine);
+        engine = open_engine(folder);
+        engine_find(engine, "m", 0, &version);
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_TOO_LARGE);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_LOADING);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, a_document_whose_pages_are_gone_while_it_is_read_is_damaged)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        int64_t number;
+        put(engine, "m", "A", &number);
+        engine = engine_close(engine);
+        engine = open_engine(folder);
+        engine_find(engine, "m", 0, &version);
+        snprintf(cut_path, sizeof(cut_path), "%s/blobs/%s", folder, version->stored.parts[0].document.hex);
+        chmod(cut_path, 0600);
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_DAMAGED);
+        cr_assert_null(graph);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_DAMAGED);
+        cut_path[0] = '\0';
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, an_upload_whose_spooled_pages_are_gone_is_refused)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        StoreVersion identified;
+        bool created;
+        int fd;
+        UploadPart part = { .name = "" };
+        cr_assert_eq(engine_temporary(engine, &fd), STATUS_OK);
+        cr_assert_eq(pwrite(fd, "A", 1, 0), 1);
+        cr_assert_eq(engine_map_temporary(fd, 1, &part.bytes), STATUS_OK);
+        cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
+        cr_assert_eq(ftruncate(fd, 0), 0);
+        close(fd);
+        cr_assert_eq(((const volatile uint8_t *)part.bytes->data)[0], 0, "the reader has met it");
+        graph_new(GRAPH_FX_JSON, &graph);
+        cr_assert_eq(engine_put(engine, "m", &part, 1, &identified, graph, &version, &created), STATUS_IO);
+        cr_assert_eq(default_of(engine, "m"), -1);
+        cr_assert_eq(scratch_count(folder, "blobs"), 0);
+        graph_unref(graph);
+        storage_unref(part.bytes);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+Test(engine, a_version_whose_bytes_are_missing_is_damaged_from_the_start_and_mended_by_the_same_upload)
+{
+        char *folder = scratch_make(), path[512];
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        int64_t number;
+        put(engine, "m", "A", &number);
+        put(engine, "m", "B", &number);
+        engine_find(engine, "m", 2, &version);
+        snprintf(path, sizeof(path), "%s/blobs/%s", folder, version->stored.parts[0].document.hex);
+        version = graph_version_unref(version);
+        engine = engine_close(engine);
+        unlink(path);
+        engine = open_engine(folder);
+        engine_find(engine, "m", 1, &version);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_LOADING);
+        version = graph_version_unref(version);
+        engine_find(engine, "m", 2, &version);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_DAMAGED);
+        version = graph_version_unref(version);
+        cr_assert_not(put(engine, "m", "B", &number));
+        cr_assert_eq(number, 2);
+        engine_find(engine, "m", 2, &version);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_READY);
         graph_version_unref(version);
         engine_close(engine);
         scratch_remove(folder);

@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/syscall.h>
 #include "core/store/manifest.h"
 #include "core/store/store.h"
 #include "tests/engine/scratch.h"
+
+static int lock_error;
+
+// In place of libc's, for file systems that cannot lock.
+int flock(int fd, int operation)
+{
+        errno = lock_error;
+        return lock_error != 0 ? -1 : (int)syscall(SYS_flock, fd, operation);
+}
 
 static char log_text[2048];
 
@@ -168,6 +179,114 @@ Test(store, a_damaged_manifest_moves_to_quarantine_and_the_others_are_served)
         scratch_remove(folder);
 }
 
+static void empty_quarantine(const char *folder)
+{
+        char path[512];
+        snprintf(path, sizeof(path), "%s/quarantine", folder);
+        scratch_empty(path, 0);
+}
+
+Test(store, what_a_manifest_in_quarantine_names_is_kept_so_that_it_can_be_put_back)
+{
+        char *folder = scratch_make();
+        const char *contents[] = { "one" };
+        Mapping *bytes = NULL;
+        Seen seen = { .n = 0 };
+        Store *store = open_store(folder);
+        put(store, "m", contents, 1);
+        store_close(store);
+        char *text = scratch_read(folder, "graphs/m");
+        text[6] ^= 1;
+        scratch_write(folder, "graphs/m", text);
+        for (int start = 0; start < 2; start++) {
+                store_close(open_store(folder));
+                cr_assert_eq(scratch_count(folder, "quarantine"), 1);
+                cr_assert_eq(scratch_count(folder, "blobs"), 1);
+        }
+        text[6] ^= 1;
+        scratch_write(folder, "graphs/m", text);
+        empty_quarantine(folder);
+        scratch_write(folder, "blobs/0123", "nobody's");
+        store = open_store(folder);
+        store_each(store, see, &seen);
+        cr_assert_eq(seen.n, 1);
+        cr_assert_eq(store_map_document(store, &seen.last_version.parts[0], &bytes), STATUS_OK);
+        cr_assert_eq(scratch_count(folder, "blobs"), 1, "what nobody names goes");
+        mapping_unref(bytes);
+        store_close(store);
+        free(text);
+        scratch_remove(folder);
+}
+
+Test(store, a_version_whose_file_is_missing_is_damaged_and_the_others_of_its_graph_are_not)
+{
+        char *folder = scratch_make(), name[80], path[512];
+        const char *contents[] = { "one", "two" };
+        Seen seen = { .n = 0 };
+        Store *store = open_store(folder);
+        put(store, "m", contents, 2);
+        store_close(store);
+        snprintf(name, sizeof(name), "blobs/%s", sha256_of("one", 3).hex);
+        snprintf(path, sizeof(path), "%s/%s", folder, name);
+        cr_assert_eq(unlink(path), 0);
+        store = open_store(folder);
+        store_each(store, see, &seen);
+        cr_assert_eq(seen.n, 1);
+        cr_assert_eq(scratch_count(folder, "quarantine"), 0);
+        cr_assert_eq(scratch_count(folder, "blobs"), 1);
+        cr_assert_eq(store_check_version(store, &seen.last.versions[0]), STATUS_DAMAGED);
+        cr_assert_eq(store_check_version(store, &seen.last.versions[1]), STATUS_OK);
+        // Something is there, whatever it is: not for this look to judge.
+        cr_assert_eq(symlink(path, path), 0);
+        cr_assert_eq(store_check_version(store, &seen.last.versions[0]), STATUS_OK);
+        store_close(store);
+        scratch_remove(folder);
+}
+
+Test(store, a_folder_with_files_of_another_program_is_refused_and_nothing_is_touched)
+{
+        static const char *const below[] = { "blobs", "graphs", "quarantine", "tmp", "tunes" };
+        for (size_t i = 0; i < 5; i++) {
+                char *folder = scratch_make(), path[512], name[32];
+                Store *store = NULL;
+                snprintf(path, sizeof(path), "%s/%s", folder, below[i]);
+                mkdir(path, 0700);
+                snprintf(name, sizeof(name), "%s/mine", below[i]);
+                scratch_write(folder, name, "mine");
+                cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_USAGE);
+                cr_assert(strstr(failure_current()->message, below[i]) != NULL, "%s", failure_current()->message);
+                cr_assert_eq(scratch_count(folder, "."), 1);
+                cr_assert_eq(scratch_count(folder, below[i]), 1);
+                scratch_empty(path, 0);
+                store_close(open_store(folder)); // empty, it may be anybody's
+                cr_assert_eq(scratch_count(folder, "."), 7, "the five, FORMAT and lock");
+                scratch_remove(folder);
+        }
+}
+
+Test(store, as_many_versions_are_written_as_can_be_read_again)
+{
+        enum { MOST = 100000 };
+        Text text = { 0 };
+        bool is_old;
+        StoreVersion *versions = calloc(MOST + 1, sizeof(*versions));
+        StoreGraph graph = { .name = "m", .next_version = MOST + 2, .default_version = 1, .n_versions = MOST, .versions = versions }, read;
+        versions[0] = version_of(1, "a");
+        for (uint32_t i = 1; i <= MOST; i++) {
+                versions[i] = versions[0];
+                versions[i].version = i + 1;
+        }
+        cr_assert_eq(manifest_write(&graph, &text), STATUS_OK);
+        cr_assert_eq(manifest_read(text.data, text.n, &read, &is_old), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(read.n_versions, MOST);
+        manifest_deinit(&read);
+        graph.n_versions++;
+        text.n = 0;
+        cr_assert_eq(manifest_write(&graph, &text), STATUS_TOO_LARGE);
+        text_deinit(&text);
+        free(versions);
+}
+
 Test(store, every_flipped_bit_and_every_truncation_of_a_manifest_is_noticed)
 {
         Text text = { 0 };
@@ -235,6 +354,18 @@ Test(store, a_folder_in_use_is_refused_with_the_pid_that_has_it)
         store_close(store);
         store = open_store(folder);
         store_close(store);
+        scratch_remove(folder);
+}
+
+Test(store, a_folder_that_cannot_be_locked_is_not_said_to_be_in_use)
+{
+        char *folder = scratch_make();
+        Store *store = NULL;
+        lock_error = ENOLCK;
+        cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_IO);
+        cr_assert(strstr(failure_current()->message, strerror(ENOLCK)) != NULL, "%s", failure_current()->message);
+        lock_error = 0;
+        store_close(open_store(folder));
         scratch_remove(folder);
 }
 

@@ -88,7 +88,7 @@ static void graph_text(bool normed, const char *last, Text *out)
         text_add(out, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%y\"]}]}");
 }
 
-static void put(const char *name, bool normed, const char *last, float gain)
+static bool put(const char *name, bool normed, const char *last, float gain)
 {
         Text text = { 0 };
         graph_text(normed, last, &text);
@@ -104,7 +104,6 @@ static void put(const char *name, bool normed, const char *last, float gain)
         cr_assert_eq(upload_decode(parts, 2, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(engine_put(engine, name, parts, 2, &identified, graph, &version, &created), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert(created);
         graph_version_unref(version);
         graph_unref(graph);
         for (int i = 0; i < 2; i++) {
@@ -112,6 +111,7 @@ static void put(const char *name, bool normed, const char *last, float gain)
                 storage_unref(parts[i].bytes);
         }
         text_deinit(&text);
+        return created;
 }
 
 static Graph *graph_of(const char *name, int64_t number)
@@ -131,10 +131,9 @@ static const Storage *weight_of(const Graph *graph)
         return state->tensor->storage;
 }
 
-// Bytes of all programs once `graph` is compiled for one image of size x size.
-static size_t compiled_bytes(Graph *graph, int size)
+// The bound run of `graph` on one image of size x size, with its program.
+static void plan_run(Graph *graph, int size, PlannedRun *plan)
 {
-        PlannedRun plan = { .n_threads = 1 };
         TensorMeta meta;
         Tensor *tensor;
         int64_t sizes[4] = { 1, CHANNELS, size, size };
@@ -142,11 +141,19 @@ static size_t compiled_bytes(Graph *graph, int size)
         cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
         Value input = value_tensor_take(tensor);
         RunRequest request = { .inputs = { &input, 1 }, .mode = RUN_MODE_COMPILED };
-        cr_assert_eq(engine_bind(graph, &request, &plan), STATUS_OK, "%s", failure_current()->message);
-        cr_assert_eq(engine_plan_here(engine, &plan), STATUS_OK, "%s", failure_current()->message);
-        cr_assert_not_null(plan.program);
-        planned_run_deinit(&plan);
+        *plan = (PlannedRun){ .n_threads = 1 };
+        cr_assert_eq(engine_bind(graph, &request, plan), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(engine_plan_here(engine, plan), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_not_null(plan->program);
         value_clear(&input);
+}
+
+// Bytes of all programs once `graph` is compiled for it.
+static size_t compiled_bytes(Graph *graph, int size)
+{
+        PlannedRun plan;
+        plan_run(graph, size, &plan);
+        planned_run_deinit(&plan);
         return engine_stats(engine).programs.bytes;
 }
 
@@ -168,9 +175,9 @@ static void check_one_copy(void)
 
 Test(weights, versions_with_the_same_weight_have_one_mapping_and_one_packed_copy_of_it)
 {
-        put("m", false, "torch.relu", 1.0f);
-        put("m", false, "torch.neg", 1.0f);
-        put("other", false, "torch.abs", 2.0f); // another file, the same large weight
+        cr_assert(put("m", false, "torch.relu", 1.0f));
+        cr_assert(put("m", false, "torch.neg", 1.0f));
+        cr_assert(put("other", false, "torch.abs", 2.0f)); // another file, the same large weight
         check_one_copy();
         engine_close(engine);
         open_engine();
@@ -183,9 +190,9 @@ Test(weights, versions_with_the_same_weight_have_one_mapping_and_one_packed_copy
 
 Test(weights, a_weight_into_which_a_norm_was_folded_is_shared_by_programs_and_versions_but_not_with_another_norm)
 {
-        put("m", true, "torch.relu", 1.5f);
-        put("m", true, "torch.neg", 1.5f);
-        put("other", true, "torch.relu", 2.0f);
+        cr_assert(put("m", true, "torch.relu", 1.5f));
+        cr_assert(put("m", true, "torch.neg", 1.5f));
+        cr_assert(put("other", true, "torch.relu", 2.0f));
         Graph *first = graph_of("m", 1), *second = graph_of("m", 2), *other = graph_of("other", 1);
         size_t one = compiled_bytes(first, 32), two = compiled_bytes(first, 40), three = compiled_bytes(second, 32);
         cr_assert_geq(one, 2 * weight_bytes, "the folded one and the packed one");
@@ -198,4 +205,104 @@ Test(weights, a_weight_into_which_a_norm_was_folded_is_shared_by_programs_and_ve
         cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
         cr_assert_eq(engine_delete(engine, "other", 0), STATUS_OK);
         cr_assert_eq(engine_stats(engine).programs.bytes, 0, "and goes with the last of them");
+}
+
+// ---- damage ----
+static GraphVersion *version_of(const char *name)
+{
+        GraphVersion *version = NULL;
+        cr_assert_eq(engine_find(engine, name, 0, &version), STATUS_OK);
+        return version;
+}
+
+// The file of the large weight loses all but its first page.
+static void cut_weight(const char *name)
+{
+        char path[512];
+        GraphVersion *version = version_of(name);
+        snprintf(path, sizeof(path), "%s/blobs/%s", folder, version->stored.parts[1].holes->items[0].digest.hex);
+        chmod(path, 0600);
+        cr_assert_eq(truncate(path, 4096), 0);
+        graph_version_unref(version);
+}
+
+static float last_number(const Graph *graph)
+{
+        return ((const volatile float *)(const void *)weight_of(graph)->data)[N_WEIGHT - 1];
+}
+
+static uint32_t n_programs(const char *name)
+{
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        GraphVersion *version = version_of(name);
+        uint32_t n = engine_programs(engine, version, programs);
+        for (uint32_t i = 0; i < n; i++)
+                program_unref(programs[i].program);
+        graph_version_unref(version);
+        return n;
+}
+
+Test(weights, a_weight_that_can_no_longer_be_read_ends_its_graph_and_its_programs)
+{
+        cr_assert(put("m", false, "torch.relu", 1.0f));
+        Graph *graph = graph_of("m", 1);
+        compiled_bytes(graph, 32);
+        cr_assert_eq(n_programs("m"), 1);
+        cut_weight("m");
+        cr_assert_eq(engine_check_pages(engine, graph), STATUS_OK, "nobody has read it yet");
+        cr_assert_eq(last_number(graph), 0.0f);
+        cr_assert_eq(engine_check_pages(engine, graph), STATUS_DAMAGED);
+        cr_assert_eq(n_programs("m"), 0);
+        GraphVersion *version = version_of("m");
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_DAMAGED);
+        graph_version_unref(version);
+        graph_unref(graph);
+}
+
+Test(weights, bytes_that_are_stored_anew_under_another_name_serve_both_names_and_no_program_of_the_old_ones)
+{
+        cr_assert(put("m", false, "torch.relu", 1.0f));
+        Graph *before = graph_of("m", 1);
+        float number = last_number(before);
+        PlannedRun old, new;
+        plan_run(before, 32, &old);
+        cut_weight("m");
+        cr_assert(put("n", false, "torch.relu", 1.0f));
+        Graph *after = graph_of("n", 1), *other = graph_of("m", 1);
+        cr_assert_eq(after, other, "one content, one graph");
+        cr_assert_eq(last_number(after), number);
+        plan_run(after, 32, &new);
+        cr_assert_neq((const void *)new.program, (const void *)old.program);
+        cr_assert_eq(engine_check_program(engine, &old), STATUS_OK);
+        cr_assert_eq(last_number(before), 0.0f);
+        cr_assert_eq(engine_check_pages(engine, after), STATUS_OK);
+        cr_assert_eq(engine_check_program(engine, &new), STATUS_OK);
+        // A run of the new graph by the old program is found out, too.
+        old.graph = after;
+        cr_assert_eq(engine_check_program(engine, &old), STATUS_DAMAGED);
+        planned_run_deinit(&old);
+        planned_run_deinit(&new);
+        graph_unref(before);
+        graph_unref(after);
+        graph_unref(other);
+}
+
+Test(weights, graphs_that_are_read_after_some_damage_have_programs_that_are_listed_and_deleted_with_them)
+{
+        cr_assert(put("m", false, "torch.relu", 1.0f));
+        cr_assert(put("d", false, "torch.neg", 2.0f));
+        engine_close(engine);
+        open_engine();
+        Graph *graph = graph_of("d", 1);
+        cut_weight("d");
+        cr_assert_eq(last_number(graph), 0.0f);
+        cr_assert_eq(engine_check_pages(engine, graph), STATUS_DAMAGED);
+        graph_unref(graph);
+        cr_assert_not(put("d", false, "torch.neg", 2.0f), "mended");
+        graph = graph_of("m", 1);
+        compiled_bytes(graph, 32);
+        graph_unref(graph);
+        cr_assert_eq(n_programs("m"), 1);
+        cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
+        cr_assert_eq(engine_stats(engine).programs.bytes, 0);
 }

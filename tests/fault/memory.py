@@ -3,7 +3,7 @@
 
 Ten scenarios are done once to count the allocations of the whole process while they run, and then again with allocation n failing, and with n and all later ones failing:
 for all n with --long, else for as many as fit into SHORT_SECONDS. The server must not end; what it answers, if the connection could be answered at all, must be a success or a
-proper error (no 4xx that blames the client); the same request and a known good run must work right after it; and nothing may be leaked: where live heap blocks grow, the same
+proper error (no 4xx that blames the client); what it has of a graph is what the folder has; the same request and a known good run must work right after it; and nothing may be leaked: where live heap blocks grow, the same
 fault is repeated to tell a leak from a cache that filled. What oneDNN asks for by malloc and posix_memalign is spared: version 2.6 does not check all of it; the server asks
 before it calls the library whether there is room, and gives it a reserve for what C++ allocates (core/kernels/dnnl/reserve.c).
 """
@@ -130,7 +130,16 @@ class Bench:
             raise Failed("the server ended")
         if reply is not None and reply.status not in row[4] + ERRORS:
             raise Failed(f"it answers {reply.short()}")
+        if row[0] in ("PUT", "DELETE"):
+            self.same_on_disk(row[1])
         self.good(row)
+
+    def same_on_disk(self, target):
+        """What was refused is not there after the next start either."""
+        stored = os.path.exists(os.path.join(self.folder, "data", "graphs", target.split("/")[-1]))
+        status = self.server.call("GET", target).status
+        if stored != (status == 200):
+            raise Failed(f"its file is {'there' if stored else 'gone'}, and the server answers {status}")
 
     def settled_blocks(self):
         """Live blocks once the workers are idle."""

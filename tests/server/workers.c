@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>
+#include "core/base/limits.h"
 
 static _Atomic int phase; // 0: nothing yet; 1: the task runs; 2: it may end; 3: it ended
 
@@ -38,7 +39,7 @@ Test(workers, a_run_that_gives_no_sign_of_life_counts_as_stalled_until_it_ends, 
         Task task = { .run = run_like_a_run, .drop = drop, .is_request = true };
         cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
         cr_assert_eq(workers_stalled(workers, 0), 0);
-        cr_assert(workers_submit(workers, &task));
+        cr_assert_eq(workers_submit(workers, &task), SUBMITTED);
         wait_for(1);
         nap();
         cr_assert_eq(workers_stalled(workers, 1000000), 1);
@@ -66,12 +67,83 @@ Test(workers, idle_work_waits_until_it_is_due_and_other_idle_work_can_only_make_
         Task sooner = { .run = note_when, .drop = drop, .is_idle = true, .due_ns = soon }, later = sooner;
         later.due_ns = now + 2 * hour_ns;
         cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
-        cr_assert(workers_submit(workers, &task));
-        cr_assert_not(workers_submit(workers, &sooner), "one is enough");
-        cr_assert_not(workers_submit(workers, &later));
+        cr_assert_eq(workers_submit(workers, &task), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &sooner), IDLE_TASK_WAITS);
+        cr_assert_eq(workers_submit(workers, &later), IDLE_TASK_WAITS);
         while (atomic_load(&ran_ns) == 0)
                 nap();
         cr_assert_geq(atomic_load(&ran_ns), soon);
+        workers_stop(workers);
+}
+
+static _Atomic int stop_idle, idle_began;
+
+static void run_until_told_to_stop(Task *task, Worker *worker)
+{
+        (void)task;
+        worker_stoppable(worker, &stop_idle);
+        atomic_store(&idle_began, 1);
+        while (atomic_load(&stop_idle) == 0)
+                nap();
+        worker_stoppable(worker, NULL);
+}
+
+static void run_until_the_idle_task_is_told(Task *task, Worker *worker)
+{
+        (void)task, (void)worker;
+        while (atomic_load(&stop_idle) == 0)
+                nap();
+}
+
+Test(workers, an_idle_task_is_told_to_stop_when_two_requests_come_together_and_one_thread_has_nothing_to_do, .timeout = 60)
+{
+        Workers *workers;
+        Task idle = { .run = run_until_told_to_stop, .drop = drop, .is_idle = true };
+        Task requests[2] = { { .run = run_until_the_idle_task_is_told, .drop = drop, .is_request = true } };
+        int64_t queued, running = -1;
+        requests[1] = requests[0];
+        cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
+        cr_assert_eq(workers_submit(workers, &idle), SUBMITTED);
+        while (atomic_load(&idle_began) == 0)
+                nap();
+        nap(); // the other thread has gone to sleep
+        for (int i = 0; i < 2; i++)
+                cr_assert_eq(workers_submit(workers, &requests[i]), SUBMITTED);
+        do {
+                nap();
+                workers_counts(workers, &queued, &running);
+        } while (queued + running > 0);
+        workers_stop(workers);
+}
+
+Test(workers, the_end_does_not_wait_for_a_task_that_does_not_end, .timeout = 60)
+{
+        Workers *workers;
+        Task task = { .run = run_like_a_run, .drop = drop, .is_request = true };
+        cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
+        cr_assert_eq(workers_submit(workers, &task), SUBMITTED);
+        wait_for(1);
+        cr_assert_not(workers_end(workers, 20000000));
+        atomic_store(&phase, 2);
+        wait_for(3);
+        cr_assert(workers_end(workers, (int64_t)3600 * 1000000000));
+        workers_stop(workers);
+}
+
+Test(workers, what_is_full_is_said, .timeout = 60)
+{
+        Workers *workers;
+        Task task = { .run = run_like_a_run, .drop = drop, .is_request = true }, large = task, second = task, third = task;
+        large.n_bytes = second.n_bytes = (size_t)limits.max_queue_bytes;
+        cr_assert_eq(workers_start(1, 1, 2, &workers), STATUS_OK);
+        cr_assert_eq(workers_submit(workers, &task), SUBMITTED);
+        wait_for(1);
+        cr_assert_eq(workers_submit(workers, &large), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &second), QUEUE_BYTES_FULL);
+        second.n_bytes = 0;
+        cr_assert_eq(workers_submit(workers, &second), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &third), QUEUE_FULL);
+        atomic_store(&phase, 2);
         workers_stop(workers);
 }
 

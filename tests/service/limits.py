@@ -12,7 +12,7 @@ import sys
 import time
 import zlib
 
-from malformed_files import changed, linear_form, many_members, members, safetensors
+from malformed_files import archive_of, changed, linear_form, many_members, members, safetensors
 import malformed_graphs
 from malformed_graphs import X, call, out
 from service import HERE, ROOT, Failed, Server, Tally
@@ -179,7 +179,6 @@ def fixed_rows():
     yield "max_nested_values", lambda: graph("t", structure_nested(32)), 201, lambda: graph("t", structure_nested(33)), 413, "too_large", "32 levels"
     yield "max_child_graphs", lambda: graph("c", child(16)), 201, lambda: graph("c", child(17)), 413, "too_large", "16 deep"
     yield "max_archive_entries", lambda: graph("a", many_members(200000)), (415, "wrong_file"), lambda: graph("a", many_members(200001)), 413, "too_large", "200000"
-    yield "max_inflated", lambda: graph("w", with_member("weight_0", 1 << 28, 2700000)), 201, lambda: graph("w", with_member("weight_0", (1 << 28) + 1, 2700000)), 413, "too_large", "268435456"
     ratio = 2000000
     yield "max_inflate_ratio", lambda: graph("w", with_member("weight_0", ratio, ratio // 100 + 10)), 201, lambda: graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large", "100 times"
     body, zipped = padded('{"inputs": {"x": [1.0]}}', 100000).encode(), [("Content-Encoding", "gzip")]
@@ -195,19 +194,44 @@ def expanded(n):
     return fx(X, call("expand", "%x", n, op="call_method", name="e"), call("torch.neg", "%e"), call("torch.sum", "%n", name="s"), out("%s"))
 
 
+def as_npy(name, n):
+    """A run with n floats whose reply has as many: 128 bytes and four for each."""
+    return "POST", f"/v1/graphs/{name}/run?as=npy", json.dumps({"inputs": {"x": [1.0] * n}}).encode(), ()
+
+
+def strided(n):
+    """An archive with a state that nothing reads: n times the same float."""
+    def change(content):
+        config = json.loads(content)
+        entry = json.loads(json.dumps(next(row for row in config["config"].values() if row["tensor_meta"]["dtype"] == 7)))
+        entry["tensor_meta"].update(sizes=[{"as_int": n}], strides=[{"as_int": 0}])
+        config["config"]["unread"] = entry
+        return json.dumps(config).encode()
+    return archive_of([(name, change(content) if name.endswith("model_weights_config.json") else content) for name, content in members("dev_linear.pt2")])
+
+
 def flag_rows():
     """(limit, flags, graphs, request that is taken, its status, request that is refused, status, code, word)."""
     relu, one = fx(X, call("torch.relu", "%x"), out()), '{"inputs": {"x": [1.0]}}'
     yield "max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {}, graph("m", padded(relu, 1000)), 201, graph("m", padded(relu, 1001)), 413, "too_large", \
         "(--max-upload-in-memory)"
+    zipped = [("Content-Encoding", "gzip")]
+    pairs = [[send("m", gzip_body(padded(text, n).encode(), 500), zipped) for n in (1000, 1001)] for send, text in ((graph, relu), (run, one))]
+    yield "max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {}, pairs[0][0], 201, pairs[0][1], 413, "too_large", "inflated (--max-upload-in-memory;"
+    yield "max_run_body", ["--max-run-body", "1000"], {"m": relu}, pairs[1][0], 200, pairs[1][1], 413, "too_large", "inflated (--max-run-body;"
     yield "max_graph_json", ["--max-graph-json", "900"], {}, graph("m", padded(relu, 900)), 201, graph("m", padded(relu, 901)), 413, "too_large", "(--max-graph-json)"
     yield "max_body_budget", ["--max-body-budget", "1000"], {"m": relu}, run("m", padded(one, 1000)), 200, run("m", padded(one, 1001)), 413, "too_large", "(--max-body-budget,"
     for mode, floats in (("eager", 24998), ("compiled", 24992)):  # programs place tensors at multiples of 64 bytes
         below, above = ("POST", f"/v1/graphs/a/run?mode={mode}", one.encode(), ()), ("POST", f"/v1/graphs/b/run?mode={mode}", one.encode(), ())
         yield "max_run_memory", ["--max-run-memory", "100000"], {"a": expanded(floats), "b": expanded(floats + 1)}, below, 200, above, 413, "too_large", "--max-run-memory"
         yield "max_node_bytes", ["--max-node-bytes", "100000"], {"a": expanded(12500), "b": expanded(12501)}, below, 200, above, 413, "too_large", "(--max-node-bytes,"
+    strides = {"a": strided(25000), "b": strided(25001)}
+    yield "max_run_memory", ["--max-run-memory", "100000"], strides, ("GET", "/v1/graphs/a/weights", b"", ()), 200, ("GET", "/v1/graphs/b/weights", b"", ()), 413, "too_large", "(--max-run-memory,"
+    below, above = (lambda: graph("w", with_member("weight_0", 1 << 28, 2700000))), (lambda: graph("w", with_member("weight_0", (1 << 28) + 1, 2700000)))
+    yield "max_inflated", ["--max-upload", "1000000000"], {}, below, 201, above, 413, "too_large", "268435456"
     floats = [("POST", "/v1/graphs/m/run?as=npy", json.dumps({"inputs": {"x": [1.0] * n}}).encode(), ()) for n in (468, 469)]
     yield "max_response", ["--max-response", "2000"], {"m": relu}, floats[0], 200, floats[1], 413, "too_large", "(--max-response,"
+    yield "max_reply_budget", ["--max-reply-budget", "80128"], {"m": relu}, as_npy("m", 20000), 200, as_npy("m", 20001), 413, "too_large", "(--max-reply-budget,"
     deadlines = [("POST", f"/v1/graphs/m/run?deadline_ms={n}", one.encode(), ()) for n in (500, 501)]
     yield "run_deadline_ms", ["--run-deadline-ms", "500"], {"m": relu}, deadlines[0], 200, deadlines[1], 400, "bad_value", "500"
     long, late = {"m": relu, "long": products(200)}, run("long", '{"inputs": {"x": [[0.001]]}}')
@@ -305,6 +329,31 @@ def together(binary):
     return ""
 
 
+def untaken(binary):
+    """While a client does not take its large reply, another may have what is left of the budget, and not a byte more; small replies are not counted."""
+    server = Server(binary, ["--data", "none", "--quiet", "--max-reply-budget", str(60000128 + 80128)]).start()
+    large = {"format": "fx/1", "nodes": [call("torch.ones", [15000000], name="r"), out("%r")]}
+    try:
+        demand(problem(server, graph("large", json.dumps(large)), 201))
+        demand(problem(server, graph("m", fx(X, call("torch.relu", "%x"), out())), 201))
+        with server.connect(60) as holder:
+            holder.request("POST", "/v1/graphs/large/run?as=npy", b'{"inputs": {}}')
+            end = time.monotonic() + 20
+            while b'fxserve_runs_total{graph="large"} 1' not in server.call("GET", "/metrics").body and time.monotonic() < end:
+                time.sleep(0.01)
+            demand(problem(server, as_npy("m", 20000), 200))
+            demand(problem(server, as_npy("m", 20001), 503, "busy", "(--max-reply-budget)"))
+            demand(problem(server, as_npy("m", 16000), 200))
+            if len(holder.reply().body) != 60000128:
+                return "the reply that came first is not whole"
+        while problem(server, as_npy("m", 20001), 200) and time.monotonic() < end + 20:
+            time.sleep(0.01)
+        demand(problem(server, as_npy("m", 20001), 200))
+    finally:
+        server.clean_up()
+    return ""
+
+
 def inline(binary):
     """A run of 4,096 bytes is answered while the only worker is busy; one more byte, and it waits for it."""
     server = Server(binary, ["--data", "none", "--quiet", "--workers", "1", "--no-warm-up"]).start()
@@ -333,6 +382,7 @@ CASES = {
     "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes", "graph_evictions_total", two_graphs),
     "max_program_memory": lambda binary: kept(binary, "--max-program-memory", "program_bytes", "program_evictions_total", two_programs),
     "max_body_budget": together,
+    "max_reply_budget": untaken,
     "drain_s": drained,
     "max_inline_body": inline,
 }
@@ -346,10 +396,24 @@ def problem(server, request, status, code=None, word=""):
     return ""
 
 
+def flags_of_limits():
+    """{limit: its flag, or NULL}"""
+    with open(os.path.join(ROOT, "core/base/limits.def"), encoding="utf-8") as file:
+        return dict(re.findall(r'^LIMIT\((\w+), \d+, (NULL|"[a-z-]+")', file.read(), re.M))
+
+
+def called(limit):
+    """What a refusal calls it: by its flag, or as GET /v1 does."""
+    flag = flags_of_limits()[limit]
+    return limit if flag == "NULL" else "--" + flag.strip('"')
+
+
 def pair(tally, server, limit, taken, status, refused, *wanted):
     try:
         tally.check(f"{limit}, just below", problem(server, taken, *(status if isinstance(status, tuple) else (status,))))
         tally.check(f"{limit}, one more", problem(server, refused, *wanted))
+        if 413 in wanted:
+            tally.check(f"{limit}, named", problem(server, refused, *wanted[:2], called(limit)))
     except (Failed, OSError) as failure:
         tally.bad(limit, str(failure))
 
@@ -366,8 +430,7 @@ def served(tally, binary, flags, graphs, rows):
 
 def missing():
     """What is wrong with the tables above: limits nobody hits, and rows of limits that are gone."""
-    with open(os.path.join(ROOT, "core/base/limits.def"), encoding="utf-8") as file:
-        flags = dict(re.findall(r'^LIMIT\((\w+), \d+, (NULL|"[a-z-]+")', file.read(), re.M))
+    flags = flags_of_limits()
     named = {row[0] for row in fixed_rows()} | {row[0] for row in flag_rows()} | set(CASES) | set(SCENARIOS)
     problems = [f"no scenario hits the limit {limit}: it wants a row in limits.py" for limit in flags if limit not in named]
     problems += [f"limits.py names {limit}, which limits.def does not have" for limit in sorted(named - set(flags))]

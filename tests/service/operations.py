@@ -5,6 +5,7 @@ metrics   a strict reader of the Prometheus text format goes over /metrics (type
           it is installed; the labels stay bounded however many graphs there are
 log       each line is a JSON object with the documented fields; probes, inputs and tokens are not in it; a reader that stopped reading holds nobody up; SIGHUP opens
           the file again
+goldens   GET /v1/ops says how many golden cases of an operator there are
 errors    docs/operations.md has a line for every code of api/errors.def, a row for every field of the log and every metric
 """
 import json
@@ -18,6 +19,8 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from count_goldens import counted, table  # noqa: E402
 from service import END_WITH_PARENT, ROOT, Connection, Failed, Server, Tally, environment
 
 METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -410,6 +413,22 @@ def check_documents(binary):
         raise Failed(f"docs/operations.md lacks {missing}; and names {stale}, which are not there")
 
 
+def check_golden_counts(binary):
+    counts = counted()
+    if read("api/golden_cases.def") != table(counts):
+        raise Failed("api/golden_cases.def is not what tools/count_goldens.py makes of tests/golden")
+    server = Server(binary, ["--data", "none"]).start()
+    try:
+        rows = server.call("GET", "/v1/ops").json()["ops"]
+        problem(server.stop())
+    finally:
+        server.clean_up()
+    said = {row["target"].removeprefix("torch.ops."): row["golden_cases"] for row in rows}
+    wrong = [name for name, n in said.items() if n != counts[name]]
+    if wrong or sum(said.values()) < 9000:
+        raise Failed(f"golden_cases is wrong for {wrong}; {sum(said.values())} in all")
+
+
 def main():
     if len(sys.argv) != 2:
         print("usage: operations.py FXSERVE")
@@ -419,7 +438,8 @@ def main():
               ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
               ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("--quiet", check_quiet),
               ("SIGHUP opens the log file again", check_reopen), ("a log pipe that nobody reads holds nobody up", check_stalled),
-              ("fxserve health speaks TLS", check_health_tls), ("docs/operations.md names every code, log field and metric", check_documents)]
+              ("fxserve health speaks TLS", check_health_tls), ("docs/operations.md names every code, log field and metric", check_documents),
+              ("GET /v1/ops counts the golden cases", check_golden_counts)]
     for name, check in checks:
         try:
             check(sys.argv[1])

@@ -1,0 +1,832 @@
+// SPDX-License-Identifier: Apache-2.0
+// random.c: random graphs over all kinds of operators, run eagerly and compiled. Dtypes are mixed, shapes cross the limits of tiles and of
+// blocks of rows, tensors are views of each other and are written in place. Each call is tried on real tensors while the graph grows, so
+// that what stands in it is valid. Results must have equal bits; where products (sums in another order) took part, floats may differ by
+// what rounding explains, and nothing that turns a rounding into a step (comparisons, casts to integers) reads them.
+// RANDOM_GRAPHS and RANDOM_SEED: how many, from where.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/eval/eager.h"
+#include "core/graph/print.h"
+#include "core/targets/targets.h"
+#include "tests/compile/both.h"
+#include "tests/kernels/sample.h"
+
+enum { MAX_MADE = 120, MAX_INPUTS = 6, MAX_SAID = 16, MAX_ELEMENTS = 70000, MAX_RESULTS = 5 };
+
+typedef struct Made {
+        Node *node;
+        Tensor *tensor; // what an eager run has there
+        bool rounded;   // a product took part
+        bool read;      // stands in some call
+        bool hidden;    // weights and places: no operator takes them by chance
+} Made;
+
+typedef struct Said { // a call that was made
+        const char *name;
+        int flags;
+        Value args[4];
+        uint32_t n;
+} Said;
+
+typedef struct Growth {
+        Sample sample;
+        Graph *graph;
+        EagerEmitter *eager;
+        Made made[MAX_MADE];
+        int n_made, n_inputs, n_states;
+        Value inputs[MAX_INPUTS];
+        Said said[MAX_SAID];
+        uint32_t n_said;
+        int rank; // of the shape that most tensors broadcast to
+        int64_t size[4];
+} Growth;
+
+static void start(void)
+{
+        cr_assert_eq(ops_init(), STATUS_OK);
+        cr_assert_eq(targets_init(), STATUS_OK);
+}
+
+TestSuite(random, .init = start, .timeout = 0);
+
+static int64_t pick(Growth *growth, int64_t low, int64_t high)
+{
+        return sample_int(&growth->sample, low, high);
+}
+
+// ---- tensors ----
+static Tensor *copy_of(const Tensor *from)
+{
+        Tensor *copy;
+        cr_assert_eq(tensor_new(&from->meta, NULL, &copy), STATUS_OK);
+        if (copy->storage->n_bytes > 0)
+                memcpy(tensor_data(copy), tensor_data(from), copy->storage->n_bytes);
+        return copy;
+}
+
+static Tensor *random_tensor(Growth *growth, Dtype dtype, int rank, const int64_t *size, double scale)
+{
+        TensorMeta meta;
+        Tensor *tensor;
+        meta_init(&meta, dtype, rank, size);
+        if (rank > 1 && pick(growth, 0, 5) == 0) { // as if transposed
+                int64_t stride = 1;
+                for (int d = 0; d < rank; d++) {
+                        meta.stride[d] = stride;
+                        stride *= size[d];
+                }
+        }
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        for (int64_t i = 0; i < meta_numel(&meta); i++) {
+                char *element = (char *)tensor_data(tensor) + i * dtype_info[dtype].bytes;
+                if (dtype_is_float(dtype))
+                        element_from_f64(dtype, element, scale * sample_double(&growth->sample));
+                else
+                        element_from_i64(dtype, element,
+                                         dtype == DTYPE_BOOL ? pick(growth, 0, 1) : pick(growth, dtype == DTYPE_U8 ? 0 : -9, 9));
+        }
+        return tensor;
+}
+
+static Made *hold(Growth *growth, Node *node, Tensor *take_tensor)
+{
+        Made *made = &growth->made[growth->n_made++];
+        *made = (Made){ .node = node, .tensor = take_tensor };
+        return made;
+}
+
+static void add_input(Growth *growth, Tensor *take_tensor)
+{
+        char name[8];
+        Node *node;
+        snprintf(name, sizeof(name), "x%d", growth->n_inputs);
+        cr_assert_eq(graph_add_node(growth->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node), STATUS_OK);
+        growth->inputs[growth->n_inputs++] = value_tensor_take(take_tensor);
+        hold(growth, node, copy_of(take_tensor));
+}
+
+static Made *add_state(Growth *growth, Tensor *take_tensor)
+{
+        char path[16];
+        Node *node;
+        State *state;
+        Tensor *copy = copy_of(take_tensor);
+        snprintf(path, sizeof(path), "w%d", growth->n_states++);
+        cr_assert_eq(graph_add_state(growth->graph, path, take_tensor, &state), STATUS_OK);
+        cr_assert_eq(graph_add_node(growth->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), &node), STATUS_OK);
+        return hold(growth, node, copy);
+}
+
+static Made *hidden_state(Growth *growth, Tensor *take_tensor)
+{
+        Made *made = add_state(growth, take_tensor);
+        made->hidden = true;
+        return made;
+}
+
+static Made *state_of(Growth *growth, int rank, const int64_t *size, double scale)
+{
+        return hidden_state(growth, random_tensor(growth, DTYPE_F32, rank, size, scale));
+}
+
+// ---- calls ----
+enum { EXACT = 1, PRODUCT = 2 }; // EXACT: reads nothing that was rounded
+
+static Made *made_of(Growth *growth, const Node *node)
+{
+        for (int i = 0; i < growth->n_made; i++) {
+                if (growth->made[i].node == node)
+                        return &growth->made[i];
+        }
+        return NULL;
+}
+
+static Status take_tensor(void *context, const Value *leaf, Value *out)
+{
+        *out = leaf->kind == VALUE_NODE ? (Value){ .kind = VALUE_TENSOR, .tensor = made_of(context, leaf->node)->tensor } : *leaf;
+        value_ref(*out);
+        return STATUS_OK;
+}
+
+typedef struct Look {
+        Growth *growth;
+        bool rounded, read; // read: to be noted
+} Look;
+
+static Status look_at(void *context, const Value *leaf)
+{
+        Look *look = context;
+        Made *made = leaf->kind == VALUE_NODE ? made_of(look->growth, leaf->node) : NULL;
+        look->rounded |= made != NULL && made->rounded;
+        if (made != NULL && look->read)
+                made->read = true;
+        return STATUS_OK;
+}
+
+static Node *add_node(Growth *growth, const char *target, const Value *args, uint32_t n)
+{
+        Node *node;
+        Seq *seq;
+        cr_assert_eq(seq_new(n, &seq), STATUS_OK);
+        for (uint32_t i = 0; i < n; i++)
+                seq->items[i] = value_ref(args[i]);
+        cr_assert_eq(graph_add_node(growth->graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+                     STATUS_OK);
+        return node;
+}
+
+// All that stands on the same bytes is rounded, too.
+static void spread(Growth *growth, const Made *from)
+{
+        for (int i = 0; i < growth->n_made && from->rounded; i++)
+                growth->made[i].rounded |= growth->made[i].tensor->storage == from->tensor->storage;
+}
+
+static Made *take_result(Growth *growth, const char *name, const Value *args, uint32_t n, Value result, bool rounded)
+{
+        char target[80];
+        bool list = value_is_sequence(result);
+        uint32_t at = list ? (uint32_t)pick(growth, 0, result.seq->n - 1) : 0;
+        Value leaf = list ? result.seq->items[at] : result;
+        if (leaf.kind != VALUE_TENSOR || meta_numel(&leaf.tensor->meta) > MAX_ELEMENTS || leaf.tensor->meta.rank > 5)
+                return NULL;
+        Dtype dtype = leaf.tensor->meta.dtype;
+        if (rounded && dtype != DTYPE_F32 && dtype != DTYPE_F64)
+                return NULL;
+        snprintf(target, sizeof(target), "torch.ops.aten.%s%s", name, strchr(name, '.') == NULL ? ".default" : "");
+        Node *node = add_node(growth, target, args, n);
+        if (list)
+                node = add_node(growth, "_operator.getitem", (Value[]){ { .kind = VALUE_NODE, .node = node }, value_int(at) }, 2);
+        Made *made = hold(growth, node, tensor_ref(leaf.tensor));
+        made->rounded = rounded;
+        spread(growth, made);
+        return made;
+}
+
+// NULL where such a call fails, or is not wanted. In-place calls that are not wanted have written, which no later call minds.
+static Made *call(Growth *growth, const char *name, int flags, const Value *args, uint32_t n)
+{
+        char full[80];
+        Value with[8];
+        _cleanup_(value_clear) Value result = value_none();
+        Look look = { .growth = growth };
+        if (growth->n_made + 2 > MAX_MADE)
+                return NULL;
+        for (uint32_t i = 0; i < n; i++) {
+                (void)value_walk(args[i], look_at, &look);
+                cr_assert_eq(value_map(args[i], take_tensor, growth, &with[i]), STATUS_OK);
+        }
+        Status status = STATUS_VALUE;
+        snprintf(full, sizeof(full), "aten::%s", name);
+        if (!look.rounded || (flags & EXACT) == 0)
+                status = emit_values(eager_emitter(growth->eager), full, with, n, &result);
+        for (uint32_t i = 0; i < n; i++)
+                value_unref(with[i]);
+        Made *made = status == STATUS_OK ? take_result(growth, name, args, n, result, look.rounded || (flags & PRODUCT) != 0) : NULL;
+        look.read = true;
+        for (uint32_t i = 0; i < n && made != NULL; i++)
+                (void)value_walk(args[i], look_at, &look);
+        return made;
+}
+#define CALL(growth, name, flags, ...)                                                                                                     \
+        call(growth, name, flags, (Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value)))
+
+static Value of(const Made *made)
+{
+        return (Value){ .kind = VALUE_NODE, .node = made->node };
+}
+
+// ---- arguments ----
+typedef bool (*Wanted)(Dtype dtype);
+static bool any_dtype(Dtype dtype)
+{
+        return dtype != DTYPE_NONE;
+}
+static bool integer_dtype(Dtype dtype)
+{
+        return !dtype_is_float(dtype) && dtype != DTYPE_BOOL;
+}
+static bool bool_dtype(Dtype dtype)
+{
+        return dtype == DTYPE_BOOL;
+}
+
+static bool broadcasts(const TensorMeta *a, const TensorMeta *b)
+{
+        for (int d = 1; d <= a->rank && d <= b->rank; d++) {
+                int64_t x = a->size[a->rank - d], y = b->size[b->rank - d];
+                if (x != y && x != 1 && y != 1)
+                        return false;
+        }
+        return true;
+}
+
+// Mostly what nobody has read yet, so that chains become long; `with`: mostly of a shape that goes with it (may be NULL).
+static const Made *any_of(Growth *growth, Wanted wanted, const Made *with)
+{
+        bool fresh = pick(growth, 0, 2) > 0;
+        for (int tries = 0; tries < 40; tries++) {
+                const Made *made = &growth->made[pick(growth, tries < 20 ? MAX(0, growth->n_made - 8) : 0, growth->n_made - 1)];
+                if (wanted(made->tensor->meta.dtype) && !made->hidden && (!fresh || !made->read || tries >= 12) &&
+                    (with == NULL || broadcasts(&made->tensor->meta, &with->tensor->meta)))
+                        return made;
+        }
+        return &growth->made[0]; // operators refuse what they do not take
+}
+
+static Value list_of(const int64_t *items, uint32_t n)
+{
+        Value list;
+        cr_assert_eq(value_ints_new(VALUE_LIST, items, n, &list), STATUS_OK);
+        return list;
+}
+
+// `first`: what the call's first argument is; NULL for that itself.
+static Value argument(Growth *growth, char code, const Made *first)
+{
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_BF16, DTYPE_I64,
+                                        DTYPE_I32, DTYPE_I16, DTYPE_I8,  DTYPE_U8,  DTYPE_BOOL };
+        static const double numbers[] = { 0, 0.5, 1, -1, 2, 3, -0.25, 1.75 };
+        int rank = first == NULL ? 1 : MAX(first->tensor->meta.rank, 1);
+        switch (code) {
+        case 't':
+                return of(any_of(growth, any_dtype, first));
+        case 'f':
+                return of(any_of(growth, dtype_is_float, first));
+        case 'i':
+                return of(any_of(growth, integer_dtype, first));
+        case 'm':
+                return of(any_of(growth, bool_dtype, first));
+        case 'n':
+                return pick(growth, 0, 1) == 0 ? value_int(pick(growth, -3, 3)) : value_float(numbers[pick(growth, 0, 7)]);
+        case 'p': // positive
+                return pick(growth, 0, 1) == 0 ? value_int(pick(growth, 1, 4)) : value_float((double)pick(growth, 1, 8) / 4);
+        case 'k':
+                return value_int(pick(growth, 0, 3));
+        case 'd':
+                return value_int(pick(growth, -rank, rank - 1));
+        case 'l': // the last, which kernels are made for, or any
+                return value_int(pick(growth, 0, 2) == 0 ? pick(growth, -rank, rank - 1) : -1);
+        case 'D': {
+                int64_t last = pick(growth, 0, 2) == 0 ? pick(growth, 0, rank - 1) : rank - 1;
+                return list_of((int64_t[]){ last, last - 1 }, last > 0 && pick(growth, 0, 2) == 0 ? 2 : 1);
+        }
+        case 'y':
+                return value_bool(pick(growth, 0, 1) == 1);
+        case 'T':
+                return value_dtype(dtypes[pick(growth, 0, ARRAY_LENGTH(dtypes) - 1)]);
+        default:
+                return value_none();
+        }
+}
+
+// ---- operators ----
+static const struct Row {
+        const char *name, *codes;
+        int flags;
+} rows[] = {
+        { "add.Tensor", "tt", 0 },
+        { "add.Tensor", "tt", 0 },
+        { "add.Tensor", "tn", 0 },
+        { "sub.Tensor", "tt", 0 },
+        { "rsub.Scalar", "tn", 0 },
+        { "mul.Tensor", "tt", 0 },
+        { "mul.Tensor", "tt", 0 },
+        { "mul.Tensor", "tn", 0 },
+        { "div.Tensor", "tp", 0 },
+        { "div.Tensor", "tt", EXACT },
+        { "floor_divide", "it", EXACT },
+        { "remainder.Tensor", "ti", EXACT },
+        { "remainder.Scalar", "tp", EXACT },
+        { "fmod.Scalar", "tp", EXACT },
+        { "div.Tensor_mode", "tt", EXACT },
+        { "bitwise_and.Tensor", "ii", 0 },
+        { "bitwise_xor.Tensor", "mm", 0 },
+        { "bitwise_not", "i", 0 },
+        { "bitwise_left_shift.Tensor_Scalar", "ik", 0 },
+        { "logical_and", "tt", EXACT },
+        { "logical_or", "mt", EXACT },
+        { "logical_not", "t", EXACT },
+        { "gt.Tensor", "tt", EXACT },
+        { "gt.Tensor", "ft", EXACT },
+        { "lt.Scalar", "tn", EXACT },
+        { "le.Tensor", "tt", EXACT },
+        { "eq.Tensor", "tt", EXACT },
+        { "ne.Scalar", "tn", EXACT },
+        { "ge.Scalar", "fn", EXACT },
+        { "isnan", "f", EXACT },
+        { "where.self", "mtt", 0 },
+        { "where.self", "mtt", 0 },
+        { "masked_fill.Scalar", "tmn", 0 },
+        { "masked_fill.Scalar", "fmn", 0 },
+        { "masked_fill_.Scalar", "fmn", 0 },
+        { "masked_fill_.Scalar", "tmn", 0 },
+        { "relu", "t", 0 },
+        { "neg", "t", 0 },
+        { "abs", "t", 0 },
+        { "sign", "t", EXACT },
+        { "square", "f", 0 },
+        { "tanh", "t", 0 },
+        { "sigmoid", "t", 0 },
+        { "sin", "t", 0 },
+        { "cos", "f", 0 },
+        { "sqrt", "f", EXACT },
+        { "gelu", "f", 0 },
+        { "silu", "f", 0 },
+        { "hardswish", "f", 0 },
+        { "softplus", "f", 0 },
+        { "leaky_relu", "f", 0 },
+        { "floor", "f", EXACT },
+        { "round", "t", EXACT },
+        { "trunc", "f", EXACT },
+        { "clamp", "tkp", 0 },
+        { "clamp", "fnp", 0 },
+        { "clamp_min", "tn", 0 },
+        { "clamp.Tensor", "ttt", 0 },
+        { "maximum", "tt", 0 },
+        { "minimum", "tt", 0 },
+        { "pow.Tensor_Scalar", "tk", 0 },
+        { "addcmul", "ttt", 0 },
+        { "lerp.Scalar", "ffn", 0 },
+        { "atan2", "ff", EXACT },
+        { "relu_", "t", 0 },
+        { "add_.Tensor", "tt", 0 },
+        { "mul_.Tensor", "tt", 0 },
+        { "sub_.Tensor", "fn", 0 },
+        { "neg_", "t", 0 },
+        { "tanh_", "f", 0 },
+        { "sigmoid_", "f", 0 },
+        { "clamp_", "tkp", 0 },
+        { "gt_.Tensor", "tt", EXACT },
+        { "logical_not_", "t", EXACT },
+        { "zero_", "t", 0 },
+        { "fill_.Scalar", "tk", 0 },
+        { "copy_", "tt", 0 },
+        { "clone", "t", 0 },
+        { "contiguous", "t", 0 },
+        { "detach", "t", 0 },
+        { "t", "t", 0 },
+        { "transpose.int", "tdd", 0 },
+        { "unsqueeze", "td", 0 },
+        { "squeeze", "t", 0 },
+        { "select.int", "tdk", 0 },
+        { "flip", "tD", 0 },
+        { "tril", "tk", 0 },
+        { "chunk", "tkd", 0 },
+        { "unbind.int", "td", 0 },
+        { "sum", "t", 0 },
+        { "sum.dim_IntList", "tDy", 0 },
+        { "sum.dim_IntList", "fDy", 0 },
+        { "mean.dim", "fDy", 0 },
+        { "amax", "tDy", 0 },
+        { "amin", "fDy", 0 },
+        { "max.dim", "tdy", EXACT },
+        { "argmax", "tdy", EXACT },
+        { "any.dim", "tdy", EXACT },
+        { "all.dim", "mdy", EXACT },
+        { "prod.dim_int", "mdy", EXACT },
+        { "cumsum", "td", 0 },
+        { "var.correction", "fD", 0 },
+        { "softmax.int", "fl", 0 },
+        { "softmax.int", "fl", 0 },
+        { "log_softmax.int", "fl", 0 },
+        { "_softmax", "fl0", 0 },
+        { "sort", "tdy", EXACT },
+        { "cat", "Ld", 0 },
+        { "cat", "Ld", 0 },
+        { "stack", "Ld", 0 },
+};
+
+static Value some_list(Growth *growth)
+{
+        Seq *seq;
+        const Made *first = any_of(growth, any_dtype, NULL);
+        uint32_t n = (uint32_t)pick(growth, 1, 3);
+        cr_assert_eq(seq_new(n, &seq), STATUS_OK);
+        for (uint32_t i = 0; i < n; i++)
+                seq->items[i] = argument(growth, 't', first);
+        return value_seq_take(VALUE_LIST, seq);
+}
+
+static void remember(Growth *growth, const char *name, int flags, const Value *args, uint32_t n)
+{
+        Said *said = &growth->said[growth->n_said++ % MAX_SAID];
+        for (uint32_t i = 0; i < said->n; i++)
+                value_unref(said->args[i]);
+        *said = (Said){ .name = name, .flags = flags, .n = n };
+        for (uint32_t i = 0; i < n; i++)
+                said->args[i] = value_ref(args[i]);
+}
+
+static void add_row(Growth *growth)
+{
+        const struct Row *row = &rows[pick(growth, 0, ARRAY_LENGTH(rows) - 1)];
+        Value args[4] = { 0 };
+        const Made *first = NULL;
+        uint32_t n = (uint32_t)strlen(row->codes);
+        for (uint32_t i = 0; i < n; i++) {
+                args[i] = row->codes[i] == 'L'   ? some_list(growth)
+                          : row->codes[i] == '0' ? value_bool(false)
+                                                 : argument(growth, row->codes[i], first);
+                if (i == 0)
+                        first = made_of(growth, (args[0].kind == VALUE_LIST ? args[0].seq->items[0] : args[0]).node);
+        }
+        if (call(growth, row->name, row->flags, args, n) != NULL)
+                remember(growth, row->name, row->flags, args, n);
+        for (uint32_t i = 0; i < n; i++)
+                value_unref(args[i]);
+}
+
+// A call once more, perhaps as its in-place twin or as what that is the twin of.
+static void add_again(Growth *growth)
+{
+        if (growth->n_said == 0)
+                return;
+        const Said *said = &growth->said[pick(growth, 0, MIN(growth->n_said, (uint32_t)MAX_SAID) - 1)];
+        char name[64];
+        size_t n = strcspn(said->name, "."), n_plain = n - (said->name[n - 1] == '_');
+        bool twin = pick(growth, 0, 1) == 0;
+        snprintf(name, sizeof(name), "%.*s%s%s", (int)(twin ? n_plain : n), said->name, twin && n == n_plain ? "_" : "", said->name + n);
+        call(growth, name, said->flags, said->args, said->n);
+}
+
+static void add_cast(Growth *growth)
+{
+        const Made *from = any_of(growth, any_dtype, NULL);
+        Value dtype = argument(growth, 'T', NULL);
+        if (dtype_is_float(from->tensor->meta.dtype) && !dtype_is_float(dtype.dtype)) { // whole numbers hold it on all machines
+                from = CALL(growth, "nan_to_num", EXACT, of(from));
+                from = from == NULL ? NULL : CALL(growth, "clamp", EXACT, of(from), value_int(0), value_int(100));
+        }
+        if (from != NULL)
+                CALL(growth, "to.dtype", 0, of(from), dtype);
+}
+
+static void add_slice(Growth *growth)
+{
+        const Made *from = any_of(growth, any_dtype, NULL);
+        int rank = from->tensor->meta.rank;
+        if (rank == 0)
+                return;
+        int64_t d = pick(growth, 0, rank - 1), size = from->tensor->meta.size[d], begin = pick(growth, 0, size / 2);
+        CALL(growth, "slice.Tensor", 0, of(from), value_int(d), value_int(begin), value_int(pick(growth, begin + 1, size + 1)),
+             value_int(pick(growth, 1, 2)));
+}
+
+static void add_shape(Growth *growth)
+{
+        static const char *const names[] = { "reshape", "expand", "permute", "view" };
+        const Made *from = any_of(growth, any_dtype, NULL);
+        const TensorMeta *meta = &from->tensor->meta;
+        const char *name = names[pick(growth, 0, 3)];
+        int64_t size[8] = { -1 };
+        uint32_t n = 0;
+        if (strcmp(name, "expand") == 0) {
+                n = (uint32_t)growth->rank;
+                memcpy(size, growth->size, sizeof(growth->size));
+        } else if (strcmp(name, "permute") == 0) {
+                n = (uint32_t)meta->rank;
+                int64_t turn = pick(growth, 0, 4);
+                for (uint32_t d = 0; d < n; d++)
+                        size[d] = (d + turn) % n;
+        } else if (meta->rank > 0) { // one dimension joined with the rest
+                int keep = (int)pick(growth, 0, meta->rank - 1);
+                bool front = pick(growth, 0, 1) == 0;
+                size[front ? 0 : 1] = meta->size[keep];
+                size[front ? 1 : 0] = -1;
+                n = 2;
+        }
+        Value list = list_of(size, n);
+        CALL(growth, name, 0, of(from), list);
+        value_unref(list);
+}
+
+// Rows of a table, by places that are known to exist.
+static void add_index(Growth *growth)
+{
+        const Made *table = any_of(growth, any_dtype, NULL);
+        int rank = table->tensor->meta.rank, d = rank == 0 ? 0 : (int)pick(growth, 0, rank - 1);
+        int64_t n = pick(growth, 1, 40), size = rank == 0 ? 1 : table->tensor->meta.size[d];
+        Value from = of(table);
+        if (size == 0 || growth->n_made + 4 > MAX_MADE)
+                return;
+        Tensor *places = random_tensor(growth, DTYPE_I64, 1, &n, 1);
+        for (int64_t i = 0; i < n; i++)
+                ((int64_t *)tensor_data(places))[i] = pick(growth, 0, size - 1);
+        const Made *index = hidden_state(growth, places);
+        if (rank == 2 && d == 0 && dtype_is_float(table->tensor->meta.dtype))
+                CALL(growth, "embedding", 0, from, of(index));
+        else
+                CALL(growth, "index_select", 0, from, value_int(d), of(index));
+}
+
+static void add_product(Growth *growth)
+{
+        const Made *a = any_of(growth, dtype_is_float, NULL), *b = any_of(growth, dtype_is_float, NULL);
+        const TensorMeta *meta = &a->tensor->meta;
+        Value from = of(a), other = of(b);
+        if (meta->dtype != DTYPE_F32 || meta->rank == 0)
+                return;
+        if (pick(growth, 0, 1) == 0 || meta->size[meta->rank - 1] == 0) {
+                CALL(growth, "matmul", PRODUCT, from, other);
+                return;
+        }
+        int64_t n_out = pick(growth, 1, 40), n_in = meta->size[meta->rank - 1];
+        Value weight = of(state_of(growth, 2, (int64_t[]){ n_out, n_in }, 2 / sqrt((double)n_in)));
+        const Made *made = CALL(growth, "linear", PRODUCT, from, weight, of(state_of(growth, 1, &n_out, 1)));
+        if (made != NULL && pick(growth, 0, 1) == 0)
+                CALL(growth, "relu", 0, of(made));
+}
+
+static Tensor *positive(Tensor *tensor)
+{
+        float *data = tensor_data(tensor);
+        for (int64_t i = 0; i < meta_numel(&tensor->meta); i++)
+                data[i] = fabsf(data[i]) + 0.5f;
+        return tensor;
+}
+
+static const Made *add_norm(Growth *growth, const Made *image, int64_t channels)
+{
+        Value from = of(image), mean = of(state_of(growth, 1, &channels, 1)),
+              variance = of(hidden_state(growth, positive(random_tensor(growth, DTYPE_F32, 1, &channels, 1))));
+        Value scale = of(state_of(growth, 1, &channels, 1)), shift = of(state_of(growth, 1, &channels, 1));
+        return CALL(growth, "batch_norm", PRODUCT, from, scale, shift, mean, variance, value_bool(false), value_float(0.1),
+                    value_float(1e-5));
+}
+
+static void add_pool(Growth *growth, const Made *image)
+{
+        Value kernel = list_of((int64_t[]){ 2, 3 }, 2), stride = list_of((int64_t[]){ 2, 1 }, 2);
+        CALL(growth, pick(growth, 0, 1) == 0 ? "max_pool2d" : "avg_pool2d", 0, of(image), kernel, stride);
+        value_unref(kernel);
+        value_unref(stride);
+}
+
+// A convolution, perhaps with a norm, a residual, an activation and a pool behind it.
+static void add_conv(Growth *growth)
+{
+        static const int64_t widths[] = { 1, 3, 8, 16, 32, 33, 64 };
+        const Made *image = any_of(growth, dtype_is_float, NULL);
+        const TensorMeta meta = image->tensor->meta;
+        if (meta.rank != 4 || meta.dtype != DTYPE_F32 || meta_numel(&meta) == 0 || growth->n_made + 14 > MAX_MADE)
+                return;
+        Value from = of(image);
+        int64_t side = pick(growth, 0, 2) == 0 ? 1 : 3, channels = meta.size[1];
+        int64_t groups = pick(growth, 0, 4) == 0 ? channels : 1, n_out = groups > 1 ? groups : widths[pick(growth, 0, 6)];
+        int64_t stride = pick(growth, 0, 3) == 0 ? 2 : 1, padding = pick(growth, 0, side / 2), apart = pick(growth, 0, 4) == 0 ? 2 : 1;
+        Value weight = of(state_of(growth, 4, (int64_t[]){ n_out, channels / groups, side, side },
+                                   2 / sqrt((double)(channels / groups * side * side))));
+        Value bias = pick(growth, 0, 1) == 0 ? value_none() : of(state_of(growth, 1, &n_out, 1));
+        Value lists[] = { list_of((int64_t[]){ stride, stride }, 2), list_of((int64_t[]){ padding, padding }, 2),
+                          list_of((int64_t[]){ apart, apart }, 2) };
+        const Made *made = CALL(growth, "conv2d", PRODUCT, from, weight, bias, lists[0], lists[1], lists[2], value_int(groups));
+        for (size_t i = 0; i < ARRAY_LENGTH(lists); i++)
+                value_unref(lists[i]);
+        if (made != NULL && pick(growth, 0, 1) == 0)
+                made = add_norm(growth, made, n_out);
+        if (made != NULL && pick(growth, 0, 2) == 0)
+                made = CALL(growth, "add.Tensor", 0, of(made), from);
+        if (made != NULL && pick(growth, 0, 1) == 0)
+                made = CALL(growth, pick(growth, 0, 1) == 0 ? "relu" : "relu_", 0, of(made));
+        if (made != NULL && pick(growth, 0, 2) == 0)
+                add_pool(growth, made);
+}
+
+static void add_layer_norm(Growth *growth)
+{
+        const Made *from = any_of(growth, dtype_is_float, NULL);
+        const TensorMeta *meta = &from->tensor->meta;
+        if (meta->rank == 0 || meta->dtype != DTYPE_F32 || from->rounded)
+                return;
+        Value rows_of = of(from);
+        int64_t n = meta->size[meta->rank - 1];
+        Value shape = list_of(&n, 1);
+        CALL(growth, "layer_norm", 0, rows_of, shape, of(state_of(growth, 1, &n, 1)), of(state_of(growth, 1, &n, 1)));
+        value_unref(shape);
+}
+
+// A row of statistics, applied to all rows; then something along each of them.
+static void add_statistics(Growth *growth)
+{
+        static const char *const along[] = { "sum.dim_IntList", "mean.dim", "amax", "amin" }, *const with[] = { "add.Tensor", "sub.Tensor",
+                                                                                                                "mul.Tensor" };
+        const Made *from = any_of(growth, dtype_is_float, NULL), *rows_of = any_of(growth, dtype_is_float, from);
+        int rank = from->tensor->meta.rank;
+        if (rank < 2)
+                return;
+        Value first = list_of((int64_t[]){ 0 }, 1), last = list_of((int64_t[]){ rank - 1 }, 1);
+        const Made *row = CALL(growth, along[pick(growth, 0, 3)], 0, of(from), first, value_bool(pick(growth, 0, 1) == 1));
+        const Made *made = row == NULL ? NULL : CALL(growth, with[pick(growth, 0, 2)], 0, of(rows_of), of(row));
+        if (made != NULL && made->tensor->meta.rank == rank)
+                CALL(growth, along[pick(growth, 0, 3)], 0, of(made), last);
+        value_unref(first);
+        value_unref(last);
+}
+
+// What is made in another order than rows first, then masked, in place or not.
+static void add_masked(Growth *growth)
+{
+        static const char *const fresh[] = { "neg", "sin", "clone" };
+        const Made *from = any_of(growth, dtype_is_float, NULL);
+        const Made *turned = CALL(growth, "transpose.int", 0, of(from), value_int(-1), value_int(0));
+        const Made *made = turned == NULL ? NULL : CALL(growth, fresh[pick(growth, 0, 2)], 0, of(turned));
+        const Made *mask = made == NULL ? NULL : CALL(growth, "gt.Scalar", EXACT, of(turned), value_float(0.5));
+        if (mask == NULL)
+                return;
+        Value args[] = { of(made), of(mask), value_int(2) };
+        for (int64_t left = pick(growth, 1, 2); left > 0; left--) {
+                call(growth, "masked_fill.Scalar", 0, args, 3);
+                call(growth, pick(growth, 0, 2) == 0 ? "masked_fill.Scalar" : "masked_fill_.Scalar", 0, args, 3);
+        }
+}
+
+// ---- graphs ----
+static void choose_size(Growth *growth)
+{
+        static const int64_t sizes[] = { 1, 2, 3, 5, 8, 16, 17, 33, 64, 130, 256, 1500, 5000 }, squares[] = { 3, 17, 67, 140, 200 };
+        int64_t most = pick(growth, 0, 2) == 0 ? 60000 : 2000, n = 1;
+        int kind = (int)pick(growth, 0, 5);
+        growth->rank = kind < 2 ? 2 : kind == 5 ? 4 : (int)pick(growth, 1, 4);
+        for (int d = 0; d < growth->rank; d++) {
+                do
+                        growth->size[d] = sizes[pick(growth, 0, ARRAY_LENGTH(sizes) - 1)];
+                while (n * growth->size[d] > most);
+                n *= growth->size[d];
+        }
+        if (kind == 0) // transposes broadcast with what they are of
+                growth->size[0] = growth->size[1] = squares[pick(growth, 0, ARRAY_LENGTH(squares) - 1)];
+        if (kind == 5) // images
+                memcpy(growth->size,
+                       (int64_t[]){ pick(growth, 1, 2), pick(growth, 0, 1) == 0 ? 3 : 32, pick(growth, 4, 17), pick(growth, 4, 17) },
+                       sizeof(growth->size));
+}
+
+static Tensor *source(Growth *growth, bool whole)
+{
+        Dtype dtype = whole || pick(growth, 0, 1) == 0 ? DTYPE_F32 : argument(growth, 'T', NULL).dtype;
+        int skip = !whole && pick(growth, 0, 3) == 0 ? (int)pick(growth, 0, growth->rank - 1) : 0;
+        int64_t size[4] = { 0 };
+        for (int d = skip; d < growth->rank; d++)
+                size[d - skip] = !whole && pick(growth, 0, 4) == 0 ? 1 : growth->size[d];
+        return random_tensor(growth, dtype, growth->rank - skip, size, 3);
+}
+
+static void add_sources(Growth *growth)
+{
+        int64_t n = pick(growth, 2, MAX_INPUTS), n_states = pick(growth, -2, 2);
+        for (int64_t i = 0; i < n; i++)
+                add_input(growth, source(growth, i == 0));
+        for (int64_t i = 0; i < n_states; i++)
+                add_state(growth, source(growth, i == 0));
+}
+
+static void grow(Growth *growth)
+{
+        bool products = pick(growth, 0, 2) == 0;
+        for (int64_t left = pick(growth, 2, 40); left > 0 && growth->n_made < MAX_MADE - 16; left--) {
+                int64_t kind = pick(growth, 0, 19);
+                if (kind < 11)
+                        add_row(growth);
+                else if (kind < 12)
+                        add_again(growth);
+                else if (kind < 14)
+                        add_cast(growth);
+                else if (kind < 15)
+                        add_slice(growth);
+                else if (kind < 16)
+                        add_shape(growth);
+                else if (kind < 17)
+                        add_index(growth);
+                else if (kind < 18)
+                        (left % 3 == 0 ? add_layer_norm : left % 3 == 1 ? add_statistics : add_masked)(growth);
+                else if (products)
+                        (growth->rank == 4 ? add_conv : add_product)(growth);
+        }
+}
+
+// *out_rounded: a result depends on a product.
+static void close_graph(Growth *growth, bool *out_rounded)
+{
+        Seq *seq, *args;
+        Node *node;
+        CheckReport report;
+        uint32_t n = (uint32_t)pick(growth, 1, MAX_RESULTS);
+        *out_rounded = false;
+        cr_assert_eq(seq_new(n, &seq), STATUS_OK);
+        for (uint32_t i = 0; i < n; i++) {
+                const Made *made = i == 0 ? &growth->made[growth->n_made - 1] : any_of(growth, any_dtype, NULL);
+                seq->items[i] = of(made);
+                *out_rounded |= made->rounded;
+        }
+        cr_assert_eq(seq_new(1, &args), STATUS_OK);
+        args->items[0] = value_seq_take(VALUE_TUPLE, seq);
+        cr_assert_eq(graph_add_node(growth->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args), value_none(), &node),
+                     STATUS_OK);
+        cr_assert_eq(graph_finish(growth->graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(graph_resolve(growth->graph, &report), STATUS_OK, "%s", failure_current()->message);
+        check_report_deinit(&report);
+}
+
+static void show(const Growth *growth)
+{
+        Text text = { 0 };
+        cr_assert_eq(graph_print(growth->graph, GRAPH_FORM_GRAPH, &text), STATUS_OK);
+        fprintf(stderr, "%s\n", text.data);
+        for (int i = 0; i < growth->n_made; i++) {
+                char shape[128];
+                const TensorMeta *meta = &growth->made[i].tensor->meta;
+                fprintf(stderr, "%s: %s %s\n", growth->made[i].node->name, dtype_info[meta->dtype].name,
+                        shape_text(meta->rank, meta->size, shape, sizeof(shape)));
+        }
+        text_deinit(&text);
+}
+
+static BothResult try_graph(uint64_t seed)
+{
+        Growth growth = { .sample = { seed } };
+        RunContext ctx;
+        bool rounded;
+        char words[600];
+        run_context_init(&ctx);
+        (void)sample_bits(&growth.sample);
+        cr_assert_eq(graph_new(GRAPH_FX_JSON, &growth.graph), STATUS_OK);
+        cr_assert_eq(eager_open(growth.graph, &ctx, &growth.eager), STATUS_OK);
+        choose_size(&growth);
+        add_sources(&growth);
+        grow(&growth);
+        close_graph(&growth, &rounded);
+        CompileOptions options = { .n_threads = 1 };
+        BothResult result = run_both(growth.graph, (ValueSpan){ growth.inputs, (uint32_t)growth.n_inputs }, &options, rounded ? 1e-4 : 0,
+                                     rounded ? 1e-4 : 0, words);
+        if (result == BOTH_DIFFER) {
+                fprintf(stderr, "seed %lu, %s: %s\n", (unsigned long)seed, rounded ? "with products" : "equal bits wanted", words);
+                if (getenv("RANDOM_SHOW") != NULL)
+                        show(&growth);
+        }
+        eager_close(growth.eager);
+        for (uint32_t i = 0; i < MAX_SAID; i++) {
+                for (uint32_t k = 0; k < growth.said[i].n; k++)
+                        value_unref(growth.said[i].args[k]);
+        }
+        for (int i = 0; i < growth.n_made; i++)
+                tensor_unref(growth.made[i].tensor);
+        for (int i = 0; i < growth.n_inputs; i++)
+                value_clear(&growth.inputs[i]);
+        graph_unref(growth.graph);
+        return result;
+}
+
+Test(random, graphs_give_compiled_what_they_give_eagerly)
+{
+        const char *graphs = getenv("RANDOM_GRAPHS"), *seed = getenv("RANDOM_SEED");
+        uint64_t n = graphs == NULL ? 300 : strtoull(graphs, NULL, 10), first = seed == NULL ? 1 : strtoull(seed, NULL, 10);
+        uint64_t n_of[4] = { 0 };
+        for (uint64_t i = 0; i < n; i++)
+                n_of[try_graph((first + i) * 7919)]++;
+        cr_assert_eq(n_of[BOTH_DIFFER], 0, "%lu of %lu graphs differ", (unsigned long)n_of[BOTH_DIFFER], (unsigned long)n);
+        cr_assert_geq(n_of[BOTH_EQUAL] * 10, n * 9, "%lu of %lu graphs ran", (unsigned long)n_of[BOTH_EQUAL], (unsigned long)n);
+}

@@ -481,31 +481,45 @@ Status engine_find(Engine *engine, const char *name, int64_t number, GraphVersio
         return status;
 }
 
-static int by_name(const void *a, const void *b)
+// Where `name` belongs among `n` versions sorted by name.
+static uint32_t place_of(GraphVersion *const *sorted, uint32_t n, const char *name)
 {
-        return strcmp((*(EngineGraph *const *)a)->name, (*(EngineGraph *const *)b)->name);
+        uint32_t low = 0;
+        while (low < n) {
+                uint32_t middle = low + (n - low) / 2;
+                if (strcmp(sorted[middle]->name, name) < 0)
+                        low = middle + 1;
+                else
+                        n = middle;
+        }
+        return low;
 }
 
+// Keeps the first `limit` names while it looks at all of them once: look-ups wait for the lock, the loop thread's too.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n, bool *out_more)
 {
-        Status status = STATUS_OK;
         uint32_t n = 0;
+        bool more = false;
         pthread_mutex_lock(&engine->mutex);
-        _cleanup_(freep) EngineGraph **sorted = new_array(engine->graphs.n_live, sizeof(*sorted));
-        if (sorted == NULL) {
-                status = fail_memory();
-        } else {
-                for (uint32_t i = 0; i < engine->graphs.n; i++)
-                        if (engine->graphs.entries[i].key != NULL && (after == NULL || strcmp(engine->graphs.entries[i].key, after) > 0))
-                                sorted[n++] = engine->graphs.entries[i].value;
-                qsort(sorted, n, sizeof(*sorted), by_name);
-                *out_more = n > limit;
-                *out_n = MIN(n, limit);
-                for (uint32_t i = 0; i < *out_n; i++)
-                        out[i] = graph_version_ref(version_of(sorted[i], sorted[i]->default_version));
+        for (uint32_t i = 0; i < engine->graphs.n; i++) {
+                const char *name = engine->graphs.entries[i].key;
+                if (name == NULL || (after != NULL && strcmp(name, after) <= 0))
+                        continue;
+                const EngineGraph *graph = engine->graphs.entries[i].value;
+                uint32_t place = n == 0 || strcmp(out[n - 1]->name, name) < 0 ? n : place_of(out, n, name);
+                more = more || n == limit;
+                if (place == limit)
+                        continue;
+                n = MIN(n + 1, limit);
+                memmove(&out[place + 1], &out[place], (n - 1 - place) * sizeof(*out));
+                out[place] = version_of(graph, graph->default_version);
         }
+        for (uint32_t i = 0; i < n; i++)
+                graph_version_ref(out[i]);
         pthread_mutex_unlock(&engine->mutex);
-        return status;
+        *out_n = n;
+        *out_more = more;
+        return STATUS_OK;
 }
 
 Status engine_versions(Engine *engine, const char *name, GraphVersion ***out, uint32_t *out_n, int64_t *out_default)

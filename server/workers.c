@@ -19,7 +19,7 @@ struct Workers {
         size_t queued_bytes;
         int n_waiting; // threads that have nothing to do
         bool stopping, idle_running;
-        int n_threads, n_joined;
+        int n_threads, n_ended;
         pthread_t *threads;
         Worker workers[];
 };
@@ -133,6 +133,8 @@ static void *work(void *argument)
                 }
                 sleep_until_filled(workers);
         }
+        workers->n_ended++;
+        pthread_cond_broadcast(&workers->filled); // workers_end waits for it
         pthread_mutex_unlock(&workers->mutex);
         frame_deinit(&worker->frame);
         return NULL;
@@ -205,10 +207,12 @@ bool workers_end(Workers *workers, int64_t wait_ns)
         int64_t end_ns = clock_ns() + wait_ns;
         struct timespec end = { .tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000 };
         tell_to_end(workers);
-        while (workers->n_joined < workers->n_threads &&
-               pthread_clockjoin_np(workers->threads[workers->n_joined], NULL, CLOCK_MONOTONIC, &end) == 0)
-                workers->n_joined++;
-        return workers->n_joined == workers->n_threads;
+        pthread_mutex_lock(&workers->mutex);
+        while (workers->n_ended < workers->n_threads && pthread_cond_timedwait(&workers->filled, &workers->mutex, &end) == 0)
+                continue;
+        bool all = workers->n_ended == workers->n_threads;
+        pthread_mutex_unlock(&workers->mutex);
+        return all;
 }
 
 Workers *workers_stop(Workers *workers)
@@ -216,8 +220,8 @@ Workers *workers_stop(Workers *workers)
         if (workers == NULL)
                 return NULL;
         tell_to_end(workers);
-        for (; workers->n_joined < workers->n_threads; workers->n_joined++)
-                pthread_join(workers->threads[workers->n_joined], NULL);
+        for (int i = 0; i < workers->n_threads; i++)
+                pthread_join(workers->threads[i], NULL);
         while (workers->queue.head != NULL || workers->idle_queue.head != NULL) {
                 Task *task = workers->queue.head != NULL ? workers->queue.head : workers->idle_queue.head;
                 unlink_task(workers, task);

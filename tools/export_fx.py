@@ -244,7 +244,7 @@ def module_config(module):
             value = getattr(module, "bias", None)
             value = value if isinstance(value, bool) else value is not None
         else:
-            value = getattr(module, name)
+            value = getattr(module, name, default)
         if name == "bias" and not config.get("elementwise_affine", config.get("affine", True)):
             continue  # norms without weights have no bias to speak of
         if not _same(value, default):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes core/graph/{spelling,reserved,unicode}.def from the installed torch and Python.
+"""Writes core/graph/{spelling,reserved,unicode}.def and core/targets/tensor_names.def from the installed torch and Python.
 
     python tools/make_spelling.py core/graph
 
@@ -65,6 +65,13 @@ def ranges(test):
             start = None
 
 
+def exists(thing, name):
+    try:
+        return hasattr(thing, name)
+    except RuntimeError:  # there, though not for this dtype
+        return True
+
+
 def write(path, source, lines):
     path.write_text(HEADER.format(source) + "\n".join(lines) + "\n", encoding="utf-8")
 
@@ -84,6 +91,8 @@ def main():
     rows += section("PYTHON_METHOD", [f'PYTHON_METHOD("{name}")' for name in sorted(python_methods())])
     rows += section("MODULE_APART", [f'MODULE_APART("{path}")' for path in sorted(modules_apart())])
     write(folder / "spelling.def", f"torch {torch.__version__.split('+')[0]}", rows)
+    names = [f'TENSOR_NAME("{name}")' for name in sorted(dir(torch.Tensor)) if exists(torch.zeros(2, 2), name)]
+    write(folder.parent / "targets" / "tensor_names.def", f"torch {torch.__version__.split('+')[0]}", columns(names, 4))
     reserved = sorted({*keyword.kwlist, *vars(builtins), *CUSTOM})
     write(folder / "reserved.def", level, [f'RESERVED("{name}")' for name in reserved])
     tables = section("PRINTABLE", ["#define RANGE PRINTABLE", *columns(ranges(str.isprintable)), "#undef RANGE"])

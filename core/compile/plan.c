@@ -120,7 +120,7 @@ static Status merge_in_place(Planner *planner)
                 planner->step = i + 1;
                 if (!call->computes || (call->call.op->flags & OP_ELEMENTWISE) == 0 || call->call.inplace || call->call.n_outs != 1 ||
                     call->outs[0] == NULL || call->outs[0]->call != call || recorded_is_constant(call->outs[0]) ||
-                    false)
+                    fused_reduces(&call->call))
                         continue;
                 Reuse reuse = { .planner = planner, .out = call->outs[0] };
                 Block *out = &planner->blocks[recorded_buffer(call->outs[0])->index];

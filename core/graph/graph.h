@@ -145,7 +145,7 @@ struct Graph {
         uint64_t fingerprint[4]; // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
         uint64_t content[4];     // hash of what it was read from, weights included; set by the engine before the graph is shared, else 0
         uint64_t generation;     // grows when stored bytes are replaced for damage: programs made before are not for graphs read after
-        _Atomic(void *) labels; // what runs keep of the graph (profile/labels.c), made by the first one; freed with it
+        _Atomic(void *) labels;  // what runs keep of the graph (profile/labels.c), made by the first one; freed with it
         void (*free_labels)(void *labels);
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages

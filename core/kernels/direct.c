@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_BYTES = 256 << 10 };
+enum { GROUP_BYTES = 256 << 10, SMALL_FRAME = 1 << 16 };
 
 // ---- panels of weights ----
 typedef struct Panels {
@@ -141,7 +141,9 @@ static bool fits(const DnnlConv *conv)
                 if (conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
                         return false;
         }
-        return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0;
+        // The frame is copied: where windows reach far beyond the input it would be nothing but zeros.
+        return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0 &&
+               dnnl_conv_frame(conv) <= MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
 }
 
 // The input with its frame, as large as the windows reach.

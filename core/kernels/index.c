@@ -79,6 +79,8 @@ typedef struct WalkTask {
 static bool resolve(const IndexWalk *walk, int64_t position, int64_t *out_indexed, int64_t *out_plain)
 {
         int64_t index = walk->index[position], indexed = 0, plain = 0;
+        if (walk->wraps && index < 0)
+                index += walk->n_indexed;
         if (index < 0 || index >= walk->n_indexed)
                 return false;
         for (int d = walk->rank - 1; d >= 0; d--) {

@@ -22,6 +22,7 @@ typedef struct IndexWalk {
         int64_t size[MAX_RANK], indexed_stride[MAX_RANK], plain_stride[MAX_RANK], n_indexed;
         const int64_t *index;
         Dtype dtype;
+        bool wraps; // negative indices count from the end
 } IndexWalk;
 // plain = indexed (gather). `index 3 is out of bounds for dimension 0 with size 3`.
 Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *indexed, void *plain);

@@ -41,21 +41,22 @@ static inline int64_t int_pow(int64_t x, int64_t y)
         return (int64_t)result;
 }
 
-static inline int64_t int_gcd(int64_t x, int64_t y)
+// In the width of the dtype, where the lowest number is its own absolute value, so that a divisor can be negative.
+static inline int64_t int_gcd(int64_t x, int64_t y, int64_t bits)
 {
-        uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x, b = y < 0 ? 0 - (uint64_t)y : (uint64_t)y;
-        while (b != 0) {
-                uint64_t rest = a % b;
-                a = b;
-                b = rest;
+        int64_t lowest = INT64_MIN >> (64 - bits), a = x < 0 && x != lowest ? -x : x, b = y < 0 && y != lowest ? -y : y;
+        while (a != 0) {
+                int64_t rest = a == -1 ? 0 : b % a; // the lowest number by -1 would trap
+                b = a;
+                a = rest;
         }
-        return (int64_t)a;
+        return b;
 }
 
-static inline int64_t int_lcm(int64_t x, int64_t y)
+static inline int64_t int_lcm(int64_t x, int64_t y, int64_t bits)
 {
-        int64_t divisor = int_gcd(x, y);
-        int64_t product = divisor == 0 ? 0 : IMUL(x / divisor, y);
+        int64_t divisor = int_gcd(x, y, bits);
+        int64_t product = divisor == 0 ? 0 : IMUL(divisor == -1 ? INEG(x) : x / divisor, y);
         return product < 0 ? INEG(product) : product;
 }
 

@@ -2,6 +2,9 @@
 // winograd.c: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are transformed once, in double. A run takes blocks
 // of tiles: transforms them to 36 (or 16) matrices [tiles, channels in], multiplies each by its weights, and transforms the products back,
 // adding the bias. A block is small enough for the second-level cache.
+//
+// Two things keep errors near those of plain sums: weights with which noise comes out worse are refused, and an input is convolved directly
+// when some tile holds values far larger than what one of its results sees (a marker among pixels), or when a result is not finite.
 #include "core/kernels/winograd.h"
 
 #include <math.h>
@@ -13,8 +16,8 @@ enum { MAX_STEP = 4, MAX_SIDE = 6, MAX_PLANES = MAX_SIDE * MAX_SIDE, LANES = 16,
 
 typedef float Lane __attribute__((vector_size(4 * LANES), aligned(4)));
 
-typedef int32_t LaneChoice __attribute__((vector_size(4 * LANES), aligned(4)));
-#define CHOOSE(which, yes, no) ((Lane)(((LaneChoice)(which) & (LaneChoice)(yes)) | (~(LaneChoice)(which) & (LaneChoice)(no))))
+typedef int32_t LaneBits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+#define CHOOSE(which, yes, no) ((Lane)(((LaneBits)(which) & (LaneBits)(yes)) | (~(LaneBits)(which) & (LaneBits)(no))))
 
 typedef struct TileTask {
         int low[2], high[2];           // rows, columns that are there
@@ -30,6 +33,7 @@ typedef struct Kernels {
         void (*take)(const TileTask *task, const float *from, float *to);
         // Rows and columns up to `high` are written.
         bool (*give)(const TileTask *task, const float *from, float *to);
+        int32_t (*largest)(const float *from, int64_t n);
 } Kernels;
 
 // Points of the interpolation for steps of 4: 0, +-5/8, +-3/2 and infinity, and their squares. Errors are about half of those with 0, +-1,
@@ -81,16 +85,18 @@ typedef struct Kernels {
 
 static Kernels plain_kernels(int step)
 {
-        return step == 4 ? (Kernels){ plain4_take, plain4_give } : (Kernels){ plain2_take, plain2_give };
+        return step == 4 ? (Kernels){ plain4_take, plain4_give, plain4_largest } : (Kernels){ plain2_take, plain2_give, plain2_largest };
 }
 
 static Kernels choose_kernels(int step)
 {
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-                return step == 4 ? (Kernels){ avx512_4_take, avx512_4_give } : (Kernels){ avx512_2_take, avx512_2_give };
+                return step == 4 ? (Kernels){ avx512_4_take, avx512_4_give, avx512_4_largest }
+                                 : (Kernels){ avx512_2_take, avx512_2_give, avx512_2_largest };
         if (__builtin_cpu_supports("avx2"))
-                return step == 4 ? (Kernels){ avx2_4_take, avx2_4_give } : (Kernels){ avx2_2_take, avx2_2_give };
+                return step == 4 ? (Kernels){ avx2_4_take, avx2_4_give, avx2_4_largest }
+                                 : (Kernels){ avx2_2_take, avx2_2_give, avx2_2_largest };
 #endif
         return plain_kernels(step);
 }
@@ -103,6 +109,7 @@ struct Winograd {
         DirectConv *direct;
         DirectClamp clamp;
         float *bias;
+        float error; // the guard's: of results whose inputs are up to 1
         Kernels kernels;
         char name[32];
 };
@@ -152,6 +159,8 @@ static float *transform_weights(const DnnlConv *conv, int step)
 
 // ---- the guard ----
 enum { SAMPLES = 16 };
+// What assert_close forgives in a result near 0, and how many times a window's largest input the largest of its tile may be.
+static const float ABSOLUTE_TOLERANCE = 1e-5f, MOST_UNEVEN = 16;
 
 static float noise_at(uint64_t *state)
 {
@@ -202,7 +211,7 @@ static void tile_errors(Guard *guard, int64_t k)
         }
 }
 
-static Status is_accurate(const DnnlConv *conv, int step, const float *planes, bool *out_accurate)
+static Status is_accurate(const DnnlConv *conv, int step, const float *planes, bool *out_accurate, float *out_error)
 {
         int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1], side = step + 2, n = side * side * n_in;
         _cleanup_(freep) float *tile = new_array((size_t)(2 * n), sizeof(float));
@@ -219,6 +228,7 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
         for (int64_t i = 0; i < SAMPLES; i++)
                 tile_errors(&guard, i * n_out / SAMPLES);
         *out_accurate = guard.winograd <= 4 * guard.direct; // false for NaN
+        *out_error = (float)guard.winograd;
         return STATUS_OK;
 }
 
@@ -289,7 +299,7 @@ Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Wi
                 return STATUS_OK;
         _cleanup_(freep) float *planes = transform_weights(conv, step);
         Winograd *winograd = calloc(1, sizeof(*winograd));
-        Status status = planes == NULL || winograd == NULL ? fail_memory() : is_accurate(conv, step, planes, &accurate);
+        Status status = planes == NULL || winograd == NULL ? fail_memory() : is_accurate(conv, step, planes, &accurate, &winograd->error);
         if (status == STATUS_OK && accurate)
                 status = init(conv, clamp, step, planes, winograd);
         if (status != STATUS_OK || winograd->products == NULL || winograd->direct == NULL) {
@@ -323,10 +333,15 @@ static size_t taken_bytes(const Winograd *winograd, int64_t channels)
                STORAGE_ALIGN;
 }
 
+static int64_t n_pixels(const Winograd *winograd)
+{
+        return winograd->in.size[0] * winograd->in.size[2] * winograd->in.size[3];
+}
+
 size_t winograd_scratch(const Winograd *winograd)
 {
         size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
-        return MAX(n, direct_conv_scratch(winograd->direct));
+        return MAX(MAX(n, direct_conv_scratch(winograd->direct)), (size_t)n_pixels(winograd) * sizeof(float));
 }
 
 // ---- running ----
@@ -350,6 +365,83 @@ static int clip(int64_t value, int most)
         return value < 0 ? 0 : value > most ? most : (int)value;
 }
 
+// ---- the input's range ----
+// An error in a tile is as large as its largest input wants, and all of its results get it, those that do not see that input as well.
+typedef struct Range {
+        const Winograd *winograd;
+        const float *in;
+        int32_t *pixels; // the largest magnitude of each, as its bits
+        atomic_bool uneven;
+} Range;
+
+static void look_at_pixels(void *argument, int64_t begin, int64_t end)
+{
+        const Range *range = argument;
+        int64_t channels = range->winograd->in.size[1];
+        for (int64_t i = begin; i < end; i++)
+                range->pixels[i] = range->winograd->kernels.largest(range->in + i * channels, channels);
+}
+
+// Whether a result that sees no magnitude above `least` stays right beside one of `most`.
+static bool is_even(const Winograd *winograd, int32_t most, int32_t least)
+{
+        float large, small;
+        memcpy(&large, &most, sizeof(large));
+        memcpy(&small, &least, sizeof(small));
+        return large * winograd->error <= ABSOLUTE_TOLERANCE || large <= MOST_UNEVEN * small;
+}
+
+// `pixels`: of the tile's image. Largest of each window down, then across.
+static bool tile_is_even(const Winograd *winograd, const int32_t *pixels, int64_t row, int64_t column)
+{
+        const TensorMeta *in = &winograd->in, *out = &winograd->out;
+        int32_t line[MAX_SIDE] = { 0 }, most = 0, least = INT32_MAX;
+        int high[] = { clip(out->size[2] - row, winograd->step), clip(out->size[3] - column, winograd->step) };
+        for (int i = 0; i < high[0]; i++) {
+                int64_t y = row + i - winograd->pad[0], first = MAX(y, (int64_t)0), next = MIN(y + 3, in->size[2]);
+                for (int j = 0; j < high[1] + 2; j++) {
+                        int64_t x = column + j - winograd->pad[1];
+                        line[j] = 0;
+                        for (y = first; y < next && x >= 0 && x < in->size[3]; y++)
+                                line[j] = MAX(line[j], pixels[y * in->size[3] + x]);
+                }
+                for (int j = 0; j < high[1]; j++) {
+                        int32_t window = MAX(MAX(line[j], line[j + 1]), line[j + 2]);
+                        most = MAX(most, window);
+                        least = MIN(least, window);
+                }
+        }
+        return is_even(winograd, most, least);
+}
+
+static void look_at_tiles(void *argument, int64_t begin, int64_t end)
+{
+        Range *range = argument;
+        const Winograd *winograd = range->winograd;
+        int64_t image, row, column;
+        for (int64_t t = begin; t < end; t++) {
+                locate(winograd, t, &image, &row, &column);
+                if (!tile_is_even(winograd, range->pixels + image * winograd->in.size[2] * winograd->in.size[3], row, column))
+                        atomic_store_explicit(&range->uneven, true, memory_order_relaxed);
+        }
+}
+
+static Status find_uneven(const Winograd *winograd, const RunContext *ctx, const float *in, void *scratch, bool *out_uneven)
+{
+        Range range = { .winograd = winograd, .in = in, .pixels = scratch };
+        int32_t most = 0, least = INT32_MAX;
+        TRY(parallel_for(ctx, n_pixels(winograd), 512, look_at_pixels, &range));
+        for (int64_t i = 0; i < n_pixels(winograd); i++) {
+                most = MAX(most, range.pixels[i]);
+                least = MIN(least, range.pixels[i]);
+        }
+        if (!is_even(winograd, most, least)) // some pixel is far from another, perhaps not in one tile
+                TRY(parallel_for(ctx, winograd->n_tiles, 32, look_at_tiles, &range));
+        *out_uneven = atomic_load_explicit(&range.uneven, memory_order_relaxed);
+        return STATUS_OK;
+}
+
+// ---- tiles ----
 static void take_tiles(void *argument, int64_t begin, int64_t end)
 {
         const Block *block = argument;
@@ -399,6 +491,10 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
         char *bytes = scratch;
         Block block = { .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch };
         int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
+        bool uneven;
+        TRY(find_uneven(winograd, ctx, in, scratch, &uneven));
+        if (uneven)
+                return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);
         block.products = (float *)(bytes + taken_bytes(winograd, n_in));
         for (block.first = 0; block.first < winograd->n_tiles; block.first += winograd->block) {
                 block.n = MIN(winograd->block, winograd->n_tiles - block.first);

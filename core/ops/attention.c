@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64); half results round once. The causal mask
-// is aligned top left and may stand beside attn_mask; rows without allowed keys give zeros. Four-dimensional results lie in memory as the
+// is aligned top left and may stand beside attn_mask where PyTorch has a kernel for that; rows without allowed keys give zeros. Four-dimensional results lie in memory as the
 // query does.
 #include <math.h>
 #include "core/kernels/attention.h"
@@ -167,6 +167,12 @@ static bool is_blocked(const OpCall *call, const SdpaArgs *args)
         return args->out_size[3] == args->depth && operands[1]->size[1] * args->repeat == operands[0]->size[1];
 }
 
+// The blocked kernel takes both a mask and is_causal, masks of two or four dimensions; PyTorch's other one refuses that.
+static bool mask_fits_blocks(const OpCall *call)
+{
+        return arg_meta(call, 3)->rank == 2 || arg_meta(call, 3)->rank == 4;
+}
+
 static Status sdpa_infer(OpCall *call)
 {
         const TensorMeta *q = arg_meta(call, 0);
@@ -176,7 +182,10 @@ static Status sdpa_infer(OpCall *call)
         TRY(shape_numel(args.rank, args.out_size, &numel));
         TensorMeta meta;
         meta_init(&meta, q->dtype, args.rank, args.out_size);
-        if (is_blocked(call, &args))
+        bool blocked = is_blocked(call, &args);
+        if (args.causal && !arg_is_none(call, 3) && numel != 0 && !(blocked && mask_fits_blocks(call)))
+                return fail(STATUS_VALUE, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+        if (blocked)
                 meta_set_strides_like(&meta, q);
         return out_fresh(call, 0, &meta);
 }

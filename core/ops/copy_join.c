@@ -108,6 +108,43 @@ static Status cat_run(const OpRun *run)
         return STATUS_OK;
 }
 
+static void insert_dim(TensorMeta *meta, int dim, int64_t size)
+{
+        memmove(meta->size + dim + 1, meta->size + dim, (size_t)(meta->rank - dim) * sizeof(int64_t));
+        memmove(meta->stride + dim + 1, meta->stride + dim, (size_t)(meta->rank - dim) * sizeof(int64_t));
+        meta->rank++;
+        meta->size[dim] = size;
+        meta->stride[dim] = 1;
+}
+
+// PyTorch stacks by cat: along the dimension before which the new one goes, whose size is then split; at the end, of the tensors with a
+// dimension of size 1 more.
+static Status stack_strides(const OpCall *call, int dim, TensorMeta *meta)
+{
+        uint32_t n = arg_list_length(call, 0);
+        bool last = dim == meta->rank - 1;
+        MemoryFormat format = MEMORY_FORMAT_CONTIGUOUS;
+        for (uint32_t i = 0; i < n; i++) {
+                TensorMeta one = arg_list_tensor(call, 0, i)->meta;
+                if (last)
+                        insert_dim(&one, dim, 1);
+                MemoryFormat next = view_suggested_format(&one);
+                format = i == 0 || next == format ? next : MEMORY_FORMAT_CONTIGUOUS;
+                if (format == MEMORY_FORMAT_CONTIGUOUS)
+                        break;
+        }
+        if (last)
+                return view_set_strides(meta, format, meta);
+        TensorMeta joined = arg_list_tensor(call, 0, 0)->meta;
+        int64_t each = joined.size[dim];
+        joined.size[dim] *= n;
+        TRY(view_set_strides(&joined, format, &joined));
+        memcpy(meta->stride, joined.stride, sizeof(meta->stride));
+        memmove(meta->stride + dim + 1, joined.stride + dim, (size_t)(joined.rank - dim) * sizeof(int64_t));
+        meta->stride[dim] = joined.stride[dim] * MAX(each, 1);
+        return STATUS_OK;
+}
+
 static Status stack_infer(OpCall *call)
 {
         uint32_t n = arg_list_length(call, 0);
@@ -125,14 +162,12 @@ static Status stack_infer(OpCall *call)
                                     shape_text(first->rank, first->size, first_text, sizeof(first_text)),
                                     shape_text(next->rank, next->size, text, sizeof(text)), i);
         }
-        TensorMeta meta = { .rank = (uint8_t)(first->rank + 1) };
+        TensorMeta meta = *first;
         int64_t numel;
-        memcpy(meta.size, first->size, (size_t)dim * sizeof(int64_t));
-        meta.size[dim] = n;
-        memcpy(meta.size + dim + 1, first->size + dim, (size_t)(first->rank - dim) * sizeof(int64_t));
+        insert_dim(&meta, dim, n);
         TRY(shape_numel(meta.rank, meta.size, &numel));
         TRY(list_dtype(call, &meta.dtype));
-        meta_set_contiguous(&meta);
+        TRY(stack_strides(call, dim, &meta));
         return out_fresh(call, 0, &meta);
 }
 
@@ -315,14 +350,37 @@ static Status roll_shifts(const OpCall *call, const TensorMeta *self, int64_t ou
         return STATUS_OK;
 }
 
+// PyTorch rolls by cat, one dimension after the other: a format stays as long as both parts show it, which an empty part never does.
+static Status roll_dims_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        TensorMeta meta = *self;
+        int64_t shifts[ROLL_CAP], dims[ROLL_CAP], total[MAX_RANK];
+        int n = 0;
+        TRY(roll_shifts(call, self, total));
+        TRY(arg_ints(call, 1, ROLL_CAP, shifts, &n));
+        TRY(arg_ints(call, 2, ROLL_CAP, dims, &n));
+        for (int i = 0; i < n && meta_numel(&meta) != 0; i++) {
+                int dim;
+                TRY(dim_wrap(dims[i], meta.rank, &dim));
+                if (meta.rank == 0)
+                        break;
+                TensorMeta head = meta, tail = meta;
+                tail.size[dim] = (shifts[i] % meta.size[dim] + meta.size[dim]) % meta.size[dim];
+                head.size[dim] -= tail.size[dim];
+                MemoryFormat format = view_suggested_format(&head);
+                TRY(view_set_strides(&meta, view_suggested_format(&tail) == format ? format : MEMORY_FORMAT_CONTIGUOUS, &meta));
+        }
+        return out_fresh(call, 0, &meta);
+}
+
 static Status roll_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
         TensorMeta meta = *self;
-        int64_t shift[MAX_RANK];
         if (arg_list_length(call, 2) > 0 || !value_is_sequence(call->args[2]))
-                TRY(roll_shifts(call, self, shift));
-        else if (value_is_sequence(call->args[1]) && call->args[1].seq->n != 1)
+                return roll_dims_infer(call);
+        if (value_is_sequence(call->args[1]) && call->args[1].seq->n != 1)
                 return call->args[1].seq->n == 0
                                ? fail(STATUS_VALUE, "`shifts` required")
                                : fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %u, dims:0", call->args[1].seq->n);

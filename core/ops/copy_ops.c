@@ -3,6 +3,7 @@
 // changes, as PyTorch does; devices are accepted and mean nothing here.
 #include <string.h>
 #include "core/kernels/copy.h"
+#include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -96,6 +97,7 @@ static Status type_as_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- writes ----
 static Status copy_into_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
+        TRY(inplace_check_copy(call->args[0].tensor, call->args[1].tensor));
         TRY(emitter->vtbl->write(emitter, call->args[0].tensor, call->args[1].tensor));
         *out = value_ref(call->args[0]);
         return STATUS_OK;

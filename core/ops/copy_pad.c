@@ -129,7 +129,7 @@ static Status mapped_pad_infer(OpCall *call)
                                     meta.size[d]);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        bool batched = self->rank == n_dims + 2 && n_dims > 1;
+        bool batched = self->rank == n_dims + 2 && n_dims > 1 && kind != PAD_CIRCULAR; // the latter is contiguous always
         TRY(view_set_strides(&meta, batched ? view_suggested_format(self) : MEMORY_FORMAT_CONTIGUOUS, self));
         return out_fresh(call, 0, &meta);
 }
@@ -238,18 +238,16 @@ static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode
                             "Padding length should be less than or equal to two times the input dimension but got padding length %d and "
                             "input of dimension %d",
                             n, rank);
+        double fill = 0; // a float even where an integer is given: -1 does not fit uint8 then
+        if (!arg_is_none(call, 3))
+                TRY(arg_double(call, 3, &fill));
         if (strcmp(mode, "constant") == 0)
-                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1),
-                            arg_is_none(call, 3) ? value_float(0) : arg_value(call, 3));
+                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1), value_float(fill));
         bool is_reflect = strcmp(mode, "reflect") == 0, is_replicate = strcmp(mode, "replicate") == 0;
         if (!is_reflect && !is_replicate && strcmp(mode, "circular") != 0)
                 return fail(STATUS_VALUE, "Unrecognised padding mode %s", mode);
-        if (!arg_is_none(call, 3)) {
-                double value = 0;
-                TRY(arg_double(call, 3, &value));
-                if (value != 0)
-                        return fail(STATUS_VALUE, "Padding mode \"%s\" doesn't take in value argument", mode);
-        }
+        if (fill != 0)
+                return fail(STATUS_VALUE, "Padding mode \"%s\" doesn't take in value argument", mode);
         int n_dims = n / 2;
         if (n_dims < 1 || n_dims > 3 || (rank != n_dims + 1 && rank != n_dims + 2))
                 return fail(STATUS_VALUE, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");

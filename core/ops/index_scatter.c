@@ -4,6 +4,8 @@
 // PyTorch has on one thread.
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
+#include "core/ops/inplace.h"
+#include "core/ops/pointwise.h"
 #include <string.h>
 
 typedef struct ScatterRow {
@@ -112,12 +114,23 @@ static Status scatter_infer(OpCall *call)
         const ScatterRow *row = call->op->row;
         const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2), *src = row->value ? NULL : arg_meta(call, 3);
         int dim;
+        if (call->inplace)
+                TRY(inplace_check_apart(call));
         ScatterKind kind;
         TRY(arg_dim(call, 1, self->rank, &dim));
         TRY(scatter_kind(call, &kind));
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
+        if (row->value) {
+                double value; // known now, be it a number or a tensor
+                TRY(arg_double(call, 3, &value));
+                if (row->lines || meta_numel(index) != 0)
+                        TRY(number_check_fits(arg_number(call, 3), self->dtype));
+        }
         TensorMeta meta = *self;
-        meta_set_contiguous(&meta);
+        if (row->value && row->lines) // index_fill writes to a clone
+                meta_set_strides_like(&meta, self);
+        else
+                meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
 }
 
@@ -179,7 +192,8 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
                              .dim = dim,
                              .n_indexed = self->rank == 0 ? 1 : self->size[dim],
                              .index = index->data,
-                             .dtype = self->dtype };
+                             .dtype = self->dtype,
+                             .wraps = row->value && row->lines };
         memcpy(walk->size, positions.size, sizeof(walk->size));
         if (self->rank > 0)
                 memcpy(walk->indexed_stride, out->stride, sizeof(walk->indexed_stride));

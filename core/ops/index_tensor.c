@@ -4,6 +4,7 @@
 // first. Negative values wrap.
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
+#include "core/ops/inplace.h"
 #include <string.h>
 
 // One indexed dimension of self: a tensor of positions, or column `column` of a mask's nonzero positions.
@@ -24,23 +25,30 @@ typedef struct IndexArgs {
         int kept[MAX_RANK], n_kept; // dimensions of self that are not indexed; the first `place` stand before
 } IndexArgs;
 
-static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const void *data, uint32_t item, int *dim, IndexArgs *args)
+// A mask over the dimensions of self from `dim` on.
+static Status check_mask_shape(const TensorMeta *self, const TensorMeta *mask, int dim)
 {
         char a[128], b[128];
-        int64_t count = index_count_nonzero(mask, data);
-        if (mask->rank == 0)
-                return fail(STATUS_UNSUPPORTED, "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
-        for (int k = 0; k < mask->rank; k++, (*dim)++) {
-                if (*dim >= self->rank)
-                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank,
-                                    *dim + mask->rank - k);
-                if (mask->size[k] != self->size[*dim])
+        for (int k = 0; k < mask->rank; k++, dim++) {
+                if (dim >= self->rank)
+                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank, dim + mask->rank - k);
+                if (mask->size[k] != self->size[dim])
                         return fail(STATUS_INDEX,
                                     "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
                                     shape_text(mask->rank, mask->size, a, sizeof(a)), k, shape_text(self->rank, self->size, b, sizeof(b)),
-                                    *dim);
-                args->dims[args->n++] = (IndexedDim){ *dim, item, k, count };
+                                    dim);
         }
+        return STATUS_OK;
+}
+
+static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const void *data, uint32_t item, int *dim, IndexArgs *args)
+{
+        int64_t count = index_count_nonzero(mask, data);
+        if (mask->rank == 0)
+                return fail(STATUS_UNSUPPORTED, "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
+        TRY(check_mask_shape(self, mask, *dim));
+        for (int k = 0; k < mask->rank; k++, (*dim)++)
+                args->dims[args->n++] = (IndexedDim){ *dim, item, k, count };
         return STATUS_OK;
 }
 
@@ -338,19 +346,73 @@ static Status put_run(const OpRun *run)
         return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1], run->out[0]);
 }
 
+// The mask of an index_put_ that is a masked_fill_, as PyTorch decides it: one mask and no other tensor, one value, which may be of any
+// dtype. The shape then does not depend on the mask. NULL where it is not.
+static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_behind)
+{
+        const TensorMeta *self = arg_meta(call, 0);
+        const Tensor *mask = NULL;
+        uint32_t n_items = arg_list_length(call, 1);
+        int dim = 0;
+        *out_mask = NULL;
+        if (arg_bool(call, 3, false) || meta_numel(arg_meta(call, 2)) != 1)
+                return STATUS_OK;
+        for (uint32_t item = 0; item < n_items; item++) {
+                const Tensor *index = arg_list_tensor(call, 1, item);
+                if (index == NULL) {
+                        dim++;
+                        continue;
+                }
+                if (mask != NULL || (index->meta.dtype != DTYPE_BOOL && index->meta.dtype != DTYPE_U8))
+                        return STATUS_OK;
+                mask = index;
+                TRY(check_mask_shape(self, &mask->meta, dim));
+                dim += mask->meta.rank;
+        }
+        *out_mask = mask;
+        *out_behind = self->rank - dim;
+        return STATUS_OK;
+}
+
+static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Tensor *mask;
+        int behind;
+        TRY(only_mask(call, &mask, &behind));
+        if (mask == NULL) {
+                if (call->inplace)
+                        TRY(inplace_check_apart(call));
+                return EMIT(emitter, "aten::_unsafe_index_put", out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2),
+                            arg_value(call, 3));
+        }
+        Value wide = value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)mask });
+        Status status = STATUS_OK;
+        for (int i = 0; i < behind && status == STATUS_OK; i++) {
+                Value next = value_none();
+                status = EMIT(emitter, "aten::unsqueeze", &next, wide, value_int(-1));
+                value_clear(&wide);
+                wide = next;
+        }
+        _cleanup_(value_clear) Value mask_value = wide, shape = value_none(), seen = value_none(), number = value_none();
+        TRY(status);
+        TRY(value_ints_new(VALUE_LIST, NULL, 0, &shape));
+        TRY(EMIT(emitter, "aten::reshape", &seen, arg_value(call, 2), shape));
+        TRY(EMIT(emitter, "aten::clone", &number, seen)); // it may be an element of self
+        return EMIT(emitter, call->inplace ? "aten::masked_fill_.Tensor" : "aten::masked_fill.Tensor", out, arg_value(call, 0), mask_value,
+                    number);
+}
+
 #define INDEX(schema)                                                                                                                      \
         {                                                                                                                                  \
                 schema, DTYPES_ALL, .infer = index_infer, .run = index_run                                                                 \
-        }
-#define PUT(schema, flags)                                                                                                                 \
-        {                                                                                                                                  \
-                schema, DTYPES_REAL, flags, .infer = put_infer, .run = put_run                                                             \
         }
 
 const OpDef index_tensor_ops[] = {
         INDEX("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
         INDEX("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
-        PUT("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", OP_INPLACE),
-        PUT("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", 0),
+        { "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL, OP_INPLACE,
+          .expand = put_expand },
+        { "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL,
+          .infer = put_infer, .run = put_run },
 };
 OP_FILE(index_tensor_ops);

@@ -55,6 +55,37 @@ Status inplace_check_write(const Tensor *self, const TensorMeta *result)
         return STATUS_OK;
 }
 
+static Status fail_overlap(void)
+{
+        return fail(STATUS_RUN, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                                "location. Please clone() the tensor before performing the operation.");
+}
+
+Status inplace_check_copy(const Tensor *to, const Tensor *from)
+{
+        return to != from && tensor_overlap(to, from) == OVERLAP_PARTIAL ? fail_overlap() : STATUS_OK;
+}
+
+static Status check_apart(const Tensor *self, Value value)
+{
+        if (value.kind != VALUE_TENSOR)
+                return STATUS_OK;
+        Overlap overlap = tensor_overlap(self, value.tensor);
+        return overlap == OVERLAP_PARTIAL || overlap == OVERLAP_FULL ? fail_overlap() : STATUS_OK;
+}
+
+Status inplace_check_apart(const OpCall *call)
+{
+        for (uint32_t i = 1; i < call->n_args; i++) {
+                if (call->schema->args[i].type != ARG_TENSOR)
+                        continue;
+                TRY(check_apart(call->args[0].tensor, call->args[i]));
+                for (uint32_t k = 0; value_is_sequence(call->args[i]) && k < call->args[i].seq->n; k++)
+                        TRY(check_apart(call->args[0].tensor, call->args[i].seq->items[k]));
+        }
+        return STATUS_OK;
+}
+
 Status inplace_check_inputs(const OpCall *call, bool *inout_direct)
 {
         const Tensor *self = call->args[0].tensor;
@@ -66,9 +97,7 @@ Status inplace_check_inputs(const OpCall *call, bool *inout_direct)
                 case OVERLAP_FULL:
                         break;
                 case OVERLAP_PARTIAL:
-                        return fail(STATUS_RUN,
-                                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                                    "memory location. Please clone() the tensor before performing the operation.");
+                        return fail_overlap();
                 case OVERLAP_MAYBE:
                         *inout_direct = false;
                         break;

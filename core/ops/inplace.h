@@ -19,3 +19,7 @@ Status inplace_check_write(const Tensor *self, const TensorMeta *result);
 // Inputs of an elementwise twin against argument 0: partial overlap fails as in PyTorch; *inout_direct becomes false where only a temporary
 // is safe.
 Status inplace_check_inputs(const OpCall *call, bool *inout_direct);
+// A copy to `to`: dense tensors whose ranges cross fail as in PyTorch.
+Status inplace_check_copy(const Tensor *to, const Tensor *from);
+// Twins that write by index: inputs, those in lists included, share nothing with argument 0.
+Status inplace_check_apart(const OpCall *call);

@@ -118,22 +118,41 @@ static Status as_matrix(Emitter *emitter, Value tensor, const DotSide *side, boo
         return EMIT(emitter, "aten::reshape", out, permuted, size);
 }
 
-static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
+// A contracted dimension of size 1 on one side only stands for any size: the other side is summed along it, and keeps it with size 1.
+static Status sum_against_ones(Emitter *emitter, int64_t dims[2][MAX_RANK], int n, Value operands[2])
 {
-        int64_t dims[2][MAX_RANK];
-        int n[2];
-        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
-        for (int i = 0; i < 2; i++)
-                TRY(arg_ints(call, 2 + i, MAX_RANK, dims[i], &n[i]));
-        if (n[0] != n[1])
-                return fail(STATUS_VALUE, "both dimension lists should have same length");
-        if (a->rank == 0 || b->rank == 0)
-                return EMIT(emitter, "aten::mul.Tensor", out, arg_value(call, 0), arg_value(call, 1));
+        for (int i = 0; i < n; i++) {
+                int64_t size[2];
+                for (int k = 0; k < 2; k++) {
+                        const TensorMeta *meta = &operands[k].tensor->meta;
+                        int dim;
+                        if (meta->rank == 0)
+                                return fail(STATUS_INDEX, "Dimension specified as %ld but tensor has no dimensions", (long)dims[k][i]);
+                        TRY(dim_wrap(dims[k][i], meta->rank, &dim));
+                        size[k] = meta->size[dim];
+                }
+                if (size[0] == size[1] || (size[0] != 1 && size[1] != 1))
+                        continue;
+                int summed = size[1] == 1 ? 0 : 1;
+                _cleanup_(value_clear) Value list = value_none();
+                Value sum = value_none();
+                TRY(value_ints_new(VALUE_LIST, &dims[summed][i], 1, &list));
+                TRY(EMIT(emitter, "aten::sum.dim_IntList", &sum, operands[summed], list, value_bool(true),
+                         value_dtype(operands[summed].tensor->meta.dtype)));
+                value_clear(&operands[summed]);
+                operands[summed] = sum;
+        }
+        return STATUS_OK;
+}
+
+static Status dot_operands(Emitter *emitter, const Value operands[2], int64_t dims[2][MAX_RANK], int n, Value *out)
+{
+        const TensorMeta *a = &operands[0].tensor->meta, *b = &operands[1].tensor->meta;
         DotSide left, right;
-        TRY(dot_side(a, dims[0], n[0], false, &left));
-        TRY(dot_side(b, dims[1], n[1], true, &right));
-        for (int i = 0; i < n[0]; i++) {
-                int64_t da = left.order[left.rank - n[0] + i], db = right.order[i];
+        TRY(dot_side(a, dims[0], n, false, &left));
+        TRY(dot_side(b, dims[1], n, true, &right));
+        for (int i = 0; i < n; i++) {
+                int64_t da = left.order[left.rank - n + i], db = right.order[i];
                 if (a->size[da] != b->size[db])
                         return fail(
                                 STATUS_SHAPE,
@@ -143,14 +162,33 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (left.n_kept + right.n_kept > MAX_RANK)
                 return fail(STATUS_SHAPE, "tensordot: a result of %d dimensions is not supported", left.n_kept + right.n_kept);
         _cleanup_(value_clear) Value rows = value_none(), columns = value_none(), product = value_none(), size = value_none();
-        TRY(as_matrix(emitter, arg_value(call, 0), &left, false, &rows));
-        TRY(as_matrix(emitter, arg_value(call, 1), &right, true, &columns));
+        TRY(as_matrix(emitter, operands[0], &left, false, &rows));
+        TRY(as_matrix(emitter, operands[1], &right, true, &columns));
         TRY(EMIT(emitter, "aten::mm", &product, rows, columns));
         int64_t shape[MAX_RANK];
         memcpy(shape, left.kept, (size_t)left.n_kept * sizeof(int64_t));
         memcpy(shape + left.n_kept, right.kept, (size_t)right.n_kept * sizeof(int64_t));
         TRY(value_ints_new(VALUE_LIST, shape, (uint32_t)(left.n_kept + right.n_kept), &size));
         return EMIT(emitter, "aten::reshape", out, product, size);
+}
+
+static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        int64_t dims[2][MAX_RANK];
+        int n[2];
+        for (int i = 0; i < 2; i++)
+                TRY(arg_ints(call, 2 + i, MAX_RANK, dims[i], &n[i]));
+        if (n[0] != n[1])
+                return fail(STATUS_VALUE, "both dimension lists should have same length");
+        if (arg_meta(call, 0)->dtype != arg_meta(call, 1)->dtype)
+                return fail(STATUS_DTYPE, "both inputs should have same dtype");
+        Value operands[2] = { value_ref(call->args[0]), value_ref(call->args[1]) };
+        Status status = sum_against_ones(emitter, dims, n[0], operands);
+        if (status == STATUS_OK)
+                status = dot_operands(emitter, operands, dims, n[0], out);
+        value_clear(&operands[0]);
+        value_clear(&operands[1]);
+        return status;
 }
 
 // ---- addbmm ----

@@ -180,13 +180,25 @@ static Status msort_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
+// NaN, or what the processor makes of it in an integer.
+static Status no_median(Emitter *emitter, Dtype dtype, Value *out)
+{
+        _cleanup_(value_clear) Value size = value_none();
+        Value nothing = dtype_is_float(dtype)  ? value_float(__builtin_nan(""))
+                        : dtype == DTYPE_I64 ? value_int(INT64_MIN)
+                        : dtype == DTYPE_I32 ? value_int(INT32_MIN)
+                                             : value_int(0);
+        TRY(value_ints_new(VALUE_LIST, NULL, 0, &size));
+        return EMIT(emitter, "aten::full", out, size, nothing, value_dtype(dtype));
+}
+
 // The lower median of all elements.
 static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value size = value_none(), flat = value_none(), results = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &size));
         if (meta_numel(arg_meta(call, 0)) == 0)
-                return EMIT(emitter, "aten::mean", out, arg_value(call, 0));
+                return no_median(emitter, arg_meta(call, 0)->dtype, out);
         TRY(EMIT(emitter, "aten::reshape", &flat, arg_value(call, 0), size));
         TRY(EMIT(emitter, "aten::median.dim", &results, flat, value_int(0)));
         *out = value_ref(results.seq->items[0]);

@@ -39,7 +39,7 @@ static const Recorded *settled(const Tensor *tensor)
         return value;
 }
 
-static bool same_constant(const Recorded *a, const Recorded *b)
+static bool same_constant(const Recorded *a, const Recorded *b, bool by_bits)
 {
         const Tensor *x = &a->tensor, *y = &b->tensor;
         if (!recorded_is_constant(a) || !recorded_is_constant(b) ||
@@ -50,10 +50,11 @@ static bool same_constant(const Recorded *a, const Recorded *b)
         if (x->storage == y->storage)
                 return x->offset == y->offset;
         size_t bytes = (size_t)dtype_info[x->meta.dtype].bytes;
-        return meta_numel(&x->meta) == 1 && memcmp(tensor_data(x), tensor_data(y), bytes) == 0;
+        return by_bits && meta_numel(&x->meta) == 1 && memcmp(tensor_data(x), tensor_data(y), bytes) == 0;
 }
 
-static bool same_value(Value a, Value b)
+// `by_bits`: constants may be equal without being the same.
+static bool same_value(Value a, Value b, bool by_bits)
 {
         if (a.kind != b.kind)
                 return false;
@@ -79,13 +80,13 @@ static bool same_value(Value a, Value b)
         case VALUE_LAYOUT:
                 return a.str->n == b.str->n && memcmp(a.str->text, b.str->text, a.str->n) == 0;
         case VALUE_TENSOR:
-                return settled(a.tensor) == settled(b.tensor) || same_constant(settled(a.tensor), settled(b.tensor));
+                return settled(a.tensor) == settled(b.tensor) || same_constant(settled(a.tensor), settled(b.tensor), by_bits);
         case VALUE_SLICE:
         case VALUE_LIST:
         case VALUE_TUPLE:
         case VALUE_SIZE:
                 for (uint32_t i = 0; a.seq->n == b.seq->n && i < a.seq->n; i++) {
-                        if (!same_value(a.seq->items[i], b.seq->items[i]))
+                        if (!same_value(a.seq->items[i], b.seq->items[i], by_bits))
                                 return false;
                 }
                 return a.seq->n == b.seq->n;
@@ -99,21 +100,35 @@ static bool same_call(const RecordedCall *a, const RecordedCall *b)
         if (a->overload != b->overload || a->call.op != b->call.op || a->call.n_outs != b->call.n_outs)
                 return false;
         for (uint32_t i = 0; i < a->call.n_args; i++) {
-                if (!same_value(a->call.args[i], b->call.args[i]))
+                if (!same_value(a->call.args[i], b->call.args[i], a->computes)) // a view stands on its own constant's bytes
                         return false;
         }
         return true;
 }
 
-// ---- hashing: the overload and the tensors that are not constants ----
+// ---- hashing: the overload, the tensors and the numbers ----
+static uint64_t hash_tensor(const Recorded *value)
+{
+        const Tensor *tensor = &value->tensor;
+        uint64_t bits = 0;
+        if (!recorded_is_constant(value))
+                return (uintptr_t)value;
+        if (meta_numel(&tensor->meta) != 1)
+                return (uintptr_t)tensor->storage + (uint64_t)tensor->offset;
+        memcpy(&bits, tensor_data(tensor), MIN((size_t)dtype_info[tensor->meta.dtype].bytes, sizeof(bits)));
+        return bits;
+}
+
 static Status add_hash(void *context, const Value *leaf)
 {
         uint64_t *hash = context;
         uint64_t part = (uint64_t)leaf->kind;
-        if (leaf->kind == VALUE_TENSOR && !recorded_is_constant(settled(leaf->tensor)))
-                part = (uintptr_t)settled(leaf->tensor);
+        if (leaf->kind == VALUE_TENSOR)
+                part = hash_tensor(settled(leaf->tensor));
         else if (leaf->kind == VALUE_INT)
                 part = (uint64_t)leaf->i;
+        else if (leaf->kind == VALUE_FLOAT)
+                memcpy(&part, &leaf->f, sizeof(part));
         *hash = (*hash ^ part) * 0x9e3779b97f4a7c15u;
         *hash ^= *hash >> 29;
         return STATUS_OK;
@@ -127,7 +142,7 @@ static uint64_t hash_call(const RecordedCall *call)
         return hash;
 }
 
-static Status replace_call(Recording *recording, RecordedCall *call, RecordedCall *by)
+static Status replace_call(Recording *recording, Standing *standing, RecordedCall *call, RecordedCall *by)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 if ((call->outs[k] == NULL) != (by->outs[k] == NULL))
@@ -138,7 +153,7 @@ static Status replace_call(Recording *recording, RecordedCall *call, RecordedCal
                         continue;
                 // Views of the replaced tensor come to stand on the other's bytes.
                 if (call->computes && !recorded_is_constant(call->outs[k]))
-                        recording_move_storage(recording, call->outs[k]->tensor.storage, by->outs[k]->tensor.storage);
+                        standing_move(standing, call->outs[k]->tensor.storage, by->outs[k]->tensor.storage);
                 call->outs[k]->instead = by->outs[k];
         }
         for (uint32_t i = 0; i < call->n_nodes; i++)
@@ -153,8 +168,10 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
         while (n_slots < 2 * (size_t)recording->n_calls)
                 n_slots *= 2;
         _cleanup_(freep) RecordedCall **slots = new_array(n_slots, sizeof(*slots));
+        _cleanup_(standing_deinit) Standing standing = { 0 };
         if (slots == NULL)
                 return fail_memory();
+        TRY(standing_find(recording, &standing));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (i % 64 == 0)
@@ -167,7 +184,7 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
                 if (slots[slot] == NULL)
                         slots[slot] = call;
                 else
-                        TRY(replace_call(recording, call, slots[slot]));
+                        TRY(replace_call(recording, &standing, call, slots[slot]));
         }
         TRY(recording_substitute(recording));
         recording_compact(recording);
@@ -196,6 +213,8 @@ static bool same_place(const Tensor *a, const Tensor *b)
 Status pass_remove_copies(Recording *recording, PassContext *context)
 {
         (void)context;
+        _cleanup_(standing_deinit) Standing standing = { 0 };
+        TRY(standing_find(recording, &standing));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (!is_copy(call) || !call->computes || call->call.n_outs != 1 || !is_pure(call) ||
@@ -204,7 +223,7 @@ Status pass_remove_copies(Recording *recording, PassContext *context)
                 Recorded *from = recorded_of(&settled(call->call.args[0].tensor)->tensor), *to = call->outs[0];
                 if (recorded_is_constant(to) || !same_place(&from->tensor, &to->tensor))
                         continue;
-                recording_move_storage(recording, to->tensor.storage, from->tensor.storage);
+                standing_move(&standing, to->tensor.storage, from->tensor.storage);
                 to->instead = from;
                 call->removed = true;
         }

@@ -42,18 +42,18 @@ static bool can_fold(const RecordedCall *call, const PassContext *context)
                context->folded_bytes + n_bytes <= FOLD_TOTAL_BYTES;
 }
 
-static bool take_result(Recording *recording, Recorded *value, Value result, PassContext *context)
+static bool take_result(Standing *standing, Recorded *value, Value result, PassContext *context)
 {
         if (value == NULL)
                 return true;
         if (result.kind != VALUE_TENSOR)
                 return false;
         context->folded_bytes += result.tensor->storage->n_bytes;
-        recording_move_storage(recording, value->tensor.storage, result.tensor->storage); // views of it are constants as well
+        standing_move(standing, value->tensor.storage, result.tensor->storage); // views of it are constants as well
         return true;
 }
 
-static Status fold(Recording *recording, RecordedCall *call, Emitter *eager, PassContext *context)
+static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassContext *context)
 {
         _cleanup_(value_clear) Value result = value_none();
         Status status = emit(eager, call->overload, call->call.args, call->call.given, &result);
@@ -66,7 +66,7 @@ static Status fold(Recording *recording, RecordedCall *call, Emitter *eager, Pas
         if (n != call->call.n_outs)
                 return STATUS_OK;
         for (uint32_t k = 0; k < n; k++) {
-                if (!take_result(recording, call->outs[k], items[k], context))
+                if (!take_result(standing, call->outs[k], items[k], context))
                         return fail(STATUS_INTERNAL, "%s: folded to something else than a tensor", call->call.schema->name);
         }
         call->removed = true;
@@ -79,11 +79,13 @@ Status pass_fold_constants(Recording *recording, PassContext *context)
         run_context_init(&ctx);
         ctx.deadline_ns = context->poll == NULL ? 0 : context->poll->deadline_ns;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
+        _cleanup_(standing_deinit) Standing standing = { 0 };
+        TRY(standing_find(recording, &standing));
         TRY(eager_open(recording->graph, &ctx, &eager));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 TRY(run_poll(context->poll));
                 if (can_fold(recording->calls[i], context))
-                        TRY(fold(recording, recording->calls[i], eager_emitter(eager), context));
+                        TRY(fold(&standing, recording->calls[i], eager_emitter(eager), context));
         }
         recording_compact(recording);
         return STATUS_OK;

@@ -55,7 +55,7 @@ typedef struct RunProfile {
         char signature[PROFILE_SIGNATURE_MAX]; // "x: float32[1, 10]"
         int64_t wall_ms;                       // when it ended
         int64_t decode_ns, queue_ns, compile_ns, run_ns, encode_ns, total_ns;
-        Graph *graph;      // counted; rows point into it. NULL once detached
+        Graph *graph; // counted; rows point into it. NULL once detached
         NodeTiming *rows;
         uint32_t n_rows;
         uint32_t n_rows_capacity;

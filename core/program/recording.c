@@ -123,24 +123,37 @@ Status recording_add_call(Recording *recording, const OpCall *call, Value *take_
         return STATUS_OK;
 }
 
+static Status grow_nodes(Recording *recording, RecordedCall *call)
+{
+        uint32_t capacity = call->nodes_capacity == 0 ? 1 : 2 * call->nodes_capacity;
+        const Node **nodes = arena_array(&recording->arena, capacity, sizeof(*nodes));
+        if (nodes == NULL)
+                return fail_memory();
+        if (call->n_nodes > 0)
+                memcpy(nodes, call->nodes, call->n_nodes * sizeof(*nodes));
+        call->nodes = nodes;
+        call->nodes_capacity = capacity;
+        return STATUS_OK;
+}
+
 Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node)
 {
-        for (uint32_t i = 0; i < call->n_nodes; i++) {
+        uint32_t low = 0, high = call->n_nodes;
+        while (low < high) {
+                uint32_t middle = (low + high) / 2;
+                if (call->nodes[middle]->index < node->index)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        for (uint32_t i = low; i < call->n_nodes && call->nodes[i]->index == node->index; i++) {
                 if (call->nodes[i] == node)
                         return STATUS_OK;
         }
-        const Node **nodes = arena_array(&recording->arena, call->n_nodes + 1, sizeof(*nodes));
-        if (nodes == NULL)
-                return fail_memory();
-        uint32_t at = 0;
-        while (at < call->n_nodes && call->nodes[at]->index < node->index) {
-                nodes[at] = call->nodes[at];
-                at++;
-        }
-        nodes[at] = node;
-        for (uint32_t i = at; i < call->n_nodes; i++)
-                nodes[i + 1] = call->nodes[i];
-        call->nodes = nodes;
+        if (call->n_nodes == call->nodes_capacity)
+                TRY(grow_nodes(recording, call));
+        memmove(call->nodes + low + 1, call->nodes + low, (call->n_nodes - low) * sizeof(*call->nodes));
+        call->nodes[low] = node;
         call->n_nodes++;
         return STATUS_OK;
 }
@@ -223,16 +236,46 @@ Status recording_substitute(Recording *recording)
         return STATUS_OK;
 }
 
-void recording_move_storage(Recording *recording, const Storage *from, Storage *to)
+Status standing_find(const Recording *recording, Standing *out_standing)
 {
-        for (uint32_t i = 0; i < recording->n_values; i++) {
-                Tensor *tensor = &recording->values[i]->tensor;
-                if (tensor->storage != from)
-                        continue;
-                storage_ref(to);
-                storage_unref(tensor->storage);
-                tensor->storage = to;
+        Standing standing = { .first = new_array(recording->n_buffers, sizeof(Recorded *)),
+                              .next = new_array(recording->n_values, sizeof(Recorded *)) };
+        if (standing.first == NULL || standing.next == NULL) {
+                standing_deinit(&standing);
+                return fail_memory();
         }
+        for (uint32_t i = 0; i < recording->n_values; i++) {
+                Recorded *value = recording->values[i];
+                if (recorded_is_constant(value))
+                        continue;
+                standing.next[i] = standing.first[recorded_buffer(value)->index];
+                standing.first[recorded_buffer(value)->index] = value;
+        }
+        *out_standing = standing;
+        return STATUS_OK;
+}
+
+void standing_deinit(Standing *standing)
+{
+        free(standing->first);
+        free(standing->next);
+        *standing = (Standing){ 0 };
+}
+
+void standing_move(Standing *standing, const Storage *from, Storage *to)
+{
+        Recorded *next;
+        for (Recorded *value = standing->first[from->buffer->index]; value != NULL; value = next) {
+                next = standing->next[value->index];
+                storage_ref(to);
+                storage_unref(value->tensor.storage);
+                value->tensor.storage = to;
+                if (to->buffer == NULL)
+                        continue;
+                standing->next[value->index] = standing->first[to->buffer->index];
+                standing->first[to->buffer->index] = value;
+        }
+        standing->first[from->buffer->index] = NULL;
 }
 
 void recording_compact(Recording *recording)

@@ -52,7 +52,7 @@ struct RecordedCall {
         const Overload *overload;
         Recorded **outs;    // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
         const Node **nodes; // authored nodes it computes, in order
-        uint32_t n_nodes;
+        uint32_t n_nodes, nodes_capacity;
         bool computes; // has something to run; else views only
         bool removed;
 };
@@ -131,8 +131,15 @@ static inline bool recorded_writes_self(const RecordedCall *call)
 }
 // Puts `instead` wherever a replaced value stands, in live calls and results.
 Status recording_substitute(Recording *recording);
-// All values on `from` come to stand on `to`: the same bytes at the same offsets.
-void recording_move_storage(Recording *recording, const Storage *from, Storage *to);
+// Which values stand on a buffer, as of when it was made. For passes that move values and add none.
+typedef struct Standing {
+        Recorded **first; // by buffer
+        Recorded **next;  // by value
+} Standing;
+Status standing_find(const Recording *recording, Standing *out_standing);
+void standing_deinit(Standing *standing);
+// All values on the buffer of `from` come to stand on `to`: the same bytes at the same offsets.
+void standing_move(Standing *standing, const Storage *from, Storage *to);
 // Drops removed calls from the array.
 void recording_compact(Recording *recording);
 

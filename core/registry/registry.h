@@ -15,8 +15,7 @@ typedef struct RegistryKey {
         uint8_t bytes[32];
 } RegistryKey;
 
-// Embedded in whatever waits; zeroed before its first use. `wake` is not called by the registry: registry_publish hands the list to the
-// publisher.
+// Embedded in whatever waits; zeroed before its first use. The registry wakes nobody: registry_publish hands the list to the publisher.
 typedef struct Ticket {
         struct Ticket *next;
         RegistryEntry *entry; // NULL when not parked

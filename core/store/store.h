@@ -5,7 +5,7 @@
 //   lock              flock()ed while open; holds the pid
 //   blobs/<digest>    weights and documents, content-addressed, 0444, never rewritten
 //   graphs/<name>     manifest: key-value text with a checksum line; one per graph name, all versions in it
-//   tunes/<id>        tune records
+//   tunes/<id>        tune records (store_tune_id)
 //   quarantine/       damaged manifests, moved there at start with the reason in the log. As long as one is there, blobs and records that
 //   no
 //                     manifest names are kept

@@ -3,6 +3,7 @@
 // too.
 #include "core/targets/py.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // ---- tensors ----
@@ -113,6 +114,21 @@ static Status attr_matrix_transposed(Emitter *emitter, Value x, Value *out)
         return EMIT(emitter, "aten::transpose.int", out, x, value_int(-2), value_int(-1));
 }
 
+// Of real tensors; x.H is for matrices only.
+static Status attr_adjoint(Emitter *emitter, Value x, Value *out)
+{
+        if (dtype_info[x.tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
+                return fail(STATUS_UNSUPPORTED, "the adjoint of a complex tensor is not supported; write x.mT.conj()");
+        return attr_matrix_transposed(emitter, x, out);
+}
+
+static Status attr_matrix_adjoint(Emitter *emitter, Value x, Value *out)
+{
+        if (x.tensor->meta.rank != 2)
+                return fail(STATUS_VALUE, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.", x.tensor->meta.rank);
+        return attr_adjoint(emitter, x, out);
+}
+
 static Status attr_real(Emitter *emitter, Value x, Value *out)
 {
         if (dtype_info[x.tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
@@ -130,13 +146,40 @@ static const struct {
         const char *name;
         Status (*read)(Emitter *emitter, Value x, Value *out);
 } tensor_attributes[] = {
-        { "shape", attr_shape },          { "ndim", attr_ndim },           { "dtype", attr_dtype },
-        { "device", attr_device },        { "layout", attr_layout },       { "itemsize", attr_itemsize },
-        { "nbytes", attr_nbytes },        { "requires_grad", attr_false }, { "is_cuda", attr_false },
-        { "is_sparse", attr_false },      { "is_quantized", attr_false },  { "is_meta", attr_false },
-        { "is_cpu", attr_true },          { "is_leaf", attr_true },        { "grad", attr_none },
-        { "grad_fn", attr_none },         { "data", attr_self },           { "T", attr_reversed },
-        { "mT", attr_matrix_transposed }, { "real", attr_real },           { "imag", attr_imag },
+        { "shape", attr_shape },
+        { "ndim", attr_ndim },
+        { "dtype", attr_dtype },
+        { "device", attr_device },
+        { "layout", attr_layout },
+        { "itemsize", attr_itemsize },
+        { "nbytes", attr_nbytes },
+        { "requires_grad", attr_false },
+        { "retains_grad", attr_false },
+        { "is_cpu", attr_true },
+        { "is_leaf", attr_true },
+        { "is_cuda", attr_false },
+        { "is_ipu", attr_false },
+        { "is_maia", attr_false },
+        { "is_meta", attr_false },
+        { "is_mkldnn", attr_false },
+        { "is_mps", attr_false },
+        { "is_mtia", attr_false },
+        { "is_nested", attr_false },
+        { "is_quantized", attr_false },
+        { "is_sparse", attr_false },
+        { "is_sparse_csr", attr_false },
+        { "is_vulkan", attr_false },
+        { "is_xla", attr_false },
+        { "is_xpu", attr_false },
+        { "grad", attr_none },
+        { "grad_fn", attr_none },
+        { "data", attr_self },
+        { "T", attr_reversed },
+        { "mT", attr_matrix_transposed },
+        { "mH", attr_adjoint },
+        { "H", attr_matrix_adjoint },
+        { "real", attr_real },
+        { "imag", attr_imag },
 };
 
 // Whether an attribute exists; *out then owns it.
@@ -175,20 +218,44 @@ static Status read_attribute(Emitter *emitter, Value x, const char *name, Value 
         return STATUS_OK;
 }
 
+static int compare_names(const void *name, const void *entry)
+{
+        return strcmp(name, *(const char *const *)entry);
+}
+
+// Whether PyTorch's Tensor has an attribute that read_attribute does not know.
+static Status is_elsewhere(Value x, const char *name, bool *out)
+{
+        static const char *const names[] = {
+#define TENSOR_NAME(name) name,
+#include "core/targets/tensor_names.def"
+#undef TENSOR_NAME
+        };
+        if (x.kind == VALUE_DYNAMIC)
+                return fail(STATUS_DYNAMIC, "an object whose attribute is read is not known before the run");
+        if (x.kind != VALUE_TENSOR)
+                return fail(STATUS_UNSUPPORTED, "whether a '%s' has an attribute '%.80s' cannot be told", value_kind_name(x.kind), name);
+        *out = bsearch(name, names, ARRAY_LENGTH(names), sizeof(*names), compare_names) != NULL;
+        return STATUS_OK;
+}
+
 static Status getattr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value x = call->args[0];
-        bool found;
+        const char *name = arg_text(call, 1);
+        bool found, elsewhere;
         if (x.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "an object whose attribute is read is not known before the run");
-        TRY(read_attribute(emitter, x, arg_text(call, 1), out, &found));
+        TRY(read_attribute(emitter, x, name, out, &found));
         if (found)
                 return STATUS_OK;
-        if (arg_given(call, 2)) {
-                *out = value_ref(call->args[2]);
-                return STATUS_OK;
-        }
-        return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s'", value_kind_name(x.kind), arg_text(call, 1));
+        if (!arg_given(call, 2))
+                return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s'", value_kind_name(x.kind), name);
+        TRY(is_elsewhere(x, name, &elsewhere));
+        if (elsewhere)
+                return fail(STATUS_UNSUPPORTED, "the attribute '%.80s' of a tensor is not supported", name);
+        *out = value_ref(call->args[2]);
+        return STATUS_OK;
 }
 
 static Status hasattr_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -196,6 +263,8 @@ static Status hasattr_expand(Emitter *emitter, const OpCall *call, Value *out)
         _cleanup_(value_clear) Value found_value = value_none();
         bool found;
         TRY(read_attribute(emitter, call->args[0], arg_text(call, 1), &found_value, &found));
+        if (!found)
+                TRY(is_elsewhere(call->args[0], arg_text(call, 1), &found));
         *out = value_bool(found);
         return STATUS_OK;
 }

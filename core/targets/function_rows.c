@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // function_rows.c: torch.* and torch.functional.* whose Python call forms differ from the operator's schema: varargs of tensors,
 // `out=None`, texts for modes, unbiased for correction.
+#include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
 
 #include <math.h>
@@ -23,6 +24,7 @@ static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         enum { INPUT, P, DIM, KEEPDIM, OUT, DTYPE };
         Value p = call->args[P];
+        TRY(refuse_out(call, OUT));
         if (p.kind == VALUE_STR && strcmp(p.str->text, "fro") != 0)
                 return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are", p.str->text);
         if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
@@ -30,26 +32,51 @@ static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
         return vector_norm(emitter, call->args[INPUT], p, call->args[DIM], call->args[KEEPDIM], call->args[DTYPE], out);
 }
 
-// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim)
+// One operand as wide as both, integers in the common dtype.
+static Status common_operand(Emitter *emitter, Value operand, Dtype dtype, Value sizes, Value *out)
+{
+        _cleanup_(value_clear) Value cast = value_ref(operand);
+        if (!dtype_is_float(operand.tensor->meta.dtype)) {
+                value_clear(&cast);
+                TRY(EMIT(emitter, "aten::to.dtype", &cast, operand, value_dtype(dtype)));
+        }
+        return EMIT(emitter, "aten::expand", out, cast, sizes);
+}
+
+// x / max(|x|, eps) along dim.
+static Status unit_length(Emitter *emitter, Value x, Value dim, Value eps, Value *out)
+{
+        _cleanup_(value_clear) Value norm = value_none();
+        _cleanup_(value_clear) Value below = value_none();
+        TRY(vector_norm(emitter, x, value_float(2), dim, value_bool(true), value_none(), &norm));
+        TRY(ATEN(emitter, "aten::clamp_min", &below, norm, eps));
+        return operator_binary(emitter, PY_TRUEDIV, x, below, out);
+}
+
+// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim), both of the common shape first: a norm along a repeated dimension counts it as
+// often.
 static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        _cleanup_(value_clear) Value product = value_none();
-        Value unit[2] = { value_none(), value_none() };
-        Status status = STATUS_OK;
-        for (int i = 0; i < 2 && status == STATUS_OK; i++) {
-                _cleanup_(value_clear) Value norm = value_none();
-                _cleanup_(value_clear) Value below = value_none();
-                status = vector_norm(emitter, call->args[i], value_float(2), call->args[2], value_bool(true), value_none(), &norm);
-                if (status == STATUS_OK)
-                        status = ATEN(emitter, "aten::clamp_min", &below, norm, call->args[3]);
-                if (status == STATUS_OK)
-                        status = operator_binary(emitter, PY_TRUEDIV, call->args[i], below, &unit[i]);
-        }
-        if (status == STATUS_OK)
-                status = operator_binary(emitter, PY_MUL, unit[0], unit[1], &product);
-        value_clear(&unit[0]);
-        value_clear(&unit[1]);
-        return status != STATUS_OK ? status : ATEN(emitter, "aten::sum", out, product, call->args[2]);
+        const TensorMeta *x1 = arg_meta(call, 0), *x2 = arg_meta(call, 1);
+        Promotion promotion = PROMOTION_INIT;
+        Dtype dtype;
+        int rank;
+        int64_t size[MAX_RANK];
+        TRY(promotion_add(&promotion, x1));
+        TRY(promotion_add(&promotion, x2));
+        TRY(promotion_result(&promotion, &dtype));
+        if (!dtype_is_float(dtype))
+                return fail(STATUS_DTYPE, "expected common dtype to be floating point, yet common dtype is %s", dtype_words(dtype));
+        TRY(shape_broadcast(x1, x2, &rank, size));
+        _cleanup_(value_clear) Value sizes = value_none(), a = value_none(), b = value_none(), unit_a = value_none(),
+                                     unit_b = value_none(), product = value_none();
+        TRY(value_ints_new(VALUE_LIST, size, (uint32_t)rank, &sizes));
+        TRY(common_operand(emitter, call->args[0], dtype, sizes, &a));
+        TRY(common_operand(emitter, call->args[1], dtype, sizes, &b));
+        TRY(unit_length(emitter, a, call->args[2], call->args[3], &unit_a));
+        TRY(unit_length(emitter, b, call->args[2], call->args[3], &unit_b));
+        TRY(operator_binary(emitter, PY_MUL, unit_a, unit_b, &product));
+        return ATEN(emitter, "aten::sum", out, product, call->args[2]);
 }
 
 // ---- deviations ----
@@ -76,6 +103,7 @@ static Status var_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value a = call->args[0], b = call->args[1], dims = call->args[2];
+        TRY(refuse_out(call, 3));
         if (value_is_sequence(dims) && dims.seq->n == 2 && value_is_sequence(dims.seq->items[0]))
                 return ATEN(emitter, "aten::tensordot", out, a, b, dims.seq->items[0], dims.seq->items[1]);
         int64_t n, left[MAX_RANK], right[MAX_RANK];
@@ -155,7 +183,7 @@ static const PyRow rows[] = {
         { ".norm", "py::norm(Tensor self, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
         { "torch.cosine_similarity F.cosine_similarity",
           "py::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", NULL, cosine_similarity_expand,
-          "aten::linalg_vector_norm aten::clamp_min aten::sum" },
+          "aten::linalg_vector_norm aten::clamp_min aten::sum aten::expand" },
         { "torch.std .std", "py::std(Tensor input, bool unbiased=True) -> Tensor", NULL, std_expand, "aten::std.correction" },
         { "torch.std .std", "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, std_expand,
           "aten::std.correction" },
@@ -169,7 +197,7 @@ static const PyRow rows[] = {
         { "torch.functional.cartesian_prod torch.cartesian_prod", "py::cartesian_prod(*Tensor[] tensors) -> Tensor",
           "aten::cartesian_prod a0", NULL, NULL },
         { "torch.functional.chain_matmul torch.chain_matmul", "py::chain_matmul(*Tensor[] matrices, *, Any out=None) -> Tensor",
-          "aten::chain_matmul a0", NULL, NULL },
+          "aten::chain_matmul a0 ~a1", NULL, NULL },
         { "torch.functional.atleast_1d torch.atleast_1d", "py::atleast_1d(Tensor tensor) -> Tensor", "aten::atleast_1d a0", NULL, NULL },
         { "torch.functional.atleast_2d torch.atleast_2d", "py::atleast_2d(Tensor tensor) -> Tensor", "aten::atleast_2d a0", NULL, NULL },
         { "torch.functional.atleast_3d torch.atleast_3d", "py::atleast_3d(Tensor tensor) -> Tensor", "aten::atleast_3d a0", NULL, NULL },

@@ -117,11 +117,75 @@ static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
         _cleanup_(value_clear) Value norm = value_none();
         _cleanup_(value_clear) Value below = value_none();
         int64_t dim;
+        TRY(refuse_out(call, 4));
         TRY(arg_int(call, 2, &dim));
         TRY(value_ints_new(VALUE_LIST, &dim, 1, &dims));
         TRY(EMIT(emitter, "aten::linalg_vector_norm", &norm, call->args[0], call->args[1], dims, value_bool(true)));
         TRY(ATEN(emitter, "aten::clamp_min", &below, norm, call->args[3]));
         return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
+}
+
+// A statistic over one element says nothing: `counted` elements per `what`.
+static Status check_counted(const TensorMeta *meta, int64_t counted, const char *what)
+{
+        char text[160];
+        if (counted != 1)
+                return STATUS_OK;
+        return fail(STATUS_VALUE, "Expected more than 1 %s when training, got input size torch.Size(%s)", what,
+                    shape_text(meta->rank, meta->size, text, sizeof(text)));
+}
+
+static int64_t spatial_numel(const TensorMeta *meta)
+{
+        int64_t n = 1;
+        for (int d = 2; d < meta->rank; d++)
+                n *= meta->size[d];
+        return n;
+}
+
+Status norm_check_batch(const TensorMeta *input, bool training, Value eps)
+{
+        double value = python_float(eps);
+        if (training && input->rank > 0)
+                TRY(check_counted(input, input->size[0] * spatial_numel(input), "value per channel"));
+        if (value < 0 || (training && value == 0))
+                return fail(STATUS_VALUE, "batch_norm eps must be %s, but got %g", training ? "positive during training" : "non-negative",
+                            value);
+        return STATUS_OK;
+}
+
+Status norm_check_spatial(const TensorMeta *input)
+{
+        return check_counted(input, spatial_numel(input), "spatial element");
+}
+
+static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { INPUT, MEAN, VARIANCE, WEIGHT, BIAS, TRAINING, MOMENTUM, EPS };
+        const Value *args = call->args;
+        TRY(norm_check_batch(arg_meta(call, INPUT), arg_bool(call, TRAINING, false), arg_number(call, EPS)));
+        return ATEN(emitter, "aten::batch_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN], args[VARIANCE], args[TRAINING],
+                    args[MOMENTUM], args[EPS], value_bool(false));
+}
+
+static Status instance_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { INPUT, MEAN, VARIANCE, WEIGHT, BIAS, USE_STATS, MOMENTUM, EPS };
+        const Value *args = call->args;
+        if (arg_bool(call, USE_STATS, true))
+                TRY(norm_check_spatial(arg_meta(call, INPUT)));
+        return ATEN(emitter, "aten::instance_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN], args[VARIANCE],
+                    args[USE_STATS], args[MOMENTUM], args[EPS], value_bool(false));
+}
+
+static Status group_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const TensorMeta *meta = arg_meta(call, 0);
+        int64_t groups;
+        TRY(arg_int(call, 1, &groups));
+        if (meta->rank >= 2 && groups > 0)
+                TRY(check_counted(meta, meta->size[0] * meta->size[1] / groups * spatial_numel(meta), "value per channel"));
+        return ATEN(emitter, "aten::group_norm", out, call->args[0], call->args[1], call->args[2], call->args[3], call->args[4]);
 }
 
 // *inout = base(*inout, b, c); n counts the arguments after the first.
@@ -145,6 +209,10 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         TRY(arg_int(call, 1, &size));
         if (meta->rank < 3)
                 return fail(STATUS_VALUE, "Expected 3D or higher dimensionality input (got %d dimensions)", meta->rank);
+        if (meta_numel(meta) == 0) {
+                *out = value_ref(input);
+                return STATUS_OK;
+        }
         if (size < 1)
                 return fail(STATUS_VALUE, "local_response_norm(): size must be positive, got %ld", (long)size);
         _cleanup_(value_clear) Value flat = value_none();
@@ -154,7 +222,7 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         _cleanup_(value_clear) Value shape = value_none();
         _cleanup_(value_clear) Value below = value_ref(input);
         TRY(value_ints_new(VALUE_LIST,
-                           (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / MAX(meta->size[0] * meta->size[1], 1) },
+                           (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / (meta->size[0] * meta->size[1]) },
                            4, &flat));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 0, 0, size / 2, (size - 1) / 2 }, 4, &pads));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ size, 1 }, 2, &window));
@@ -224,16 +292,16 @@ static const PyRow rows[] = {
           "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool "
           "training=False, "
           "float momentum=0.1, float eps=1e-05) -> Tensor",
-          "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false", NULL, NULL },
+          NULL, batch_norm_expand, "aten::batch_norm" },
         { "F.instance_norm",
           "py::instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, "
           "bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-          "aten::instance_norm a0 a3 a4 a1 a2 a5 a6 a7 false", NULL, NULL },
+          NULL, instance_norm_expand, "aten::instance_norm" },
         { "F.layer_norm",
           "py::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
           "aten::layer_norm a0 a1 a2 a3 a4", NULL, NULL },
         { "F.group_norm", "py::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
-          "aten::group_norm a0 a1 a2 a3 a4", NULL, NULL },
+          NULL, group_norm_expand, "aten::group_norm" },
         { "F.rms_norm", "py::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
           "aten::rms_norm a0 a1 a2 a3", NULL, NULL },
         { "F.normalize", "py::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Any out=None) -> Tensor", NULL,

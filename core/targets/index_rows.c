@@ -2,6 +2,8 @@
 // index_rows.c: x[...] and x[...] = v. Model, as PyTorch's own indexing: the index is read left to right; ints, slices, None and Ellipsis
 // become select, slice and unsqueeze at once, tensors (and lists, made tensors) are collected by the dimension they stand at, and one
 // aten::index or index_put_ takes them all at the end. A bool number is a new dimension of size 0 or 1.
+#include "core/ops/inplace.h"
+#include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
 
 #include <string.h>
@@ -309,6 +311,8 @@ static Status copy_into(Emitter *emitter, Value to, Value from)
                             shape_text(target->rank, target->size, target_text, sizeof(target_text)),
                             shape_text(source->rank, source->size, source_text, sizeof(source_text)));
         }
+        if (meta_same_shape(target, source)) // what is repeated goes through a temporary
+                TRY(inplace_check_copy(to.tensor, value.tensor));
         return emitter->vtbl->write(emitter, to.tensor, value.tensor);
 }
 
@@ -335,6 +339,9 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (from.kind != VALUE_TENSOR && !value_is_number(from))
                 return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind),
                             dtype_words(self.tensor->meta.dtype));
+        Dtype dtype = self.tensor->meta.dtype;
+        if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 && dtype != DTYPE_BF16) // those take what is too large as infinity
+                TRY(number_check_fits(from, dtype));
         _cleanup_(indexing_deinit) Indexing indexing;
         TRY(indexing_run(&indexing, emitter, self, &call->args[1]));
         if (indexing.n_tensors == 0)

@@ -169,6 +169,7 @@ static Status batch_norm_run(Emitter *emitter, const ModuleCall *call, int low, 
         Value momentum = call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
         if (training && config_bool(call->config[NORM_TRACK]))
                 TRY(count_batch(emitter, call, &momentum));
+        TRY(norm_check_batch(&call->args[0].tensor->meta, training || !tracks, call->config[NORM_EPS]));
         return ATEN(emitter, "aten::batch_norm", out, call->args[0], state[0], state[1], state[2], state[3],
                     value_bool(training || !tracks), momentum, call->config[NORM_EPS], value_bool(false));
 }
@@ -198,10 +199,13 @@ static Status instance_norm_run(Emitter *emitter, const ModuleCall *call, int n_
         Value momentum = call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
         _cleanup_(value_clear) Value one = value_none();
         _cleanup_(value_clear) Value normed = value_none();
+        if (!batched)
+                TRY(EMIT(emitter, "aten::unsqueeze", &one, input, value_int(0)));
+        if (use_stats)
+                TRY(norm_check_spatial(batched ? &input.tensor->meta : &one.tensor->meta));
         if (batched)
                 return ATEN(emitter, "aten::instance_norm", out, input, state[0], state[1], state[2], state[3], value_bool(use_stats),
                             momentum, call->config[NORM_EPS], value_bool(false));
-        TRY(EMIT(emitter, "aten::unsqueeze", &one, input, value_int(0)));
         TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[0], state[1], state[2], state[3], value_bool(use_stats), momentum,
                  call->config[NORM_EPS], value_bool(false)));
         return EMIT(emitter, "aten::squeeze.dim", out, normed, value_int(0));
@@ -331,7 +335,7 @@ static const ModuleClass rows[] = {
           "weight?elementwise_affine", "nn::forward(Tensor x) -> Tensor", .run = rms_norm_run, .needs = "aten::rms_norm",
           .shapes = "normalized_shape" },
         { "torch.nn.GroupNorm", "nn::GroupNorm(int num_groups, int num_channels, float eps=1e-05, bool affine=True, bool bias=True) -> ()",
-          "weight?affine bias?affine,bias", INPUT, .emits = "aten::group_norm a0 c0 s0 s1 c2", .shapes = "num_channels num_channels" },
+          "weight?affine bias?affine,bias", INPUT, .emits = "F.group_norm a0 c0 s0 s1 c2", .shapes = "num_channels num_channels" },
         { "torch.nn.LocalResponseNorm", "nn::LocalResponseNorm(int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> ()", "",
           INPUT, .emits = "F.local_response_norm a0 c0 c1 c2 c3" },
         { "torch.nn.Embedding",

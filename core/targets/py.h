@@ -86,5 +86,7 @@ Status shape_value(const Tensor *tensor, Value *out);
 Status text_value(const char *text, Value *out);
 // torch.tensor(value): nested lists of numbers; dtype DTYPE_NONE = as Python infers it.
 Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out);
+// Argument `index` is `out`: None only, as a result is never written over a tensor that was handed in.
+Status refuse_out(const OpCall *call, int index);
 // "cpu" is the only device: other ones fail with what to do. None, VALUE_DEVICE or VALUE_STR.
 Status check_device(Value device);

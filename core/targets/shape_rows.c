@@ -63,7 +63,7 @@ static Status adaptive_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- padding ----
 Status py_pad(Emitter *emitter, Value input, Value pad, const char *mode, Value value, Value *out)
 {
-        Value fill = value.kind == VALUE_NONE ? value_float(0) : value;
+        Value fill = value.kind == VALUE_NONE ? value_float(0) : value_is_number(value) ? value_float(python_float(value)) : value;
         if (strcmp(mode, "constant") == 0)
                 return ATEN(emitter, "aten::constant_pad_nd", out, input, pad, fill);
         if (value.kind != VALUE_NONE && !(value.kind == VALUE_FLOAT && value.f == 0) && !(value.kind == VALUE_INT && value.i == 0))

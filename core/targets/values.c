@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // values.c: between tensors and Python values: single elements as numbers, nested lists as tensors, shapes as torch.Size.
+#include "core/ops/pointwise.h"
 #include "core/targets/py.h"
 
 #include <stdio.h>
@@ -49,6 +50,13 @@ Status shape_value(const Tensor *tensor, Value *out)
 Status text_value(const char *text, Value *out)
 {
         return value_str_new(text, strlen(text), out);
+}
+
+Status refuse_out(const OpCall *call, int index)
+{
+        if (arg_is_none(call, index))
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED, "%s: out= is not supported; take the result, or copy_ it to the tensor", call->schema->name);
 }
 
 Status check_device(Value device)
@@ -107,18 +115,21 @@ static Status measure(Value value, int depth, ListShape *shape)
         return STATUS_OK;
 }
 
-static void fill(Value value, Dtype dtype, uint8_t **cursor)
+static Status fill(Value value, Dtype dtype, uint8_t **cursor)
 {
         if (value_is_sequence(value)) {
                 for (uint32_t i = 0; i < value.seq->n; i++)
-                        fill(value.seq->items[i], dtype, cursor); // depth: MAX_RANK
-                return;
+                        TRY(fill(value.seq->items[i], dtype, cursor)); // depth: MAX_RANK
+                return STATUS_OK;
         }
+        if (dtype_is_int(dtype))
+                TRY(number_check_fits(value, dtype));
         if (value.kind == VALUE_FLOAT)
                 element_from_f64(dtype, *cursor, value.f);
         else
                 element_from_i64(dtype, *cursor, python_int(value));
         *cursor += dtype_info[dtype].bytes;
+        return STATUS_OK;
 }
 
 Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out)
@@ -136,7 +147,10 @@ Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out)
         Tensor *tensor;
         TRY(tensor_new(&meta, emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor));
         uint8_t *cursor = tensor_data(tensor);
-        fill(value, dtype, &cursor);
-        *out = value_tensor_take(tensor);
-        return STATUS_OK;
+        Status status = fill(value, dtype, &cursor);
+        if (status != STATUS_OK)
+                tensor_unref(tensor);
+        else
+                *out = value_tensor_take(tensor);
+        return status;
 }

@@ -415,6 +415,14 @@ Test(build, sizes_that_are_open_are_not_guessed)
         graph_version_unref(open);
 }
 
+Test(build, sizes_that_no_tensor_can_have_are_not_warmed_up)
+{
+        GraphVersion *huge = put_typed("huge", "4611686018427387904, 4, 4"), *large = put_typed("large", "65536, 65536");
+        cr_assert_null(engine_idle_build(engine, 1));
+        graph_version_unref(huge);
+        graph_version_unref(large);
+}
+
 // Until the engine's idle work is due.
 static void wait_until_due(void)
 {

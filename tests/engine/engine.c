@@ -358,6 +358,34 @@ Test(engine, lists_are_sorted_by_name_and_paged)
         engine_close(engine);
 }
 
+Test(engine, a_page_holds_the_first_names_in_whatever_order_they_came)
+{
+        enum { N = 31, PAGE = 4 };
+        Engine *engine = open_engine(NULL);
+        GraphVersion *rows[PAGE];
+        char after[8] = "", want[8];
+        int64_t number;
+        bool more = true;
+        uint32_t n_all = 0, n;
+        for (int i = 0; i < N; i++) {
+                char name[8];
+                snprintf(name, sizeof(name), "g%02d", i * 13 % N);
+                put(engine, name, name, &number);
+        }
+        while (more) {
+                cr_assert_eq(engine_list(engine, after, PAGE, rows, &n, &more), STATUS_OK);
+                cr_assert_eq(more, n_all + n < N);
+                for (uint32_t i = 0; i < n; i++) {
+                        snprintf(want, sizeof(want), "g%02u", n_all++);
+                        cr_expect_str_eq(rows[i]->name, want);
+                        memcpy(after, want, sizeof(after));
+                        graph_version_unref(rows[i]);
+                }
+        }
+        cr_assert_eq(n_all, N);
+        engine_close(engine);
+}
+
 static _Atomic int n_first;
 
 // "Put it if it is not there": looking and putting are one change.

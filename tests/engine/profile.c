@@ -4,6 +4,21 @@
 #include <string.h>
 #include "core/profile/profile.h"
 
+static StatsPool *pool;
+
+static void start(void)
+{
+        cr_assert_eq(stats_pool_open(1 << 20, &pool), STATUS_OK);
+}
+
+static void stop(void)
+{
+        cr_assert_eq(stats_pool_use(pool).bytes, 0);
+        stats_pool_close(pool);
+}
+
+TestSuite(profile, .init = start, .fini = stop);
+
 static Graph *small_graph(void)
 {
         Graph *graph = NULL;
@@ -29,7 +44,7 @@ Test(profile, the_ring_keeps_the_last_runs_and_finds_them_by_id)
         ProfileRing *ring = NULL;
         Graph *graph = small_graph();
         RunProfile *rows[8];
-        cr_assert_eq(profile_ring_open(3, &ring), STATUS_OK);
+        cr_assert_eq(profile_ring_open(3, 1 << 20, &ring), STATUS_OK);
         for (int i = 0; i < 5; i++) {
                 char id[8];
                 snprintf(id, sizeof(id), "r%d", i);
@@ -59,7 +74,7 @@ Test(profile, a_repeated_id_replaces_the_older_profile)
         ProfileRing *ring = NULL;
         Graph *graph = small_graph();
         RunProfile *rows[4];
-        profile_ring_open(3, &ring);
+        profile_ring_open(3, 1 << 20, &ring);
         for (int i = 1; i <= 2; i++) {
                 RunProfile *profile = profile_of(graph, "same", "x", i, 0);
                 profile_ring_add(ring, profile);
@@ -70,6 +85,58 @@ Test(profile, a_repeated_id_replaces_the_older_profile)
         run_profile_unref(rows[0]);
         profile_ring_close(ring);
         graph_unref(graph);
+}
+
+Test(profile, a_list_is_newest_first_also_when_an_id_was_repeated)
+{
+        ProfileRing *ring = NULL;
+        Graph *graph = small_graph();
+        RunProfile *rows[4];
+        static const char *const ids[] = { "a", "b", "a", "c", "d" }, *const want[] = { "d", "c", "a" };
+        profile_ring_open(3, 1 << 20, &ring);
+        for (size_t i = 0; i < ARRAY_LENGTH(ids); i++) {
+                RunProfile *profile = profile_of(graph, ids[i], "x", 1, 0);
+                profile_ring_add(ring, profile);
+                run_profile_unref(profile);
+                if (i == 2) {
+                        cr_assert_eq(profile_ring_list(ring, false, 4, rows), 2);
+                        cr_expect_str_eq(rows[0]->id, "a");
+                        cr_expect_str_eq(rows[1]->id, "b");
+                        run_profile_unref(rows[0]);
+                        run_profile_unref(rows[1]);
+                }
+        }
+        cr_assert_eq(profile_ring_list(ring, false, 4, rows), 3);
+        for (int i = 0; i < 3; i++) {
+                cr_expect_str_eq(rows[i]->id, want[i]);
+                run_profile_unref(rows[i]);
+        }
+        profile_ring_close(ring);
+        graph_unref(graph);
+}
+
+Test(profile, the_oldest_runs_leave_when_bytes_are_short_and_shared_labels_count_once)
+{
+        ProfileRing *ring = NULL;
+        Graph *graph = small_graph();
+        RunProfile *first = profile_of(graph, "r", "x", 1, 1);
+        cr_assert(run_profile_detach(first));
+        profile_ring_open(3, 2 * (sizeof(RunProfile) + sizeof(NodeTiming)) + run_labels_bytes(first->labels), &ring);
+        for (int i = 0; i < 3; i++) {
+                char id[8];
+                snprintf(id, sizeof(id), "r%d", i);
+                RunProfile *profile = profile_of(graph, id, "x", 1, 1);
+                cr_assert(run_profile_detach(profile));
+                cr_assert_null(profile->graph);
+                profile_ring_add(ring, profile);
+                run_profile_unref(profile);
+        }
+        cr_assert_eq(profile_ring_use(ring).evictions, 1);
+        cr_assert_null(profile_ring_find(ring, "r0"));
+        run_profile_unref(first);
+        cr_assert_eq(atomic_load(&graph->ref.count), 1, "a kept run does not keep its graph");
+        graph_unref(graph);
+        profile_ring_close(ring);
 }
 
 static void add(ProfileStats *stats, Graph *graph, const char *signature, int64_t run_ns)
@@ -85,7 +152,7 @@ Test(profile, percentiles_are_nearest_rank_over_the_window_and_counts_go_on)
         SignatureSummary *summary;
         uint32_t n;
         Graph *graph = small_graph();
-        profile_stats_new(&stats);
+        profile_stats_new(pool, &stats);
         for (int i = 1; i <= 200; i++)
                 add(stats, graph, "x: float32[1]", i * 1000);
         cr_assert_eq(profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &summary, &n), STATUS_OK);
@@ -112,7 +179,7 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         uint32_t n;
         bool first_is_there = false;
         Graph *graph = small_graph();
-        profile_stats_new(&stats);
+        profile_stats_new(pool, &stats);
         for (int i = 0; i < PROFILE_MAX_SIGNATURES; i++) {
                 char signature[32];
                 snprintf(signature, sizeof(signature), "x: float32[%d]", i);
@@ -133,6 +200,32 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         cr_assert(first_is_there);
         profile_summary_free(summary, n);
         profile_stats_free(stats);
+        graph_unref(graph);
+}
+
+Test(profile, a_version_that_has_gone_longest_without_a_run_makes_room_for_others)
+{
+        ProfileStats *stats[3];
+        SignatureSummary *summary;
+        uint32_t n;
+        StatsPool *small = NULL;
+        Graph *graph = small_graph();
+        cr_assert_eq(stats_pool_open(2 * (sizeof(float) * PROFILE_WINDOW * 3 + 2 * sizeof(NodeTiming)) + 2048, &small), STATUS_OK);
+        for (int i = 0; i < 3; i++) {
+                cr_assert_eq(profile_stats_new(small, &stats[i]), STATUS_OK);
+                add(stats[i], graph, "x", 1000);
+                if (i == 1)
+                        add(stats[0], graph, "x", 1000);
+        }
+        cr_assert_eq(stats_pool_use(small).evictions, 1);
+        for (int i = 0; i < 3; i++) {
+                cr_assert_eq(profile_stats_read(stats[i], PROFILE_BY_INSTRUCTION, &summary, &n), STATUS_OK);
+                cr_expect_eq(n, i != 1, "version %d", i);
+                profile_summary_free(summary, n);
+                profile_stats_free(stats[i]);
+        }
+        cr_assert_eq(stats_pool_use(small).bytes, 0);
+        stats_pool_close(small);
         graph_unref(graph);
 }
 
@@ -164,7 +257,7 @@ Test(profile, groups_are_summed_run_by_run_and_shared_rows_are_marked_as_estimat
         const Node a = { .op = OP_CALL_FUNCTION, .name = "a", .target = "torch.relu" },
                    b = { .op = OP_CALL_METHOD, .name = "b", .target = "view", .module_path = "head" };
         const Node *const nodes[2] = { &a, &b };
-        profile_stats_new(&stats);
+        profile_stats_new(pool, &stats);
         for (int unit = 1; unit <= 10; unit++)
                 add_fused(stats, graph, nodes, unit);
         cr_assert_eq(profile_stats_read(stats, PROFILE_BY_NODE, &summary, &n), STATUS_OK);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include "core/store/manifest.h"
 #include "core/store/store.h"

@@ -240,6 +240,26 @@ Test(direct, refuses_what_it_is_not_made_for)
         }
 }
 
+Test(direct, a_frame_out_of_proportion_to_the_image_is_not_copied)
+{
+        static const int64_t reaches[] = { 536870896, 2000, 33 }; // bytes that overflow, that are too many, that are nothing to speak of
+        Sample sample = { 25 };
+        for (size_t i = 0; i < ARRAY_LENGTH(reaches); i++) {
+                int64_t reach = reaches[i];
+                Shape shape = { 1, 16, 64, 16, 16, { 2, 2 }, { 1, 1 }, { reach / 2, reach / 2 }, { reach + 1, reach + 1 } };
+                Case made = make_case(&sample, &shape, true);
+                DirectConv *direct = NULL;
+                DnnlPrimitive *primitive = NULL;
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, NULL, &direct), STATUS_OK);
+                cr_assert_eq(direct != NULL, i == 2 && direct_isa() != NULL, "reach %ld", (long)reach);
+                cr_assert_eq(dnnl_conv_new(&made.conv, &primitive), STATUS_OK);
+                cr_assert(i > 0 || primitive == NULL);
+                dnnl_primitive_free(primitive);
+                direct_conv_free(direct);
+                free_case(&made);
+        }
+}
+
 Test(direct, products_of_planes_are_chains_too)
 {
         Sample sample = { 25 };
@@ -438,6 +458,50 @@ Test(winograd, keeps_infinity_and_nan_where_they_belong)
                         cr_assert_geq(n_finite, meta_numel(&made.conv.out) - 3 * 9 * 32);
                 free_case(&made);
         }
+}
+
+// Pixels that stand for "nothing here" in all channels: one of them, or all above and left of a diagonal.
+static bool is_marker(int kind, int64_t y, int64_t x)
+{
+        return kind == 0 ? y == 4 && x == 5 : y + x < 9;
+}
+
+static bool sees_marker(const Case *made, int kind, int64_t row, int64_t column)
+{
+        bool sees = false;
+        for (int64_t y = row - made->conv.padding[0]; y < row - made->conv.padding[0] + 3; y++)
+                for (int64_t x = column - made->conv.padding[1]; x < column - made->conv.padding[1] + 3; x++)
+                        sees |= y >= 0 && x >= 0 && y < made->conv.input.size[2] && x < made->conv.input.size[3] && is_marker(kind, y, x);
+        return sees;
+}
+
+static void check_beside_markers(Sample *sample, int step, int kind, float marker)
+{
+        Case made = winograd_case(sample, 32, 32);
+        const TensorMeta *in = &made.conv.input, *out = &made.conv.out;
+        made.clamp.on = false;
+        for (int64_t i = 0; i < meta_numel(in); i++) {
+                if (is_marker(kind, i / 32 / in->size[3] % in->size[2], i / 32 % in->size[3]))
+                        made.input[i] = marker;
+        }
+        run_winograd(&made, step);
+        for (int64_t i = 0; i < meta_numel(out) && direct_isa() != NULL; i++) {
+                int64_t at[] = { i / 32 / out->size[3] / out->size[2], i % 32, i / 32 / out->size[3] % out->size[2],
+                                 i / 32 % out->size[3] };
+                double want = wanted_at(&made, at).exact;
+                if (!sees_marker(&made, kind, at[2], at[3]))
+                        cr_assert(close_enough_sum(DTYPE_F32, (double)made.out[i], want, 288), "step %d, marker %g: %.9g instead of %.9g",
+                                  step, (double)marker, (double)made.out[i], want);
+        }
+        free_case(&made);
+}
+
+Test(winograd, results_that_do_not_see_a_large_input_are_right_beside_those_that_do)
+{
+        static const float markers[] = { -9999, 1e6f, 1e10f, 20 };
+        Sample sample = { 17 };
+        for (int i = 0; i < 16; i++)
+                check_beside_markers(&sample, i % 2 == 0 ? 4 : 2, i / 2 % 2, markers[i / 4]);
 }
 
 Test(winograd, refuses_what_it_is_not_made_for)

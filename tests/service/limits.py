@@ -280,6 +280,11 @@ def two_programs(server):
         demand(problem(server, ("POST", "/v1/graphs/g/run?mode=compiled", json.dumps({"inputs": {"x": data}}).encode(), ()), 200))
 
 
+def two_profiles(server):
+    for _ in range(2):
+        demand(problem(server, ("POST", "/v1/run", json.dumps({"graph": json.loads(fx(X, call("torch.relu", "%x"), out())), "inputs": {"x": [1.0]}, "mode": "eager"}).encode(), ()), 200))
+
+
 def until(server, name, value):
     end = time.monotonic() + 20
     while figures(server, name) != [value]:
@@ -381,6 +386,7 @@ def inline(binary):
 CASES = {
     "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes", "graph_evictions_total", two_graphs),
     "max_program_memory": lambda binary: kept(binary, "--max-program-memory", "program_bytes", "program_evictions_total", two_programs),
+    "max_profile_memory": lambda binary: kept(binary, "--max-profile-memory", "profile_bytes", "profile_evictions_total", two_profiles),
     "max_body_budget": together,
     "max_reply_budget": untaken,
     "drain_s": drained,

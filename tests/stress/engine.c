@@ -13,7 +13,7 @@
 #include "core/targets/targets.h"
 
 enum { N_NAMES = 2, N_FACTORS = 5, N_SIZES = 12, N_PENDING = 4 };
-static const int64_t PROGRAM_MEMORY = 20000;
+static const int64_t PROGRAM_MEMORY = 20000, PROFILE_MEMORY = 50000;
 
 static Engine *engine;
 static int64_t end_ns;
@@ -189,7 +189,7 @@ static void run(GraphVersion *version, Graph *graph, Frame *frame, unsigned *see
                         complain("an answer that no version gives");
                 snprintf(run_call.profile->id, sizeof(run_call.profile->id), "%ld", atomic_fetch_add(&n_runs, 1));
                 engine_record(engine, version, run_call.profile);
-                atomic_fetch_add(&n_programs, run_call.profile->program != NULL);
+                atomic_fetch_add(&n_programs, run_program_id(run_call.profile->labels) != NULL);
         }
         api_call_deinit(&call);
         run_call_deinit(&run_call);
@@ -222,6 +222,10 @@ static void list(void)
                 uint32_t n_listed = engine_programs(engine, rows[i], programs);
                 while (n_listed > 0)
                         program_unref(programs[--n_listed].program);
+                SignatureSummary *summary;
+                if (profile_stats_read(rows[i]->stats, PROFILE_BY_NODE, &summary, &n_listed) != STATUS_OK)
+                        complain("statistics");
+                profile_summary_free(summary, n_listed);
                 graph_version_unref(rows[i]);
         }
 }
@@ -257,6 +261,7 @@ int main(int argc, char **argv)
         pthread_t threads[N_THREADS];
         EngineOptions options = { .loader = upload_loader };
         limits.max_program_memory = PROGRAM_MEMORY;
+        limits.max_profile_memory = PROFILE_MEMORY;
         end_ns = clock_ns() + (argc > 1 ? atoll(argv[1]) : 5) * 1000000000;
         if (ops_init() != STATUS_OK || targets_init() != STATUS_OK || engine_open(&options, &engine) != STATUS_OK)
                 complain("start");
@@ -268,6 +273,8 @@ int main(int argc, char **argv)
         printf("%ld runs (%ld of programs), %ld uploads, %ld deletes, %ld not found, %ld builds, %ld waits, %ld left, %llu evicted\n",
                n_runs, n_programs, n_puts, n_deletes, n_missed, n_builds, n_waits, n_left, (unsigned long long)stats.programs.evictions);
         engine_close(engine);
-        return n_runs > 0 && n_programs > 0 && n_puts > 0 && n_deletes > 0 && n_waits > 0 && n_left > 0 && stats.programs.evictions > 0 ? 0
-                                                                                                                                        : 1;
+        return n_runs > 0 && n_programs > 0 && n_puts > 0 && n_deletes > 0 && n_waits > 0 && n_left > 0 && stats.programs.evictions > 0 &&
+                               stats.profiles.evictions > 0
+                       ? 0
+                       : 1;
 }

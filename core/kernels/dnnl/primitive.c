@@ -402,6 +402,18 @@ static int grouped(const DnnlConv *conv, int64_t size[MAX_RANK], int64_t stride[
         return rank + at;
 }
 
+int64_t dnnl_conv_frame(const DnnlConv *conv)
+{
+        int64_t n = conv->input.size[1], reach, last, size;
+        for (int i = 0; i < conv->input.rank - 2; i++) {
+                if (!mul_i64(conv->weight.size[2 + i] - 1, conv->dilation[i], &reach) ||
+                    !mul_i64(conv->out.size[2 + i] - 1, conv->stride[i], &last) || !add_i64(last, reach, &last) ||
+                    !add_i64(conv->input.size[2 + i], conv->padding[i], &size) || !mul_i64(n, MAX(last + 1, size), &n))
+                        return INT64_MAX;
+        }
+        return n;
+}
+
 Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
 {
         dnnl_memory_desc_t input, out, weight, constant, bias;
@@ -410,7 +422,8 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         int spatial = conv->input.rank - 2;
         *out_primitive = NULL;
         use_threads(conv->n_threads);
-        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK)
+        // Its kernels count bytes of the frame in 32 bits.
+        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK || dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float))
                 return STATUS_OK;
         for (int i = 0; i < spatial; i++) {
                 // What the output size implies, so that padding which is cut at the end fits, too.
@@ -440,6 +453,18 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
 }
 
 // ---- product of matrices ----
+// The stride of a dimension of size 1 may say anything, and gemm takes it for a leading dimension: there it is what a dense matrix has.
+static TensorMeta dense_ones(const TensorMeta *meta)
+{
+        TensorMeta matrix = *meta;
+        int row = meta->rank - 2, column = meta->rank - 1;
+        if (matrix.size[column] == 1)
+                matrix.stride[column] = 1;
+        if (matrix.size[row] == 1)
+                matrix.stride[row] = matrix.stride[column] == 1 ? MAX(matrix.size[column], (int64_t)1) : 1;
+        return matrix;
+}
+
 Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
 {
         dnnl_memory_desc_t a, b, out, constant, bias;
@@ -453,8 +478,9 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
                 bias_size[d] = d == rank - 1 ? matmul->out.size[d] : 1;
                 bias_stride[d] = d == rank - 1 ? 1 : matmul->out.size[rank - 1];
         }
-        if (!init_desc(&a, rank, matmul->a.size, matmul->a.stride) || !init_desc(&out, rank, matmul->out.size, matmul->out.stride) ||
-            !init_desc(&constant, rank, matmul->b.size, matmul->b.stride) || !init_desc(&bias, rank, bias_size, bias_stride) ||
+        TensorMeta left = dense_ones(&matmul->a), right = dense_ones(&matmul->b), made = dense_ones(&matmul->out);
+        if (!init_desc(&a, rank, left.size, left.stride) || !init_desc(&out, rank, made.size, made.stride) ||
+            !init_desc(&constant, rank, right.size, right.stride) || !init_desc(&bias, rank, bias_size, bias_stride) ||
             !init_tag(&b, rank, matmul->b.size, dnnl_format_tag_any))
                 return STATUS_OK;
         if (matmul->b_data == NULL)

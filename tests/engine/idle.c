@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stored graphs learn, and keep: tune records from the first build to the next start, and what runs leave behind.
+#include <criterion/criterion.h>
+#include "api/upload.h"
+#include "core/engine.h"
+#include "core/targets/targets.h"
+#include "tests/engine/scratch.h"
+
+static Engine *engine;
+static char *folder;
+
+static void open_engine(void)
+{
+        EngineOptions options = { .loader = upload_loader, .data_folder = folder };
+        cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
+}
+
+static void start(void)
+{
+        cr_assert_eq(ops_init(), STATUS_OK);
+        cr_assert_eq(targets_init(), STATUS_OK);
+        folder = scratch_make();
+        open_engine();
+}
+
+static void stop(void)
+{
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
+TestSuite(idle, .init = start, .fini = stop);
+
+// A convolution of x, times the number s.
+static const char conv[] =
+        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"placeholder\", "
+        "\"name\": \"s\", \"target\": \"s\"}, {\"op\": \"get_attr\", \"name\": \"w\", \"target\": \"w\"}, {\"op\": \"call_function\", "
+        "\"name\": \"c\", \"target\": \"torch.conv2d\", \"args\": [\"%x\", \"%w\"]}, {\"op\": \"call_function\", \"name\": \"y\", "
+        "\"target\": \"torch.mul\", \"args\": [\"%c\", \"%s\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
+        "\"args\": [\"%y\"]}], \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [1, 1, 2, 2], \"data\": [1, 2, 3, 4]}}}";
+// Needs a number of x as soon as it begins.
+static const char item[] =
+        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"placeholder\", "
+        "\"name\": \"s\", \"target\": \"s\"}, {\"op\": \"call_method\", \"name\": \"y\", \"target\": \"item\", \"args\": [\"%x\"]}, "
+        "{\"op\": "
+        "\"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [[\"%y\", \"%s\"]]}]}";
+
+static GraphVersion *put(const char *name, const char *text, const char *model)
+{
+        Storage *bytes = NULL;
+        Graph *graph = NULL;
+        GraphVersion *version = NULL;
+        StoreVersion identified;
+        bool created;
+        cr_assert_eq(storage_new(strlen(text), false, NULL, &bytes), STATUS_OK);
+        memcpy(bytes->data, text, strlen(text));
+        UploadPart part = { .name = "", .bytes = bytes };
+        cr_assert_eq(upload_identify(&part, 1, model, "fx", &identified), STATUS_OK);
+        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK);
+        graph_unref(graph);
+        storage_unref(bytes);
+        return version;
+}
+
+// x of `size` by `size` (1: a single number) and s, bound and planned; a build that is due is done at once when `builds`.
+static void plan(GraphVersion *version, int64_t size, double s, bool builds, PlannedRun *out_plan, ProgramBuild **out_build)
+{
+        TensorMeta meta;
+        Tensor *x;
+        Graph *graph = NULL;
+        Planned how;
+        Ticket ticket = { .next = NULL };
+        bool again;
+        int64_t sizes[4] = { 1, 1, size, size };
+        meta_init(&meta, DTYPE_F32, size == 1 ? 1 : 4, sizes);
+        cr_assert_eq(tensor_new(&meta, NULL, &x), STATUS_OK);
+        Value inputs[2] = { value_tensor_take(x), { .kind = VALUE_FLOAT, .f = s } };
+        RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_COMPILED };
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK);
+        *out_plan = (PlannedRun){ .graph = NULL };
+        cr_assert_eq(engine_bind(graph, &request, out_plan), STATUS_OK, "%s", failure_current()->message);
+        out_plan->n_threads = 1;
+        cr_assert_eq(engine_plan(engine, out_plan, &ticket, &how, out_build), STATUS_OK);
+        if (*out_build != NULL && builds) {
+                engine_build(*out_build);
+                cr_assert_eq(engine_planned(out_plan, &ticket, &again), STATUS_OK, "%s", failure_current()->message);
+        }
+        value_clear(&inputs[0]);
+        graph_unref(graph);
+}
+
+// Runs it; whether something had to be built, and the program's id ("": none).
+static bool run(GraphVersion *version, int64_t size, double s, char out_id[65])
+{
+        PlannedRun planned;
+        ProgramBuild *build;
+        Frame frame;
+        RunContext ctx;
+        RunResult result;
+        RunProfile *profile;
+        plan(version, size, s, true, &planned, &build);
+        frame_init(&frame);
+        run_context_init(&ctx);
+        cr_assert_eq(run_profile_new((Graph *)(uintptr_t)planned.graph, planned.graph->n_nodes, &profile), STATUS_OK);
+        cr_assert_eq(engine_execute(&planned, &ctx, &frame, profile, &result), STATUS_OK, "%s", failure_current()->message);
+        snprintf(out_id, 65, "%s", profile->program == NULL ? "" : profile->program->id.hex);
+        engine_record(engine, version, profile);
+        run_profile_unref(profile);
+        run_result_deinit(&result);
+        frame_deinit(&frame);
+        planned_run_deinit(&planned);
+        return build != NULL;
+}
+
+Test(idle, a_graph_is_tuned_once_however_many_of_its_programs_are_built_meanwhile)
+{
+        char id[65];
+        GraphVersion *version = put("m", conv, NULL);
+        cr_assert_null(engine_idle_build(engine, 1), "its sizes are open");
+        run(version, 8, 0.5, id);
+        run(version, 9, 0.5, id);
+        ProgramBuild *learning = engine_idle_build(engine, 1);
+        cr_assert_not_null(learning);
+        cr_assert_null(engine_idle_build(engine, 1), "one piece of work is enough");
+        run(version, 10, 0.5, id);
+        cr_assert_null(engine_build(learning));
+        cr_assert_null(engine_idle_build(engine, 1), "what came meanwhile has nothing left to decide");
+        graph_version_unref(version);
+}
+
+Test(idle, what_was_learnt_serves_all_values_of_a_number_that_only_scales)
+{
+        char id[65], tuned[65];
+        GraphVersion *version = put("m", conv, NULL);
+        run(version, 8, 0.5, id);
+        engine_build(engine_idle_build(engine, 1));
+        cr_assert_not(run(version, 8, 0.7, tuned), "the tuned program is there");
+        cr_assert_str_neq(id, tuned);
+        graph_version_unref(version);
+}
+
+Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_program)
+{
+        char id[65], again[65];
+        GraphVersion *version = put("m", conv, NULL);
+        run(version, 8, 0.5, id);
+        engine_build(engine_idle_build(engine, 1));
+        run(version, 8, 0.5, id);
+        graph_version_unref(version);
+        engine_close(engine);
+        open_engine();
+        int64_t due_ns;
+        version = put("m", conv, NULL);
+        cr_assert(engine_has_idle_work(engine, &due_ns), "it is warmed up");
+        run(version, 8, 0.5, again);
+        cr_assert_str_eq(id, again);
+        cr_assert_null(engine_idle_build(engine, 1), "and not tuned again");
+        graph_version_unref(version);
+}
+
+Test(idle, models_of_one_archive_are_tuned_apart)
+{
+        char id[65];
+        GraphVersion *a = put("a", conv, "A");
+        run(a, 8, 0.5, id);
+        engine_build(engine_idle_build(engine, 1));
+        GraphVersion *b = put("b", conv, "B");
+        run(b, 8, 0.5, id);
+        ProgramBuild *learning = engine_idle_build(engine, 1);
+        cr_assert_not_null(learning);
+        engine_build(learning);
+        Text text = { 0 };
+        Store *store = NULL;
+        HashHex of_a = store_tune_id(&a->stored), of_b = store_tune_id(&b->stored);
+        cr_assert_eq(engine_delete(engine, "a", 0), STATUS_OK);
+        graph_version_unref(a);
+        graph_version_unref(b);
+        engine_close(engine);
+        cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_OK);
+        cr_assert_eq(store_get_tune(store, &of_a, &text), STATUS_OK);
+        cr_assert_eq(text.n, 0, "it went with its version");
+        cr_assert_eq(store_get_tune(store, &of_b, &text), STATUS_OK);
+        cr_assert_gt(text.n, 0);
+        text_deinit(&text);
+        store_close(store);
+        open_engine();
+}
+
+Test(idle, a_graph_that_cannot_be_planned_is_not_tried_again_with_every_number)
+{
+        char id[65];
+        GraphVersion *version = put("m", item, NULL);
+        cr_assert(run(version, 1, 0.5, id));
+        cr_assert_str_eq(id, "");
+        cr_assert_not(run(version, 1, 0.7, id));
+        graph_version_unref(version);
+}
+
+Test(idle, recorded_runs_keep_neither_the_graph_nor_the_program)
+{
+        char id[65];
+        Graph *graph = NULL;
+        SignatureSummary *summary;
+        uint32_t n;
+        GraphVersion *version = put("m", conv, NULL);
+        run(version, 8, 0.5, id);
+        engine_build(engine_idle_build(engine, 1));
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK);
+        cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
+        cr_assert_eq(engine_stats(engine).programs.bytes, 0);
+        cr_assert_eq(atomic_load(&graph->ref.count), 1);
+        graph_unref(graph);
+        cr_assert_eq(profile_stats_read(version->stats, PROFILE_BY_NODE, &summary, &n), STATUS_OK);
+        cr_assert_eq(n, 1);
+        cr_assert_str_eq(run_program_id(summary[0].labels), id);
+        cr_assert_str_eq(summary[0].groups[summary[0].n_groups - 1].key, "y");
+        profile_summary_free(summary, n);
+        graph_version_unref(version);
+        cr_assert_gt(engine_stats(engine).profiles.bytes, 0);
+}
+
+// ---- conditions ----
+typedef struct Watch {
+        uint32_t n_calls, fails_at;
+        int n_blobs[2];
+} Watch;
+
+static Status watch(void *context)
+{
+        Watch *seen = context;
+        if (seen->n_calls < 2)
+                seen->n_blobs[seen->n_calls] = scratch_count(folder, "blobs");
+        return ++seen->n_calls == seen->fails_at ? fail(STATUS_PRECONDITION, "changed meanwhile") : STATUS_OK;
+}
+
+Test(idle, a_condition_is_asked_before_the_parts_are_written_and_again_before_they_are_named)
+{
+        for (uint32_t fails_at = 1; fails_at <= 3; fails_at++) {
+                Storage *bytes = NULL;
+                Graph *graph = NULL;
+                GraphVersion *version = NULL;
+                StoreVersion identified;
+                bool created;
+                Watch seen = { .fails_at = fails_at };
+                PutCondition only_if = { watch, &seen };
+                cr_assert_eq(storage_new(sizeof(conv) - 1, false, NULL, &bytes), STATUS_OK);
+                memcpy(bytes->data, conv, sizeof(conv) - 1);
+                UploadPart part = { .name = "", .bytes = bytes };
+                cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
+                cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK);
+                Status status = engine_put_if(engine, "m", &part, 1, &identified, graph, &only_if, &version, &created);
+                cr_assert_eq(status, fails_at < 3 ? STATUS_PRECONDITION : STATUS_OK);
+                cr_assert_eq(seen.n_calls, MIN(fails_at, 2u));
+                cr_assert_eq(seen.n_blobs[0], 0);
+                cr_assert_eq(seen.n_blobs[1], fails_at > 1);
+                cr_assert_eq(scratch_count(folder, "blobs"), fails_at == 3, "what was not named is gone");
+                graph_version_unref(version);
+                graph_unref(graph);
+                storage_unref(bytes);
+        }
+}

@@ -31,7 +31,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
-    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products, windows, norms, others, plumbing):
+    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products, windows, norms, others, plumbing, corners):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -767,3 +767,39 @@ def plumbing():
         for bounds in ({"min": 0}, {"max": 100}):
             yield "sym_constrain_range.default", [size], bounds
             yield "sym_constrain_range_for_size.default", [size], bounds
+
+
+def corners():
+    """Where layouts are kept, where the lowest integer stands, where one tensor is written by a mask."""
+    nhwc = ramp(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    ndhwc = ramp(2, 3, 2, 3, 2).contiguous(memory_format=torch.channels_last_3d)
+    for shifts, dims in (([1], [1]), ([3], [1]), ([1, 2], [1, 2]), ([1, 4], [1, 2]), ([7], [])):
+        yield "roll.default", [nhwc, shifts, dims]
+    yield "roll.default", [ndhwc, [1], [2]]
+    for dim in range(5):
+        yield "stack.default", [[nhwc, nhwc + 1], dim]
+    yield "stack.default", [[nhwc, ramp(2, 3, 4, 5)], 1]
+    yield "stack.default", [[ramp(4, 3, 2).permute(2, 0, 1)] * 2, 3]
+    yield "stack.default", [[ndhwc, ndhwc], 2]
+    for tensor in (nhwc, ramp(4, 3, 2).permute(2, 0, 1), nhwc[:, ::2]):
+        yield "index_fill.int_Scalar", [tensor, 1, torch.tensor([0, -1]), 5]
+    yield "index_fill_.int_Scalar", [ramp(3, 4), 0, torch.tensor([-3, 2]), 1.5]
+    yield "_pad_circular.default", [nhwc, [1, 1, 1, 1]]
+    yield "_pad_circular.default", [ndhwc, [1, 0, 1, 1, 0, 1]]
+    for name in ("gcd", "lcm"):
+        yield f"{name}.default", [t([-128, 7, 0, 6, -127], i8)[:, None], t([7, 0, 6, 12, -128], i8)]
+        yield f"{name}.default", [t([-(2**31), -(2**31)], i32), t([7, 6], i32)]
+    for left, right, dims in (((2, 1), (3, 4), ([1], [0])), ((2, 3), (1, 4), ([1], [0])), ((2, 1, 3, 4), (4, 1, 5, 3), ([1, 3, 2], [0, 1, 3]))):
+        yield "tensordot.default", [ramp(*left), ramp(*right), *dims]
+    yield "tensordot.default", [t(2.0), ramp(2, 3), [], []]
+    for dtype in (i8, u8, i32, i64, f32):
+        yield "median.default", [torch.empty(0, dtype=dtype)]
+    mask = t([True, False, True])
+    for value in (torch.tensor(5), torch.tensor(True), torch.tensor([1.5], dtype=f64), torch.tensor([[2]])):
+        yield "index_put.default", [ramp(3, 2), [mask], value]
+        yield "index_put_.default", [ramp(2, 3, 2), [None, mask], value]
+        yield "index_put_.default", [ints(3, dtype=i8), [mask], value]
+    yield "index_put_.default", [ramp(2, 3), [t([[True, False, True], [False, False, True]])], torch.tensor(7)]
+    causal = [ramp(1, 2, 3, 4), ramp(1, 2, 3, 4, step=0.5), ramp(1, 2, 3, 4, step=0.7)]
+    yield "scaled_dot_product_attention.default", [*causal, ramp(3, 3), 0.0, True]
+    yield "scaled_dot_product_attention.default", [*causal, ramp(1, 1, 3, 3) > 0, 0.0, True]

@@ -606,8 +606,67 @@ def modules():
     module("MSELoss", {}, rows, rows.flip(0))
 
 
+def corners():
+    """What is easily taken, or done, where PyTorch does something else."""
+    f = "torch.nn.functional."
+    x, row = some(2, 3, 4), some(5)
+    for args in ((x, some(3, 4)), (x, torch.tensor(2.0)), (x, x > 0), (some(2, 3), torch.tensor([[1, 2, 3]]))):
+        function("torch.cosine_similarity", *args, dim=1)
+    function("torch.cosine_similarity", torch.tensor(1.0), torch.tensor(2.0), dim=0)
+    function("torch.cosine_similarity", torch.tensor([1, 2]), torch.tensor([1, 2]), dim=0)
+    module("CosineSimilarity", {"dim": 1}, x, some(3, 4))
+    for dtype, value in ((torch.int8, 300), (torch.uint8, -1), (torch.uint8, -1.0), (torch.int64, math.nan), (torch.float32, 1e40), (torch.float16, 1e6), (torch.bool, math.nan)):
+        zeros = torch.zeros(3, dtype=dtype)
+        function("_operator.setitem", zeros, 0, value)
+        function("_operator.setitem", zeros, torch.tensor([True, False, True]), value)
+        function("torch.tensor", [value], dtype=dtype)
+        method("scatter", zeros, 0, torch.tensor([0]), value)
+        method("scatter", zeros, 0, torch.tensor([], dtype=torch.int64), value)
+        method("index_fill", zeros, 0, torch.tensor([-1]), value)
+        function(f + "pad", zeros, (1, 1), "constant", value)
+    function("torch.ops.aten.pad.default", torch.zeros(3, dtype=torch.uint8), [1, 1], "constant", -1)
+    for value in (torch.tensor(5), torch.tensor([1.5], dtype=torch.float64), torch.tensor([1e40], dtype=torch.float64), torch.tensor([1.0, 2.0], dtype=torch.float64)):
+        function("_operator.setitem", some(3), torch.tensor([True, False, True]), value)
+        function("_operator.setitem", some(2, 3), (slice(None), torch.tensor([True, False, True])), value)
+    function("_operator.setitem", some(3), torch.tensor([1, 0, 1], dtype=torch.uint8), 5)
+    for name in ("view", "size", "mH", "is_nested", "is_mps", "__len__", "is_shared", "nothing_like_it"):
+        function("hasattr", x, name)
+    for name in ("mH", "is_nested", "is_xla"):
+        function("getattr", x, name)
+    function("getattr", row, "H")
+    for shape in ((1, 3), (2, 3), (1, 3, 1), (1, 3, 2)):
+        for training in (True, False):
+            function(f + "batch_norm", some(*shape), some(3), some(3).abs() + 1, training=training)
+            module("BatchNorm1d", {"num_features": 3}, some(*shape), training=training)
+            if len(shape) == 3:
+                function(f + "instance_norm", some(*shape), some(3), some(3).abs() + 1, use_input_stats=training)
+                module("InstanceNorm1d", {"num_features": 3}, some(*shape), training=training)
+        function(f + "group_norm", some(*shape), 3)
+        module("GroupNorm", {"num_groups": 3, "num_channels": 3}, some(*shape))
+    for eps in (0.0, -1.0):
+        function(f + "batch_norm", some(2, 3), some(3), some(3).abs() + 1, training=True, eps=eps)
+        function(f + "batch_norm", some(2, 3), some(3), some(3).abs() + 1, training=False, eps=eps)
+    mask = some(3, 3)
+    for shape in ((1, 2, 3, 4), (2, 3, 4), (3, 4)):
+        function("torch._C._nn.scaled_dot_product_attention", some(*shape), some(*shape), some(*shape), mask, is_causal=True)
+    function("torch._C._nn.scaled_dot_product_attention", some(1, 2, 3, 4), some(1, 2, 3, 4), some(1, 2, 3, 4), some(2, 3, 3), is_causal=True)
+    function(f + "local_response_norm", torch.ones(0, 3, 4), 2)
+    function(f + "local_response_norm", torch.ones(1, 3, 2, 2).half(), 2)
+    function("torch.functional.tensordot", some(2, 1), some(3, 4), 1)
+    function("torch.functional.tensordot", torch.tensor(2), some(2, 3), 0)
+    function("torch.functional.tensordot", torch.tensor(2.0), some(2, 3), ([0], [0]))
+    yes = torch.tensor([[True, False, True]])
+    function("torch.median", yes)
+    function("torch.median", yes, 1)
+    function("torch.kthvalue", yes, 1)
+    function(f + "pad", yes, (1, 1), "reflect")
+    function(f + "pad", yes, (1, 1), "circular")
+    function("_operator.pos", yes)
+    function("torch.arange", 3, dtype=torch.bool)
+
+
 def main():
-    for group in (names, methods, functional, operators, numbers, attributes, indexing, modules):
+    for group in (names, methods, functional, operators, numbers, attributes, indexing, modules, corners):
         start = len(CASES)
         group()
         for case in CASES[start:]:

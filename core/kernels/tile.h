@@ -39,10 +39,10 @@ Status tile_finish(TileProgram *program);
 // The name for profiles: "tile_avx512".
 const char *tile_name(void);
 
-// Elements begin..end - 1 of the outputs' row-major order only, on this thread, for programs whose outputs are all contiguous and of a kind
-// that tiles hold (tile_has_dense_outputs): out[k] holds that part. Rows that can fail (integer division) are not for it.
-bool tile_has_dense_outputs(const TileProgram *program);
-Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin, int64_t end);
 // in[k], out[k]: data of input and output k. Outputs overlap neither inputs nor each other, but the output of a program that has no other
 // may be the very same tensor as an input. Fails as pointwise_run does. Allocates nothing.
 Status tile_run(const TileProgram *program, const void *const *in, void *const *out, const RunContext *ctx);
+// Whether all outputs are contiguous and of a kind that tiles hold.
+bool tile_has_dense_outputs(const TileProgram *program);
+// For such programs, elements begin..end - 1 of the outputs' row-major order only, on this thread: out[k] holds that part.
+Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin, int64_t end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64); half results round once. The causal mask
-// is aligned top left and may stand beside attn_mask where PyTorch has a kernel for that; rows without allowed keys give zeros. Four-dimensional results lie in memory as the
-// query does.
+// is aligned top left and may stand beside attn_mask where PyTorch has a kernel for that; rows without allowed keys give zeros.
+// Four-dimensional results lie in memory as the query does.
 #include <math.h>
 #include "core/kernels/attention.h"
 #include "core/ops/emitter.h"

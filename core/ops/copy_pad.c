@@ -272,7 +272,8 @@ static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define MAPPED_PAD(schema_, kind_)                                                                                                         \
         {                                                                                                                                  \
-                .schema = "aten::" schema_, .infer = mapped_pad_infer, .run = mapped_pad_run, .row = &(kind_)                              \
+                .schema = "aten::" schema_, .dtypes = DTYPES_ALL & ~DTYPES_BOOL, .infer = mapped_pad_infer, .run = mapped_pad_run,         \
+                .row = &(kind_)                                                                                                            \
         }
 
 const OpDef copy_pad_ops[] = {
@@ -284,7 +285,8 @@ const OpDef copy_pad_ops[] = {
         MAPPED_PAD("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_replicate),
         MAPPED_PAD("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_replicate),
         MAPPED_PAD("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_replicate),
-        MAPPED_PAD("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", pad_circular),
+        { "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", .infer = mapped_pad_infer, .run = mapped_pad_run,
+          .row = &pad_circular },
         { "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", .expand = pad_expand },
         { "aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", .expand = pad_enum_expand },
 };

@@ -190,8 +190,8 @@ static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_
                 return fail(STATUS_DTYPE, "arange() takes real numbers, not complex ones");
         bool all_int = from.kind != VALUE_FLOAT && to.kind != VALUE_FLOAT && by.kind != VALUE_FLOAT;
         Dtype dtype = arg_dtype(call, (int)n_args - 4, all_int ? DTYPE_I64 : DTYPE_F32);
-        if (!dtype_is_float(dtype) && dtype != DTYPE_BOOL && !dtype_is_int(dtype))
-                return fail(STATUS_DTYPE, "\"arange\" not implemented for '%s'", dtype_words(dtype));
+        if (!dtype_is_float(dtype) && !dtype_is_int(dtype))
+                return fail(STATUS_DTYPE, "\"arange_cpu\" not implemented for '%s'", dtype_words(dtype));
         *out_plan = (RangePlan){ .is_int = !dtype_is_float(dtype),
                                  .start = number_as_int(from),
                                  .step = number_as_int(by),

@@ -3,6 +3,7 @@
 // own: the same dimensions, as many rows as the block has.
 #include "core/ops/fused_tail.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "core/kernels/dense.h"
 #include "core/ops/emitter.h"
@@ -114,7 +115,8 @@ typedef struct TailRun {
         const FusedTail *tail;
         const TileProgram *program;
         const OpRun *run;
-        _Atomic Status status; // of a piece that failed
+        _Atomic Status status; // of the first piece that failed
+        char message[256];     // ... and what it said
 } TailRun;
 
 // As many rows as a block has, in the first dimension.
@@ -171,8 +173,9 @@ static void run_blocks(void *argument, int64_t begin, int64_t end)
         Status status = scratch_init(&rows, &ctx, step * task->tail->n_in, sizeof(float));
         for (int64_t at = begin; at < end && status == STATUS_OK; at += step)
                 status = run_block(task, &ctx, rows.data, at, MIN(at + step, end));
-        if (status != STATUS_OK)
-                atomic_store_explicit(&task->status, status, memory_order_relaxed);
+        Status none = STATUS_OK;
+        if (status != STATUS_OK && atomic_compare_exchange_strong(&task->status, &none, status))
+                snprintf(task->message, sizeof(task->message), "%.255s", failure_current()->message);
 }
 
 Status fused_tail_run(const FusedTail *tail, const TileProgram *program, const OpRun *run)
@@ -183,5 +186,5 @@ Status fused_tail_run(const FusedTail *tail, const TileProgram *program, const O
         Status status = atomic_load_explicit(&task.status, memory_order_relaxed);
         if (status == STATUS_OK)
                 return STATUS_OK;
-        return status == STATUS_NO_MEMORY ? fail_memory() : fail(status, "%s failed on a block of rows", tail->call.schema->name);
+        return status == STATUS_NO_MEMORY ? fail_memory() : fail(status, "%s", task.message);
 }

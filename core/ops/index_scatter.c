@@ -297,7 +297,7 @@ static const ScatterRow copy_row = { SCATTER_COPY, false, false, false }, value_
                         lines_add_row = { SCATTER_ADD, false, false, true }, lines_value_row = { SCATTER_COPY, false, true, true };
 #define SCATTER(schema, dtypes, row_)                                                                                                      \
         {                                                                                                                                  \
-                schema, dtypes, OP_INPLACE, .infer = scatter_infer, .run = scatter_run, .row = &(row_)                                     \
+                schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run, .row = &(row_)                         \
         }
 
 const OpDef index_scatter_ops[] = {

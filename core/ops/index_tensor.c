@@ -404,7 +404,7 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define INDEX(schema)                                                                                                                      \
         {                                                                                                                                  \
-                schema, DTYPES_ALL, .infer = index_infer, .run = index_run                                                                 \
+                schema, DTYPES_ALL, OP_CHECKS, .infer = index_infer, .run = index_run                                                      \
         }
 
 const OpDef index_tensor_ops[] = {
@@ -412,7 +412,7 @@ const OpDef index_tensor_ops[] = {
         INDEX("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
         { "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL, OP_INPLACE,
           .expand = put_expand },
-        { "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL,
+        { "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL, OP_CHECKS,
           .infer = put_infer, .run = put_run },
 };
 OP_FILE(index_tensor_ops);

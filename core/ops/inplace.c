@@ -57,8 +57,9 @@ Status inplace_check_write(const Tensor *self, const TensorMeta *result)
 
 static Status fail_overlap(void)
 {
-        return fail(STATUS_RUN, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-                                "location. Please clone() the tensor before performing the operation.");
+        return fail(STATUS_RUN,
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                    "location. Please clone() the tensor before performing the operation.");
 }
 
 Status inplace_check_copy(const Tensor *to, const Tensor *from)

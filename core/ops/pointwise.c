@@ -199,6 +199,17 @@ Status pointwise_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
+bool pointwise_may_fail(const OpCall *call)
+{
+        PointBound bound;
+        if (call->op->run != pointwise_run_op || point_bind(call, &bound) != STATUS_OK)
+                return false;
+        bool divides = bound.kernel == &point_div_trunc || bound.kernel == &point_div_floor || bound.kernel == &point_remainder ||
+                       bound.kernel == &point_fmod;
+        return strchr(bound.op->args, 'f') != NULL ||
+               (divides && !dtype_is_float(bound.common) && (bound.inputs[1].tensor >= 0 || bound.inputs[1].number.i == 0));
+}
+
 Status pointwise_prepare(const OpCall *call, void *out_state)
 {
         return point_bind(call, out_state);

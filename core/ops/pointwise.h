@@ -63,6 +63,9 @@ struct PointBound {
 Status point_bind(const OpCall *call, PointBound *out_bound);
 // An in-place twin's result must be castable to self: `result type Float can't be cast to the desired output type Long`.
 Status point_check_cast(const OpCall *call, const PointBound *bound);
+// Whether the run of a call may refuse values: whole numbers divided by what may be 0, a number that has to fit the dtype. False for calls
+// of other rows.
+bool pointwise_may_fail(const OpCall *call);
 Status pointwise_infer(OpCall *call);
 Status pointwise_prepare(const OpCall *call, void *out_state);
 Status pointwise_run_op(const OpRun *run);

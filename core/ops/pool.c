@@ -343,7 +343,7 @@ const OpDef pool_ops[] = {
         POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
                 "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
-                AVERAGE_DTYPES, average_3d),
+                AVERAGE_DTYPES & ~DTYPES_HALFS, average_3d),
         POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_1d),
         POOL_OP("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_2d),
         POOL_OP("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_2d),

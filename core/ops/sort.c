@@ -184,10 +184,10 @@ static Status msort_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status no_median(Emitter *emitter, Dtype dtype, Value *out)
 {
         _cleanup_(value_clear) Value size = value_none();
-        Value nothing = dtype_is_float(dtype)  ? value_float(__builtin_nan(""))
-                        : dtype == DTYPE_I64 ? value_int(INT64_MIN)
-                        : dtype == DTYPE_I32 ? value_int(INT32_MIN)
-                                             : value_int(0);
+        Value nothing = dtype_is_float(dtype) ? value_float(__builtin_nan(""))
+                        : dtype == DTYPE_I64  ? value_int(INT64_MIN)
+                        : dtype == DTYPE_I32  ? value_int(INT32_MIN)
+                                              : value_int(0);
         TRY(value_ints_new(VALUE_LIST, NULL, 0, &size));
         return EMIT(emitter, "aten::full", out, size, nothing, value_dtype(dtype));
 }
@@ -212,6 +212,10 @@ static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 }, 
         {                                                                                                                                  \
                 schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .row = &(row_)                                                  \
         }
+#define RANK_OP(schema, kernel_, row_)                                                                                                     \
+        {                                                                                                                                  \
+                schema, DTYPES_INTS | DTYPES_FLOATS, .infer = sort_infer, .run = sort_run, .row = &(row_), .kernel = kernel_               \
+        }
 
 const OpDef sort_ops[] = {
         SORT_OP("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", sort_plain),
@@ -221,9 +225,10 @@ const OpDef sort_ops[] = {
         SORT_OP("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", argsort_stable),
         SORT_OP("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
                 top),
-        SORT_OP("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kth),
-        SORT_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", median),
-        { "aten::median(Tensor self) -> Tensor", DTYPES_REAL, .expand = median_expand },
+        RANK_OP("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", "kthvalue_cpu",
+                kth),
+        RANK_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", "median_out", median),
+        { "aten::median(Tensor self) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, .expand = median_expand, .kernel = "median_cpu" },
         { "aten::msort(Tensor self) -> Tensor", DTYPES_REAL, .expand = msort_expand },
 };
 OP_FILE(sort_ops);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, makes a tensor that is read later, or
-// writes to a buffer that is read later; a partial write keeps what was there before alive, so nothing but reading ends here.
+// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, may refuse the values it reads, makes a
+// tensor that is read later, or writes to a buffer that is read later; a partial write keeps what was there before alive, so nothing but
+// reading ends here.
 #include "core/passes/passes.h"
+
+#include "core/ops/pointwise.h"
 
 typedef struct Live {
         bool *buffers, *values;
@@ -20,7 +23,7 @@ static Status mark(void *context, Recorded *value)
 
 static bool is_needed(const Live *live, const RecordedCall *call)
 {
-        if ((call->call.op->flags & (OP_EFFECT | OP_RANDOM)) != 0 || call->call.n_outs == 0)
+        if ((call->call.op->flags & (OP_EFFECT | OP_RANDOM | OP_CHECKS)) != 0 || call->call.n_outs == 0)
                 return true;
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 const Recorded *value = call->outs[k];
@@ -32,7 +35,7 @@ static bool is_needed(const Live *live, const RecordedCall *call)
                 if (call->computes && !recorded_is_constant(value) && live->buffers[recorded_buffer(value)->index])
                         return true;
         }
-        return false;
+        return pointwise_may_fail(&call->call);
 }
 
 static Status mark_args(void *context, const Value *leaf)

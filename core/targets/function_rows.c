@@ -68,8 +68,8 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
         if (!dtype_is_float(dtype))
                 return fail(STATUS_DTYPE, "expected common dtype to be floating point, yet common dtype is %s", dtype_words(dtype));
         TRY(shape_broadcast(x1, x2, &rank, size));
-        _cleanup_(value_clear) Value sizes = value_none(), a = value_none(), b = value_none(), unit_a = value_none(),
-                                     unit_b = value_none(), product = value_none();
+        _cleanup_(value_clear) Value sizes = value_none(), a = value_none(), b = value_none(), unit_a = value_none(), unit_b = value_none(),
+                                     product = value_none();
         TRY(value_ints_new(VALUE_LIST, size, (uint32_t)rank, &sizes));
         TRY(common_operand(emitter, call->args[0], dtype, sizes, &a));
         TRY(common_operand(emitter, call->args[1], dtype, sizes, &b));

@@ -2,6 +2,7 @@
 // functional_rows.c: torch.nn.functional: activations, softmax, dropout, normalisation, losses. Signatures are Python's (argument order,
 // `inplace`,
 // `_stacklevel`); most rows only forward.
+#include "core/base/number.h"
 #include "core/targets/operators.h"
 
 #include <string.h>
@@ -125,38 +126,38 @@ static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
         return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
 }
 
-// A statistic over one element says nothing: `counted` elements per `what`.
-static Status check_counted(const TensorMeta *meta, int64_t counted, const char *what)
+// A statistic over one element says nothing.
+static Status fail_counted(const char *what, int rank, const int64_t *size, bool as_size)
 {
         char text[160];
-        if (counted != 1)
-                return STATUS_OK;
-        return fail(STATUS_VALUE, "Expected more than 1 %s when training, got input size torch.Size(%s)", what,
-                    shape_text(meta->rank, meta->size, text, sizeof(text)));
+        shape_text(rank, size, text, sizeof(text));
+        return fail(STATUS_VALUE, "Expected more than 1 %s when training, got input size %s%s%s", what, as_size ? "torch.Size(" : "", text,
+                    as_size ? ")" : "");
 }
 
-static int64_t spatial_numel(const TensorMeta *meta)
+static bool is_one_place(const TensorMeta *meta)
 {
-        int64_t n = 1;
+        bool one = true;
         for (int d = 2; d < meta->rank; d++)
-                n *= meta->size[d];
-        return n;
+                one = one && meta->size[d] == 1;
+        return one;
 }
 
 Status norm_check_batch(const TensorMeta *input, bool training, Value eps)
 {
         double value = python_float(eps);
-        if (training && input->rank > 0)
-                TRY(check_counted(input, input->size[0] * spatial_numel(input), "value per channel"));
-        if (value < 0 || (training && value == 0))
-                return fail(STATUS_VALUE, "batch_norm eps must be %s, but got %g", training ? "positive during training" : "non-negative",
-                            value);
-        return STATUS_OK;
+        if (training && input->rank > 0 && input->size[0] == 1 && is_one_place(input))
+                return fail_counted("value per channel", input->rank, input->size, true);
+        if (value >= 0 && !(training && value == 0))
+                return STATUS_OK;
+        char text[NUMBER_TEXT_MAX + 1];
+        text[number_print_python(value, text)] = '\0';
+        return fail(STATUS_VALUE, "batch_norm eps must be %s, but got %s", training ? "positive during training" : "non-negative", text);
 }
 
 Status norm_check_spatial(const TensorMeta *input)
 {
-        return check_counted(input, spatial_numel(input), "spatial element");
+        return is_one_place(input) ? fail_counted("spatial element", input->rank, input->size, true) : STATUS_OK;
 }
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -174,17 +175,22 @@ static Status instance_norm_expand(Emitter *emitter, const OpCall *call, Value *
         const Value *args = call->args;
         if (arg_bool(call, USE_STATS, true))
                 TRY(norm_check_spatial(arg_meta(call, INPUT)));
-        return ATEN(emitter, "aten::instance_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN], args[VARIANCE],
-                    args[USE_STATS], args[MOMENTUM], args[EPS], value_bool(false));
+        return ATEN(emitter, "aten::instance_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN], args[VARIANCE], args[USE_STATS],
+                    args[MOMENTUM], args[EPS], value_bool(false));
 }
 
 static Status group_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *meta = arg_meta(call, 0);
-        int64_t groups;
+        int64_t groups, channels;
         TRY(arg_int(call, 1, &groups));
-        if (meta->rank >= 2 && groups > 0)
-                TRY(check_counted(meta, meta->size[0] * meta->size[1] / groups * spatial_numel(meta), "value per channel"));
+        if (meta->rank >= 2 && groups > 0 && mul_i64(meta->size[0], meta->size[1], &channels) && channels / groups == 1 &&
+            is_one_place(meta)) {
+                TensorMeta grouped = *meta;
+                grouped.size[0] = 1;
+                grouped.size[1] = groups;
+                return fail_counted("value per channel", grouped.rank, grouped.size, false);
+        }
         return ATEN(emitter, "aten::group_norm", out, call->args[0], call->args[1], call->args[2], call->args[3], call->args[4]);
 }
 
@@ -213,6 +219,8 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
                 *out = value_ref(input);
                 return STATUS_OK;
         }
+        if (meta->rank > 3 && (DTYPES_HALFS >> meta->dtype & 1) != 0) // PyTorch takes avg_pool3d there
+                return fail(STATUS_DTYPE, "\"avg_pool3d_out_frame\" not implemented for '%s'", dtype_words(meta->dtype));
         if (size < 1)
                 return fail(STATUS_VALUE, "local_response_norm(): size must be positive, got %ld", (long)size);
         _cleanup_(value_clear) Value flat = value_none();
@@ -222,8 +230,8 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         _cleanup_(value_clear) Value shape = value_none();
         _cleanup_(value_clear) Value below = value_ref(input);
         TRY(value_ints_new(VALUE_LIST,
-                           (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / (meta->size[0] * meta->size[1]) },
-                           4, &flat));
+                           (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / (meta->size[0] * meta->size[1]) }, 4,
+                           &flat));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 0, 0, size / 2, (size - 1) / 2 }, 4, &pads));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ size, 1 }, 2, &window));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 1, 1 }, 2, &stride));

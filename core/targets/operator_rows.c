@@ -154,6 +154,8 @@ static Status pos_expand(Emitter *emitter, const OpCall *call, Value *out)
         (void)emitter;
         if (call->args[0].kind != VALUE_TENSOR && !value_is_number(call->args[0]))
                 return fail(STATUS_VALUE, "bad operand type for unary +: '%s'", value_kind_name(call->args[0].kind));
+        if (call->args[0].kind == VALUE_TENSOR && call->args[0].tensor->meta.dtype == DTYPE_BOOL)
+                return fail(STATUS_DTYPE, "The `+` operator, on a bool tensor is not supported.");
         *out = call->args[0].kind == VALUE_BOOL ? value_int(call->args[0].b) : value_ref(call->args[0]);
         return STATUS_OK;
 }

@@ -122,8 +122,8 @@ static Status fill(Value value, Dtype dtype, uint8_t **cursor)
                         TRY(fill(value.seq->items[i], dtype, cursor)); // depth: MAX_RANK
                 return STATUS_OK;
         }
-        if (dtype_is_int(dtype))
-                TRY(number_check_fits(value, dtype));
+        if (dtype_is_int(dtype) && number_check_fits(value, dtype) != STATUS_OK)
+                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow", dtype_info[dtype].name);
         if (value.kind == VALUE_FLOAT)
                 element_from_f64(dtype, *cursor, value.f);
         else

@@ -157,6 +157,42 @@ Test(passes, remove_dead_drops_what_nobody_reads)
         expect_equal_runs();
 }
 
+Test(passes, remove_dead_keeps_what_may_refuse_its_values)
+{
+        static const struct {
+                const char *target;
+                Dtype dtype;
+                bool kept;
+        } cases[] = { { "torch.ops.aten.embedding.default", DTYPE_NONE, true }, { "torch.ops.aten.floor_divide.default", DTYPE_I64, true },
+                      { "torch.ops.aten.remainder.Tensor", DTYPE_I64, true },   { "torch.ops.aten.floor_divide.default", DTYPE_F32, false },
+                      { "torch.ops.aten.remainder.Tensor", DTYPE_F32, false },  { "torch.ops.aten.div.Tensor", DTYPE_I64, false } };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                Tensor *tensors[2];
+                Value inputs[2];
+                for (int k = 0; k < 2; k++) {
+                        TensorMeta meta;
+                        meta_init(&meta, cases[i].dtype == DTYPE_NONE ? (k == 0 ? DTYPE_F32 : DTYPE_I64) : cases[i].dtype, 2,
+                                  (int64_t[]){ 2, 2 });
+                        cr_assert_eq(tensor_new(&meta, NULL, &tensors[k]), STATUS_OK);
+                        memset(tensor_data(tensors[k]), k == 0 ? 0x11 : 0, tensors[k]->storage->n_bytes); // 0 divides; row 0 is there
+                        inputs[k] = value_tensor_take(tensors[k]);
+                }
+                if (cases[i].dtype == DTYPE_NONE)
+                        *(int64_t *)tensor_data(tensors[1]) = 9;
+                Node *x = input("x"), *y = input("y");
+                call(cases[i].target, of(x), of(y));
+                finish(call("torch.neg", of(x), absent));
+                char words[600];
+                CompileOptions options = { .n_threads = 1 };
+                cr_expect_eq(run_both(graph, (ValueSpan){ inputs, 2 }, &options, 0, 0, words), cases[i].kept ? BOTH_FAIL : BOTH_EQUAL,
+                             "case %zu: %s", i, words);
+                value_clear(&inputs[0]);
+                value_clear(&inputs[1]);
+                graph_unref(graph);
+                cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
+        }
+}
+
 Test(passes, remove_dead_keeps_writes_that_somebody_reads)
 {
         Node *x = input("x"), *copy = call("torch.clone", of(x), absent);
@@ -188,6 +224,37 @@ Test(passes, merge_equal_makes_one_of_two_equal_calls)
                 "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%relu_default, %relu_default), "
                 "kwargs = {})\n"
                 "    return add_tensor");
+        expect_equal_runs();
+}
+
+Test(passes, merge_equal_takes_room_for_each_node_once)
+{
+        enum { MANY = 5000 };
+        Node *x = input("x");
+        Seq *all;
+        cr_assert_eq(seq_new(MANY, &all), STATUS_OK);
+        for (int i = 0; i < MANY; i++)
+                all->items[i] = of(call("torch.relu", of(x), absent));
+        finish(call("torch.cat", value_seq_take(VALUE_LIST, all), absent));
+        Value value = value_tensor_take(numbers());
+        Recording *recording;
+        RecordOptions options = { .inputs = { &value, 1 } };
+        PassContext context = { .n_threads = 1 };
+        cr_assert_eq(record_graph(graph, &options, NULL, &recording), STATUS_OK);
+        size_t before = recording->arena.total_bytes;
+        cr_assert_eq(pass_merge_equal(recording, &context), STATUS_OK);
+        cr_expect_eq(recording->calls[0]->n_nodes, MANY);
+        cr_expect_leq(recording->arena.total_bytes, before + 64 * MANY);
+        recording_free(recording);
+        value_clear(&value);
+}
+
+Test(passes, merge_equal_keeps_views_apart_that_stand_on_other_constants)
+{
+        input("x");
+        Node *a = call("torch.sum", of(constant("a", 1)), absent), *b = call("torch.sum", of(constant("b", 1)), absent); // of equal bits
+        call("torch.unsqueeze", of(a), value_int(0));
+        finish_two(call("torch.unsqueeze", of(b), value_int(0)), b);
         expect_equal_runs();
 }
 

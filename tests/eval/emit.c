@@ -244,12 +244,31 @@ Test(emit, a_strided_write_over_a_dense_operand_reads_everything_first)
                 cr_assert_float_eq(at(even, i), 2 * i + 1 + i, 0, "element %d", i);
 }
 
-Test(emit, a_copy_onto_its_own_transpose_reads_before_it_writes)
+Test(emit, a_copy_onto_its_own_transpose_is_refused)
 {
         Value base = F32(&sample, SIZES(2, 2), DOUBLES(1, 2, 3, 4));
         Value turned = sample_call(&sample, "aten::t", VALUES(base));
-        call2("aten::copy_", base, turned);
-        EXPECT(base, 1, 3, 2, 4);
+        expect_failure(STATUS_RUN, PARTIAL_OVERLAP, "aten::copy_", VALUES(base, turned));
+        EXPECT(base, 1, 2, 3, 4);
+}
+
+Test(emit, a_strided_copy_over_a_dense_operand_reads_before_it_writes)
+{
+        Value base = range(5);
+        Value even = sample_call(&sample, "aten::slice.Tensor", VALUES(base, value_int(0), value_int(0), value_int(5), value_int(2)));
+        Value head = sample_call(&sample, "aten::slice.Tensor", VALUES(base, value_int(0), value_int(0), value_int(3)));
+        call2("aten::copy_", even, head);
+        EXPECT(base, 0, 1, 1, 3, 2);
+}
+
+Test(emit, writes_by_index_take_nothing_of_what_they_write)
+{
+        Value base = range(3), indices = sample_tensor(&sample, DTYPE_I64, SIZES(3), NULL);
+        expect_failure(STATUS_RUN, PARTIAL_OVERLAP, "aten::index_add_", VALUES(base, value_int(0), indices, base));
+        expect_failure(STATUS_RUN, PARTIAL_OVERLAP, "aten::scatter_.src", VALUES(base, value_int(0), indices, base));
+        expect_failure(STATUS_RUN, PARTIAL_OVERLAP, "aten::index_put_",
+                       VALUES(base, sample_list(&sample, VALUE_LIST, VALUES(indices)), base));
+        EXPECT(base, 0, 1, 2);
 }
 
 Test(emit, copies_broadcast_and_cast)

@@ -204,7 +204,7 @@ Test(dnnl, convolutions_agree_with_plain_sums_on_random_shapes_layouts_and_epilo
 static void check_matmul(Sample *sample, bool constant)
 {
         int64_t batch = sample_int(sample, 1, 3), m = sample_int(sample, 1, 33), n = sample_int(sample, 1, 50),
-                k = sample_int(sample, 1, 70);
+                k = sample_int(sample, 0, 5) == 0 ? 1 : sample_int(sample, 1, 70);
         int rank = constant ? 2 : 3;
         batch = constant ? 1 : batch;
         bool turned = sample_int(sample, 0, 1) == 0, biased = constant && sample_int(sample, 0, 1) == 0;
@@ -217,6 +217,10 @@ static void check_matmul(Sample *sample, bool constant)
                 matmul.b.stride[rank - 1] = k;
                 matmul.b.stride[rank - 2] = 1;
         }
+        if (k == 1) // says nothing
+                matmul.a.stride[rank - 1] = sample_int(sample, 0, 5);
+        if (m == 1)
+                matmul.a.stride[rank - 2] = sample_int(sample, 0, 5);
         float *a = random_floats(sample, batch * m * k), *b = random_floats(sample, batch * k * n), *bias = random_floats(sample, n),
               *before = random_floats(sample, batch * m * n), *out = guarded_new((size_t)(batch * m * n) * sizeof(float));
         matmul.b_data = constant ? b : NULL;

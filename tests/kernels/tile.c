@@ -190,6 +190,42 @@ Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
         }
 }
 
+Test(tile, a_mask_is_cast_as_zero_and_one_whatever_was_compared)
+{
+        static const Dtype compared[] = { DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_I64 },
+                           casts[] = { DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_I64, DTYPE_I32, DTYPE_U8, DTYPE_BOOL };
+        enum { N = 37 };
+        int64_t size = N;
+        for (size_t i = 0; i < ARRAY_LENGTH(compared); i++) {
+                for (size_t k = 0; k < ARRAY_LENGTH(casts); k++) {
+                        TensorMeta meta, out_meta;
+                        TileProgram *program;
+                        PointParams params = { 0 };
+                        TileOp op = { .kernel = &point_gt, .common = compared[i], .out = DTYPE_BOOL, .params = &params };
+                        TileValueId value;
+                        uint8_t x[N * 8], y[N * 8], out[N * 8];
+                        meta_init(&meta, compared[i], 1, &size);
+                        meta_init(&out_meta, casts[k], 1, &size);
+                        for (int e = 0; e < N; e++) {
+                                element_from_f64(compared[i], x + e * dtype_info[compared[i]].bytes, e % 5);
+                                element_from_f64(compared[i], y + e * dtype_info[compared[i]].bytes, e % 3);
+                        }
+                        cr_assert_eq(tile_program_new(&program), STATUS_OK);
+                        cr_assert_eq(tile_add_input(program, &meta, &op.in[0]), STATUS_OK);
+                        cr_assert_eq(tile_add_input(program, &meta, &op.in[1]), STATUS_OK);
+                        cr_assert_eq(tile_add_op(program, &op, &value), STATUS_OK);
+                        cr_assert_eq(tile_add_cast(program, value, casts[k], &value), STATUS_OK);
+                        cr_assert_eq(tile_add_output(program, value, &out_meta), STATUS_OK);
+                        cr_assert_eq(tile_finish(program), STATUS_OK);
+                        cr_assert_eq(tile_run(program, (const void *[]){ x, y }, (void *[]){ out }, NULL), STATUS_OK);
+                        for (int e = 0; e < N; e++)
+                                cr_assert_eq(element_as_f64(casts[k], out + e * dtype_info[casts[k]].bytes), e % 5 > e % 3 ? 1.0 : 0.0,
+                                             "%s as %s", dtype_info[compared[i]].name, dtype_info[casts[k]].name);
+                        tile_program_free(program);
+                }
+        }
+}
+
 Test(tile, an_integer_division_by_zero_is_refused)
 {
         int64_t size = 5, x[5] = { 1, 2, 3, 4, 5 }, y[5] = { 1, 1, 1, 0, 1 }, out[5];

@@ -284,3 +284,8 @@ Test(cases, module_classes_compute_what_torch_nn_does)
 {
         run_group("modules", 1);
 }
+
+Test(cases, what_is_easily_taken_is_refused_where_pytorch_refuses)
+{
+        run_group("corners", 0);
+}

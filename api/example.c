@@ -107,7 +107,7 @@ static Status find_specs(Maker *maker, ProfileStats *stats)
 {
         SignatureSummary *runs = NULL;
         uint32_t n_runs = 0;
-        TRY(profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &runs, &n_runs));
+        TRY(profile_stats_shapes(stats, PROFILE_MAX_SIGNATURES, &runs, &n_runs));
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < maker->n && status == STATUS_OK; i++)
                 status = find_spec(maker, i, runs, n_runs);

@@ -80,11 +80,12 @@ static void write_literal(Value value, Text *out)
 }
 
 // ---- what a run has shown ----
+// Inputs and outputs are of one and the same run: a program's, else the latest.
 typedef struct Shown {
-        const Program *inputs, *outputs; // borrowed; NULL: none. `outputs` knows the whole result
-        SignatureSummary *runs;
+        const Program *program; // borrowed; knows the inputs and the whole result. NULL: none
+        SignatureSummary *runs; // the latest; may be none
         uint32_t n_runs;
-        StringMap rows; // name of a node -> TensorMeta of its result
+        StringMap rows; // of that run: name of a node -> TensorMeta of its result
 } Shown;
 
 static void shown_deinit(Shown *shown)
@@ -97,16 +98,14 @@ static Status look(const GraphVersion *version, const ProgramInfo *programs, uin
 {
         for (uint32_t i = 0; i < n_programs; i++) {
                 const Program *program = programs[i].program;
-                if (out->inputs == NULL)
-                        out->inputs = program;
                 if (program->n_fetch == 0 && program->recording->rest == NULL) {
-                        out->inputs = out->outputs = program; // of one run
+                        out->program = program;
                         return STATUS_OK;
                 }
         }
         if (version->stats == NULL)
                 return STATUS_OK;
-        TRY(profile_stats_read(version->stats, PROFILE_BY_INSTRUCTION, &out->runs, &out->n_runs));
+        TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
         for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
                 NodeSummary *row = &out->runs[0].nodes[i];
                 const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1] : row->node; // of fused ones the last is the result
@@ -131,10 +130,14 @@ static void write_meta(const TensorMeta *meta, Text *out)
 
 static const TensorMeta *shown_input(const Shown *shown, uint32_t i, const Node *placeholder)
 {
-        if (shown->inputs == NULL || i >= shown->inputs->n_signature)
-                return string_map_get(&shown->rows, placeholder->name);
-        const Value *value = &shown->inputs->signature[i];
-        return value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
+        const RunLabels *labels = shown->n_runs == 0 ? NULL : shown->runs[0].labels;
+        if (shown->program != NULL && i < shown->program->n_signature) {
+                const Value *value = &shown->program->signature[i];
+                return value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
+        }
+        if (labels != NULL && i < labels->n_inputs)
+                return labels->inputs[i].is_tensor ? &labels->inputs[i].meta : NULL;
+        return string_map_get(&shown->rows, placeholder->name);
 }
 
 static void write_inputs(const Graph *graph, const Shown *shown, Text *out)
@@ -197,7 +200,7 @@ static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
 static Status write_outputs(const Graph *graph, const Shown *shown, Text *out)
 {
         OutputList list;
-        Status status = output_list_of(graph, shown->outputs == NULL ? NULL : &shown->outputs->recording->result, &list);
+        Status status = output_list_of(graph, shown->program == NULL ? NULL : &shown->program->recording->result, &list);
         text_add(out, ", \"outputs\": [");
         for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
                 text_add(out, i == 0 ? "" : ", ");

@@ -69,8 +69,8 @@ static size_t print_item(Dtype dtype, const uint8_t *item, char *out)
 // The common dtype without a detour.
 static void write_floats(const float *items, int64_t n, size_t most, Text *out)
 {
-        size_t start = out->n;
-        for (int64_t done = 0; done < n && out->n <= most;) {
+        int64_t done = 0;
+        while (done < n && out->n <= most) {
                 int64_t batch = MIN(n - done, FLOAT_BATCH);
                 char *at = text_reserve(out, (size_t)batch * (NUMBER_TEXT_MAX + SEPARATOR_MAX));
                 if (at == NULL)
@@ -78,8 +78,8 @@ static void write_floats(const float *items, int64_t n, size_t most, Text *out)
                 out->n += number_print_f32_row(items + done, (size_t)batch, at);
                 done += batch;
         }
-        if (out->n > start) {
-                out->n -= 2; // the last separator
+        if (n > 0 && done == n) { // one that was stopped stays longer than `most`
+                out->n -= 2;      // the last separator
                 out->data[out->n] = '\0';
         }
 }

@@ -107,8 +107,10 @@ static void graph_unref_object(void *object)
 }
 static size_t graph_bytes_object(const void *object)
 {
+        enum { NAMES = 64 }; // of a node: about as long as its name, target and module path are
         const Graph *graph = object;
-        return graph->weights_bytes + graph->arena.total_bytes;
+        size_t labels_bytes = graph->n_nodes * (sizeof(Node) + NAMES); // Graph.labels, made by the first eager run
+        return graph->weights_bytes + graph->arena.total_bytes + labels_bytes;
 }
 
 void engine_say(Engine *engine, const char *format, ...)

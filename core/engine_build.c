@@ -5,7 +5,7 @@
 #include <string.h>
 #include "core/engine_private.h"
 
-enum { SMALL_NODES = 64 };
+enum { SMALL_NODES = 64, VALUES_FOR_ALL = 4 };
 
 struct ProgramBuild {
         RefCount ref; // its owner's, and one of whoever holds its stop flag
@@ -163,6 +163,7 @@ static void settle_key(ProgramBuild *build, CachedProgram *cached)
         Engine *engine = build->engine;
         memcpy(group.bytes, build->graph->content, sizeof(group.bytes));
         by_value_learn(engine, &build->base, cached->program->by_value);
+        seen_forget(&engine->unplannable, &build->base);
         if (engine_program_key(&build->plan, cached->program->by_value, &key) != STATUS_OK ||
             memcmp(key.bytes, build->key.bytes, sizeof(key.bytes)) == 0)
                 return;
@@ -177,13 +178,21 @@ static void forget_sights(ProgramBuild *build)
         seen_forget(&build->engine->seen, &build->key);
 }
 
-// While no number's value is known to matter less than another, one value that cannot be planned speaks for all.
+// As long as none was planned, some values of numbers that cannot be speak for all; one does not: it may be a count too large to unroll.
+// Each marks one of the words next to that of the base, the last one the base.
 static void remember_unplannable(ProgramBuild *build)
 {
         Engine *engine = build->engine;
+        RegistryKey word = build->base;
+        uint64_t mask;
         seen_before(&engine->unplannable, &build->key);
-        if (by_value_of(engine, &build->base) == BY_VALUE_ALL)
-                seen_before(&engine->unplannable, &build->base);
+        if (by_value_of(engine, &build->base, &mask))
+                return;
+        for (unsigned i = VALUES_FOR_ALL; i-- > 0;) {
+                word.bytes[0] = (uint8_t)(build->base.bytes[0] ^ i << 1); // the last bit of a word is always set
+                if (!seen_before(&engine->unplannable, &word))
+                        return;
+        }
 }
 
 // What was learnt names the program, too: it is there from then on for everybody who plans with the record.

@@ -97,8 +97,8 @@ void cached_program_used(CachedProgram *cached, int64_t run_ns);
 bool seen_before(SeenTable *table, const RegistryKey *key);
 bool seen_is_marked(SeenTable *table, const RegistryKey *key);
 void seen_forget(SeenTable *table, const RegistryKey *key);
-// Which number inputs a program depends on (Program.by_value), by the key without any; BY_VALUE_ALL when not known.
-uint64_t by_value_of(Engine *engine, const RegistryKey *base);
+// Which number inputs a program depends on (Program.by_value), by the key without any. False: not known, *out_mask is BY_VALUE_ALL.
+bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask);
 void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 
 // ---- builds (engine_build.c) ----

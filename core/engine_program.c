@@ -35,14 +35,14 @@ void seen_forget(SeenTable *table, const RegistryKey *key)
         atomic_compare_exchange_strong(&table->words[word % ENGINE_SEEN], &word, 0);
 }
 
-uint64_t by_value_of(Engine *engine, const RegistryKey *base)
+bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask)
 {
-        uint64_t word = word_of(base), mask = BY_VALUE_ALL;
+        uint64_t word = word_of(base);
         pthread_mutex_lock(&engine->mutex);
-        if (engine->by_value.words[word % ENGINE_BY_VALUE] == word)
-                mask = engine->by_value.masks[word % ENGINE_BY_VALUE];
+        bool known = engine->by_value.words[word % ENGINE_BY_VALUE] == word;
+        *out_mask = known ? engine->by_value.masks[word % ENGINE_BY_VALUE] : BY_VALUE_ALL;
         pthread_mutex_unlock(&engine->mutex);
-        return mask;
+        return known;
 }
 
 void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask)
@@ -216,8 +216,9 @@ static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, R
                 return STATUS_OK;
         }
         RegistryKey base;
+        uint64_t mask;
         TRY(engine_program_key(plan, 0, &base));
-        uint64_t mask = by_value_of(engine, &base);
+        by_value_of(engine, &base, &mask);
         TRY(engine_program_key(plan, mask, out_key));
         *out_sight = mask == BY_VALUE_ALL ? base : *out_key;
         return STATUS_OK;

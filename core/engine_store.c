@@ -194,11 +194,18 @@ static Status unreadable(void)
         return fail(STATUS_DAMAGED, "uploaded bytes in the data folder can no longer be read; upload the model again");
 }
 
+// Programs made of what was read before must not serve what is read from now on, although the content has the same name.
+static uint64_t generation_now(Engine *engine)
+{
+        return atomic_load(&engine->n_damaged) + (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
+}
+
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph)
 {
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
         Pieces pieces[STORE_MAX_PARTS] = { { .items = NULL } };
         const char *model = version->stored.model[0] == '\0' ? NULL : version->stored.model;
+        uint64_t generation = generation_now(engine); // before the bytes: those of before under a newer one would be taken for good
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
                 parts[i].name = version->stored.parts[i].name;
@@ -207,8 +214,10 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         }
         if (status == STATUS_OK)
                 status = engine->loader.load(engine->loader.context, parts, version->stored.n_parts, model, out_graph);
-        if (status == STATUS_OK)
-                engine_set_content(engine, *out_graph, &version->key);
+        if (status == STATUS_OK) {
+                graph_set_content(*out_graph, &version->key);
+                (*out_graph)->generation = generation;
+        }
         for (uint32_t i = 0; i < STORE_MAX_PARTS; i++) {
                 if (is_unreadable(&parts[i])) {
                         if (status == STATUS_OK)
@@ -239,11 +248,10 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
         pthread_mutex_unlock(&engine->mutex);
 }
 
-// Programs made of what was read before must not serve what is read from now on, although the content has the same name.
 void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key)
 {
         graph_set_content(graph, key);
-        graph->generation = atomic_load(&engine->n_damaged) + (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
+        graph->generation = generation_now(engine);
 }
 
 static bool is_damaged(const Graph *graph)

@@ -13,7 +13,6 @@
 #include "core/base/limits.h"
 #include "server/http_private.h"
 #include "server/log.h"
-#include "server/memory.h"
 
 // ---- finished jobs ----
 static void job_finished(Job *job)
@@ -272,8 +271,6 @@ static void on_finished(uv_async_t *async)
         Job *job = http->finished;
         http->finished = NULL;
         pthread_mutex_unlock(&http->finished_mutex);
-        if (job != NULL)
-                memory_freed();
         while (job != NULL) {
                 Job *next = job->next;
                 Exchange *exchange = job->exchange;

@@ -24,7 +24,6 @@
 #include "server/cores.h"
 #include "server/http.h"
 #include "server/log.h"
-#include "server/memory.h"
 #include "server/notify.h"
 #include "server/preload.h"
 #include "server/tls.h"
@@ -209,7 +208,6 @@ static void close_loop(Server *server)
                 uv_close((uv_handle_t *)&server->signals[i], NULL);
         uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
-        memory_stop();
 }
 
 static void stop_now(uv_timer_t *timer)
@@ -378,7 +376,6 @@ static void init_loop(Server *server)
         }
         uv_timer_init(&server->loop, &server->phase_timer);
         uv_timer_init(&server->loop, &server->stop_timer);
-        memory_start(&server->loop);
         server->phase_timer.data = server->stop_timer.data = server;
 }
 

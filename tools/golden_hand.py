@@ -800,6 +800,20 @@ def corners():
         yield "index_put_.default", [ramp(2, 3, 2), [None, mask], value]
         yield "index_put_.default", [ints(3, dtype=i8), [mask], value]
     yield "index_put_.default", [ramp(2, 3), [t([[True, False, True], [False, False, True]])], torch.tensor(7)]
+    pair = t([True, False])
+    for tensor, items in ((ramp(2, 2), [pair, None]), (ramp(2, 2, 2), [None, pair, None]), (ramp(2, 2, 2, 2), [pair, None, None])):
+        yield "index_put.default", [tensor, items, t(5.0)]
+        yield "index_put_.default", [tensor, items, t(5.0)]
+    for tensor in (nhwc, ramp(4, 3).t(), ramp(4, 6)[:, ::2], ramp(3, 1).expand(3, 4)):
+        yield "index_put.default", [tensor, [ramp(*tensor.shape) > 0], t(1.0)]
+    for dtype in (i8, i32, i64):
+        yield "index_add.default", [ints(2, dtype=dtype), 0, t([0, 1], i64), ints(2, dtype=dtype)], {"alpha": 2.5}
+        yield "lcm.default", [t([65537, 127, 2**31 - 1, 46341], i64).to(dtype), t([65535, 126, 2**31 - 2, 46342], i64).to(dtype)]
+    for alpha in (2**53 + 1, 2**63 - 1):
+        yield "index_add.default", [ints(2), 0, t([0, 1], i64), t([1, 3], i64)], {"alpha": alpha}
+    yield "index_add.default", [ramp(2, dtype=f16), 0, t([0, 1], i64), ramp(2, start=2.0, dtype=f16)], {"alpha": 0.1}
     causal = [ramp(1, 2, 3, 4), ramp(1, 2, 3, 4, step=0.5), ramp(1, 2, 3, 4, step=0.7)]
     yield "scaled_dot_product_attention.default", [*causal, ramp(3, 3), 0.0, True]
     yield "scaled_dot_product_attention.default", [*causal, ramp(1, 1, 3, 3) > 0, 0.0, True]
+    for batch in ((1, 2), (2,)):  # no keys
+        yield "scaled_dot_product_attention.default", [ramp(*batch, 3, 4), ramp(*batch, 0, 4), ramp(*batch, 0, 4), ramp(3, 0), 0.0, True]

@@ -663,6 +663,19 @@ def corners():
     function(f + "pad", yes, (1, 1), "circular")
     function("_operator.pos", yes)
     function("torch.arange", 3, dtype=torch.bool)
+    for name in ("T", "mT", "H", "mH"):
+        function("getattr", torch.tensor(3.0), name)
+    for name in ("mT", "mH"):
+        function("getattr", torch.tensor([3.0]), name)
+    function("getattr", some(1, 2, 3), "H")
+    for value in (2.0**63, -(2.0**63), 2.0**63 + 2048, -(2.0**63) - 2048):
+        function("torch.tensor", [value], dtype=torch.int64)
+        function("torch.full", [2], value, dtype=torch.int64)
+        method("masked_fill", torch.tensor([1, 2]), torch.tensor([True, False]), value)
+    for training in (True, False):
+        function(f + "batch_norm", some(2, 3), some(3), some(3).abs() + 1, training=training, eps=math.nan)
+    for dtype, alpha in ((torch.int32, 2**31), (torch.int8, 300), (torch.uint8, -1), (torch.float16, 70000), (torch.bool, 300)):
+        method("index_add", torch.tensor([0, 1], dtype=dtype), 0, torch.tensor([1]), torch.tensor([1], dtype=dtype), alpha=alpha)
 
 
 def main():

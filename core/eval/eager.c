@@ -223,7 +223,7 @@ static Status eager_write(Emitter *emitter, Tensor *to, const Tensor *from)
         if (overlap == OVERLAP_FULL)
                 return STATUS_OK;
         _cleanup_(tensor_unrefp) Tensor *copy = NULL;
-        if (overlap == OVERLAP_PARTIAL || overlap == OVERLAP_MAYBE) {
+        if (overlap != OVERLAP_NONE) {
                 TensorMeta dense = from->meta;
                 meta_set_contiguous(&dense);
                 TRY(tensor_new(&dense, budget, &copy));

@@ -57,6 +57,8 @@ static inline int64_t int_lcm(int64_t x, int64_t y, int64_t bits)
 {
         int64_t divisor = int_gcd(x, y, bits);
         int64_t product = divisor == 0 ? 0 : IMUL(divisor == -1 ? INEG(x) : x / divisor, y);
+        if (bits == 32)
+                product = (int32_t)product; // as int multiplies; the narrower ones are promoted to it
         return product < 0 ? INEG(product) : product;
 }
 

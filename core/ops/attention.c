@@ -183,7 +183,7 @@ static Status sdpa_infer(OpCall *call)
         TensorMeta meta;
         meta_init(&meta, q->dtype, args.rank, args.out_size);
         bool blocked = is_blocked(call, &args);
-        if (args.causal && !arg_is_none(call, 3) && numel != 0 && !(blocked && mask_fits_blocks(call)))
+        if (args.causal && !arg_is_none(call, 3) && numel != 0 && args.n_keys != 0 && !(blocked && mask_fits_blocks(call)))
                 return fail(STATUS_VALUE, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
         if (blocked)
                 meta_set_strides_like(&meta, q);

@@ -126,6 +126,11 @@ static Status scatter_infer(OpCall *call)
                 if (row->lines || meta_numel(index) != 0)
                         TRY(number_check_fits(arg_number(call, 3), self->dtype));
         }
+        if (row->lines && row->kind == SCATTER_ADD) {
+                double alpha;
+                TRY(arg_double(call, 4, &alpha));
+                TRY(number_check_fits(arg_number(call, 4), self->dtype));
+        }
         TensorMeta meta = *self;
         if (row->value && row->lines) // index_fill writes to a clone
                 meta_set_strides_like(&meta, self);
@@ -202,11 +207,13 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
 
 static Status scale_source(const OpRun *run, Dense *scaled, const void **src, TensorMeta *meta)
 {
-        // index_add(alpha=): source * alpha, in the dtype of self.
-        double alpha;
-        TRY(arg_double(run->call, 4, &alpha));
+        // index_add(alpha=): source * alpha, both in the dtype of self.
+        uint64_t element = 0;
+        element_of_number(arg_number(run->call, 4), meta->dtype, &element);
+        double alpha = element_as_f64(meta->dtype, &element);
         if (alpha == 1)
                 return STATUS_OK;
+        uint64_t whole = (uint64_t)element_as_i64(meta->dtype, &element);
         Dtype as = dtype_compute(meta->dtype);
         TensorMeta contiguous = *meta;
         contiguous.dtype = as;
@@ -218,7 +225,7 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         for (int64_t i = 0; i < n; i++) {
                 char *to = (char *)scaled->scratch.data + i * dtype_info[meta->dtype].bytes;
                 if (as == DTYPE_I64)
-                        element_from_i64(meta->dtype, to, ((const int64_t *)wide.data)[i] * (int64_t)alpha);
+                        element_from_i64(meta->dtype, to, (int64_t)(((const uint64_t *)wide.data)[i] * whole));
                 else
                         element_from_f64(meta->dtype, to, compute_as_f64(as, wide.data, i) * alpha);
         }

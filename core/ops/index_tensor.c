@@ -355,6 +355,7 @@ static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_be
         uint32_t n_items = arg_list_length(call, 1);
         int dim = 0;
         *out_mask = NULL;
+        *out_behind = 0;
         if (arg_bool(call, 3, false) || meta_numel(arg_meta(call, 2)) != 1)
                 return STATUS_OK;
         for (uint32_t item = 0; item < n_items; item++) {
@@ -368,9 +369,9 @@ static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_be
                 mask = index;
                 TRY(check_mask_shape(self, &mask->meta, dim));
                 dim += mask->meta.rank;
+                *out_behind = self->rank - dim;
         }
         *out_mask = mask;
-        *out_behind = self->rank - dim;
         return STATUS_OK;
 }
 
@@ -393,13 +394,16 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
                 value_clear(&wide);
                 wide = next;
         }
-        _cleanup_(value_clear) Value mask_value = wide, shape = value_none(), seen = value_none(), number = value_none();
+        _cleanup_(value_clear) Value mask_value = wide, shape = value_none(), seen = value_none(), number = value_none(),
+                                     copy = value_none();
         TRY(status);
         TRY(value_ints_new(VALUE_LIST, NULL, 0, &shape));
         TRY(EMIT(emitter, "aten::reshape", &seen, arg_value(call, 2), shape));
         TRY(EMIT(emitter, "aten::clone", &number, seen)); // it may be an element of self
-        return EMIT(emitter, call->inplace ? "aten::masked_fill_.Tensor" : "aten::masked_fill.Tensor", out, arg_value(call, 0), mask_value,
-                    number);
+        if (call->inplace)
+                return EMIT(emitter, "aten::masked_fill_.Tensor", out, arg_value(call, 0), mask_value, number);
+        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, 0))); // masked_fill would not keep self's layout
+        return EMIT(emitter, "aten::masked_fill_.Tensor", out, copy, mask_value, number);
 }
 
 #define INDEX(schema)                                                                                                                      \

@@ -17,15 +17,14 @@ Overlap tensor_overlap(const Tensor *a, const Tensor *b)
         int64_t end_a = begin_a + span_a * bytes_a, end_b = begin_b + span_b * bytes_b;
         if (end_a <= begin_b || end_b <= begin_a)
                 return OVERLAP_NONE;
-        if (begin_a == begin_b && a->meta.dtype == b->meta.dtype && meta_same_shape(&a->meta, &b->meta)) {
-                bool same = true;
-                for (int i = 0; i < a->meta.rank; i++)
-                        same &= a->meta.stride[i] == b->meta.stride[i] || a->meta.size[i] == 1;
-                if (same)
-                        return OVERLAP_FULL;
-        }
-        bool dense = meta_is_non_overlapping_and_dense(&a->meta) && meta_is_non_overlapping_and_dense(&b->meta);
-        return dense ? OVERLAP_PARTIAL : OVERLAP_MAYBE;
+        bool same = begin_a == begin_b && bytes_a == bytes_b && meta_same_shape(&a->meta, &b->meta);
+        for (int i = 0; same && i < a->meta.rank; i++)
+                same = a->meta.stride[i] == b->meta.stride[i] || a->meta.size[i] == 1;
+        if (same && a->meta.dtype == b->meta.dtype)
+                return OVERLAP_FULL;
+        if (!meta_is_non_overlapping_and_dense(&a->meta) || !meta_is_non_overlapping_and_dense(&b->meta))
+                return OVERLAP_MAYBE;
+        return same ? OVERLAP_PUNNED : OVERLAP_PARTIAL;
 }
 
 Status inplace_check_internal_overlap(const TensorMeta *self)
@@ -72,7 +71,7 @@ static Status check_apart(const Tensor *self, Value value)
         if (value.kind != VALUE_TENSOR)
                 return STATUS_OK;
         Overlap overlap = tensor_overlap(self, value.tensor);
-        return overlap == OVERLAP_PARTIAL || overlap == OVERLAP_FULL ? fail_overlap() : STATUS_OK;
+        return overlap != OVERLAP_NONE && overlap != OVERLAP_MAYBE ? fail_overlap() : STATUS_OK;
 }
 
 Status inplace_check_apart(const OpCall *call)
@@ -99,6 +98,7 @@ Status inplace_check_inputs(const OpCall *call, bool *inout_direct)
                         break;
                 case OVERLAP_PARTIAL:
                         return fail_overlap();
+                case OVERLAP_PUNNED:
                 case OVERLAP_MAYBE:
                         *inout_direct = false;
                         break;

@@ -6,6 +6,7 @@
 typedef enum Overlap {
         OVERLAP_NONE,    // no byte in common
         OVERLAP_FULL,    // the same elements in the same order
+        OVERLAP_PUNNED,  // both dense, the same places, another dtype of the same size
         OVERLAP_PARTIAL, // both dense, ranges cross
         OVERLAP_MAYBE,   // ranges cross, at least one is not dense: too hard to tell cheaply
 } Overlap;

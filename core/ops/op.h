@@ -28,8 +28,8 @@ enum OpFlags {
         OP_EFFECT = 1 << 3,  // asserts and the like: never removed
         OP_NUMBERS = 1 << 4, // numbers may stand in Tensor slots (add, mul, sub, div, where ...); all other ops refuse them
         OP_HIDDEN = 1 << 5,  // not listed by GET /v1/ops (Python-side helpers)
-        OP_CHECKS = 1 << 7,  // run refuses some values (indices): made even when nobody reads the result
         OP_JOINS = 1 << 6,   // cat: inputs side by side along the dimension in argument 1; run leaves those that lie in out[0] already
+        OP_CHECKS = 1 << 7,  // run refuses some values (indices): made even when nobody reads the result
 };
 
 // ---- packing (programs only) ----

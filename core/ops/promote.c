@@ -113,7 +113,7 @@ Status number_check_fits(Value number, Dtype dtype)
                      : dtype == DTYPE_U8                                         ? 0
                      : dtype == DTYPE_I64                                        ? -max
                                                                                  : -max - 1;
-        bool fits = value >= min && (dtype == DTYPE_I64 ? value < max || number.kind == VALUE_INT : value <= max);
+        bool fits = value >= min && value <= max; // int64's largest as a double is 2.0**63, which PyTorch lets through
         if (is_float)
                 fits |= isnan(value) || isinf(value);
         if (!fits)

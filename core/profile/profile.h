@@ -146,4 +146,6 @@ typedef struct SignatureSummary {
 } SignatureSummary;
 // A snapshot; caller frees with profile_summary_free.
 Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n);
+// Rows and labels of at most `most` signatures, the one that ran last first, without times and shares.
+Status profile_stats_shapes(ProfileStats *stats, uint32_t most, SignatureSummary **out_signatures, uint32_t *out_n);
 void profile_summary_free(SignatureSummary *signatures, uint32_t n);

@@ -234,54 +234,125 @@ TimeSummary window_summary(const Window *window, uint64_t n_runs)
         return summary;
 }
 
-static Status snapshot(const SignatureStats *stats, SignatureSummary *out)
+// ---- reading ----
+// What a run showed, without times.
+static Status shapes(const SignatureStats *stats, SignatureSummary *out)
 {
         out->nodes = new_array(stats->n_nodes, sizeof(*out->nodes));
         if (out->nodes == NULL)
                 return fail_memory();
         memcpy(out->signature, stats->signature, sizeof(out->signature));
         out->labels = stats->labels == NULL ? NULL : run_labels_ref(stats->labels);
-        out->run = window_summary(&stats->run, stats->n_runs);
         out->n_nodes = stats->n_nodes;
-        double in_nodes = 0;
         for (uint32_t i = 0; i < stats->n_nodes; i++) {
                 const NodeTiming *row = &stats->rows[i];
-                TimeSummary us = window_summary(&stats->nodes[i], stats->n_runs);
-                double share = out->run.mean_us > 0 ? us.mean_us / out->run.mean_us : 0;
                 out->nodes[i] = (NodeSummary){ .node = row->node,
                                                .nodes = row->nodes,
                                                .n_nodes = row->n_nodes,
                                                .why = row->why,
                                                .kernel = row->kernel,
-                                               .us = us,
-                                               .share = share,
                                                .bytes = row->bytes,
                                                .flops = row->flops,
                                                .has_tensor = row->has_tensor,
                                                .meta = row->meta };
-                in_nodes += us.mean_us;
+        }
+        return STATUS_OK;
+}
+
+static Status summarise(const SignatureStats *stats, ProfileBy by, SignatureSummary *out)
+{
+        TRY(shapes(stats, out));
+        out->run = window_summary(&stats->run, stats->n_runs);
+        double in_nodes = 0;
+        for (uint32_t i = 0; i < stats->n_nodes; i++) {
+                NodeSummary *node = &out->nodes[i];
+                node->us = window_summary(&stats->nodes[i], stats->n_runs);
+                node->share = out->run.mean_us > 0 ? node->us.mean_us / out->run.mean_us : 0;
+                in_nodes += node->us.mean_us;
         }
         out->other_us = MAX(out->run.mean_us - in_nodes, 0.0);
-        return STATUS_OK;
+        return by == PROFILE_BY_INSTRUCTION ? STATUS_OK : stats_group(stats, by, out);
+}
+
+static SignatureStats *copy_of(const SignatureStats *stats)
+{
+        _cleanup_(signature_freep) SignatureStats *copy = malloc(sizeof(*copy));
+        if (copy == NULL)
+                return NULL;
+        *copy = *stats;
+        copy->labels = stats->labels == NULL ? NULL : run_labels_ref(stats->labels);
+        copy->rows = new_array(stats->n_nodes, sizeof(*copy->rows));
+        copy->nodes = new_array(stats->n_nodes, sizeof(*copy->nodes));
+        if (copy->rows == NULL || copy->nodes == NULL)
+                return NULL;
+        memcpy(copy->rows, stats->rows, stats->n_nodes * sizeof(*copy->rows));
+        memcpy(copy->nodes, stats->nodes, stats->n_nodes * sizeof(*copy->nodes));
+        return take_ptr(copy);
+}
+
+// Summed up outside of the mutex: a run that has ended waits for a copy of one signature at most.
+static Status read_one(ProfileStats *stats, const char *signature, ProfileBy by, SignatureSummary *out, bool *out_there)
+{
+        _cleanup_(signature_freep) SignatureStats *copy = NULL;
+        *out_there = false;
+        pthread_mutex_lock(&stats->mutex);
+        for (uint32_t i = 0; i < stats->n && !*out_there; i++) {
+                *out_there = strcmp(stats->items[i]->signature, signature) == 0;
+                if (*out_there)
+                        copy = copy_of(stats->items[i]);
+        }
+        pthread_mutex_unlock(&stats->mutex);
+        if (!*out_there)
+                return STATUS_OK; // made room meanwhile
+        return copy == NULL ? fail_memory() : summarise(copy, by, out);
 }
 
 Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n)
 {
-        Status status = STATUS_OK;
-        pthread_mutex_lock(&stats->mutex);
-        uint32_t n = stats->n;
-        SignatureSummary *all = new_array(n, sizeof(*all));
+        SignatureSummary *all = new_array(PROFILE_MAX_SIGNATURES, sizeof(*all));
         if (all == NULL)
-                status = fail_memory();
-        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
-                status = snapshot(stats->items[i], &all[i]);
-                if (status == STATUS_OK && by != PROFILE_BY_INSTRUCTION)
-                        status = stats_group(stats->items[i], by, &all[i]);
+                return fail_memory();
+        pthread_mutex_lock(&stats->mutex);
+        uint32_t n_listed = stats->n, n = 0;
+        for (uint32_t i = 0; i < n_listed; i++)
+                memcpy(all[i].signature, stats->items[i]->signature, sizeof(all[i].signature));
+        pthread_mutex_unlock(&stats->mutex);
+        for (uint32_t i = 0; i < n_listed; i++) {
+                bool there;
+                Status status = read_one(stats, all[i].signature, by, &all[n], &there);
+                n += there;
+                if (status != STATUS_OK) {
+                        profile_summary_free(all, n);
+                        return status;
+                }
         }
+        *out_signatures = all;
+        *out_n = n;
+        return STATUS_OK;
+}
+
+static int latest_first(const void *a, const void *b)
+{
+        const SignatureStats *left = *(SignatureStats *const *)a, *right = *(SignatureStats *const *)b;
+        return (left->last_use < right->last_use) - (left->last_use > right->last_use);
+}
+
+Status profile_stats_shapes(ProfileStats *stats, uint32_t most, SignatureSummary **out_signatures, uint32_t *out_n)
+{
+        SignatureStats *sorted[PROFILE_MAX_SIGNATURES];
+        Status status = STATUS_OK;
+        SignatureSummary *all = new_array(PROFILE_MAX_SIGNATURES, sizeof(*all));
+        if (all == NULL)
+                return fail_memory();
+        pthread_mutex_lock(&stats->mutex);
+        uint32_t n = MIN(stats->n, most);
+        memcpy(sorted, stats->items, stats->n * sizeof(*sorted));
+        qsort(sorted, stats->n, sizeof(*sorted), latest_first);
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
+                status = shapes(sorted[i], &all[i]);
         pthread_mutex_unlock(&stats->mutex);
         if (status != STATUS_OK) {
-                if (all != NULL)
-                        profile_summary_free(all, n);
+                profile_summary_free(all, n);
                 return status;
         }
         *out_signatures = all;

@@ -37,5 +37,5 @@ struct ProfileStats {
 };
 
 TimeSummary window_summary(const Window *window, uint64_t n_runs);
-// Fills out->groups. Under the statistics' mutex.
+// Fills out->groups.
 Status stats_group(const SignatureStats *stats, ProfileBy by, SignatureSummary *out);

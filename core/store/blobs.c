@@ -89,6 +89,15 @@ static Status use_part(Store *store, const StorePart *part)
         return status;
 }
 
+Status blobs_keep(void *context, const char *name)
+{
+        HashHex digest;
+        if (strlen(name) != sizeof(digest.hex) - 1)
+                return STATUS_OK;
+        memcpy(digest.hex, name, sizeof(digest.hex));
+        return use(context, &digest);
+}
+
 static void unuse_parts(Store *store, const StoreGraph *graph, uint32_t n_parts)
 {
         for (uint32_t v = 0; v < graph->n_versions; v++)
@@ -180,13 +189,13 @@ static bool set_verified(Store *store, const HashHex *digest, const Blob *seen, 
 // used.
 static void set_rewritten(Store *store, const HashHex *digest, const Blob *seen)
 {
-        if (seen->is_verified)
-                atomic_fetch_add(&store->n_rewrites, 1u);
         pthread_mutex_lock(&store->mutex);
         Blob *blob = string_map_get(&store->users, digest->hex);
         if (blob != NULL)
                 blob->n_rewrites++;
         mapping_table_forget(store->mappings, digest);
+        if (seen->is_verified) // last: who reads the new count gets the new bytes
+                atomic_fetch_add(&store->n_rewrites, 1u);
         pthread_mutex_unlock(&store->mutex);
 }
 
@@ -196,20 +205,35 @@ uint64_t store_n_rewrites(Store *store)
 }
 
 // ---- writing ----
+// The blob is held.
+static void count_writer(Store *store, const HashHex *digest, int change)
+{
+        pthread_mutex_lock(&store->mutex);
+        Blob *blob = string_map_get(&store->users, digest->hex);
+        blob->n_writers += (uint32_t)change;
+        pthread_mutex_unlock(&store->mutex);
+}
+
 // Held when it returns OK.
 static Status put_blob(Store *store, const HashHex *digest, const FolderContent *content)
 {
         bool known;
         TRY(hold(store, digest, &known));
         Blob seen = look(store, digest);
-        if (!known || !folder_has_content(store->blobs, digest->hex, content)) {
+        bool is_there = known && folder_has_content(store->blobs, digest->hex, content);
+        // What is there may be new in place of what is still mapped, when it comes from somebody who is about to forget that mapping.
+        if (is_there && look(store, digest).n_writers > 0)
+                set_rewritten(store, digest, &seen);
+        if (!is_there) {
+                count_writer(store, digest, 1);
                 Status status = folder_write_content(store->tmp, store->blobs, digest->hex, content, 0444);
+                if (known && status == STATUS_OK)
+                        set_rewritten(store, digest, &seen);
+                count_writer(store, digest, -1);
                 if (status != STATUS_OK) {
                         release(store, digest);
                         return status;
                 }
-                if (known)
-                        set_rewritten(store, digest, &seen);
                 seen = look(store, digest); // what was just written is good, whoever wrote it
         }
         (void)set_verified(store, digest, &seen, NULL);

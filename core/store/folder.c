@@ -68,6 +68,13 @@ static void unique_name(char out[48])
         snprintf(out, 48, "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1u));
 }
 
+bool folder_is_unfinished(const char *name)
+{
+        size_t n_pid = strspn(name, "0123456789");
+        const char *count = name + n_pid + 1;
+        return n_pid > 0 && name[n_pid] == '-' && *count != '\0' && count[strspn(count, "0123456789")] == '\0';
+}
+
 Status folder_write_content(int tmp, int folder, const char *name, const FolderContent *content, unsigned mode)
 {
         char unfinished[48];

@@ -22,6 +22,8 @@ Status folder_write(int tmp, int folder, const char *name, ByteSpan bytes, unsig
 // The same without the last step: folder_sync once for many files.
 Status folder_write_content(int tmp, int folder, const char *name, const FolderContent *content, unsigned mode);
 Status folder_sync(int folder);
+// Whether it is a name that the two above give to a file in `tmp`.
+bool folder_is_unfinished(const char *name);
 // Whether the file `name` is there and its ranges and size are those of `content`.
 bool folder_has_content(int folder, const char *name, const FolderContent *content);
 // A file without a name: gone when its descriptor (and what maps it) is closed, whatever happens. Read and write.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "core/store/manifest.h"
@@ -16,6 +17,7 @@
 
 enum { STORE_FORMAT = 2, MANIFEST_MAX_BYTES = 64 << 20 };
 #define STORE_FORMAT_TEXT "2\n"
+enum { FORMAT_BYTES = sizeof(STORE_FORMAT_TEXT) - 1 };
 
 static void say(Store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(Store *store, const char *format, ...)
@@ -78,27 +80,42 @@ static Status take_lock(Store *store)
         return STATUS_OK;
 }
 
+typedef struct Below {
+        int fd;
+        const char *name;
+} Below;
+
+// A FORMAT file of ours that a crash left in tmp/.
+static bool is_unfinished_format(const Below *below, const char *name)
+{
+        struct stat info;
+        return strcmp(below->name, "tmp") == 0 && folder_is_unfinished(name) && fstatat(below->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+               S_ISREG(info.st_mode) && info.st_size <= FORMAT_BYTES;
+}
+
 static Status refuse_foreign(void *context, const char *name)
 {
-        (void)name;
+        const Below *below = context;
+        if (is_unfinished_format(below, name))
+                return STATUS_OK;
         return fail(STATUS_USAGE,
                     "the folder given with --data has no FORMAT file but files in %s/: fxserve did not make it; choose a folder that is "
                     "new or empty",
-                    (const char *)context);
+                    below->name);
 }
 
 // A folder that is not ours yet must hold nothing where we shall remove what nobody knows.
 static Status check_new(const Store *store)
 {
-        char below[][12] = { "blobs", "graphs", "quarantine", "tmp", "tunes" };
-        for (size_t i = 0; i < ARRAY_LENGTH(below); i++) {
-                int fd = openat(store->top, below[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                if (fd < 0 && errno == ENOENT)
+        static const char *const names[] = { "blobs", "graphs", "quarantine", "tmp", "tunes" };
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+                Below below = { openat(store->top, names[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC), names[i] };
+                if (below.fd < 0 && errno == ENOENT)
                         continue;
-                if (fd < 0)
+                if (below.fd < 0)
                         return folder_fail("opening the data folder", errno);
-                Status status = folder_each(fd, refuse_foreign, below[i]);
-                close(fd);
+                Status status = folder_each(below.fd, refuse_foreign, &below);
+                close(below.fd);
                 TRY(status);
         }
         return STATUS_OK;
@@ -125,9 +142,11 @@ static Status check_format(Store *store, bool *out_new, bool *out_old)
         return STATUS_OK;
 }
 
-static Status write_format(const Store *store, int tmp)
+static Status remove_unfinished(void *context, const char *name)
 {
-        return folder_write(tmp, store->top, "FORMAT", (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, 2 }, 0644);
+        Store *store = context;
+        unlinkat(store->tmp, name, 0);
+        return STATUS_OK;
 }
 
 static Status open_folders(Store *store, const char *folder)
@@ -137,24 +156,16 @@ static Status open_folders(Store *store, const char *folder)
         TRY(check_format(store, &is_new, &is_old));
         TRY(take_lock(store));
         TRY(check_format(store, &is_new, &is_old)); // again: another server may have been first
-        // First of all, so that a crash never leaves a folder that looks like another program's.
-        if (is_new)
-                TRY(write_format(store, store->top));
+        // First of all, so that a crash never leaves a folder that looks like another program's. Nor must an older program meet new
+        // manifests: FORMAT is raised before the first of them is written. Old ones are still read, and converted as they are.
+        TRY(folder_open(store->top, "tmp", true, &store->tmp));
+        TRY(folder_each(store->tmp, remove_unfinished, store)); // their names may come again: in a container the pid is the same each time
+        if (is_new || is_old)
+                TRY(folder_write(store->tmp, store->top, "FORMAT", (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, FORMAT_BYTES }, 0644));
         TRY(folder_open(store->top, "blobs", true, &store->blobs));
         TRY(folder_open(store->top, "graphs", true, &store->graphs));
         TRY(folder_open(store->top, "quarantine", true, &store->quarantine));
-        TRY(folder_open(store->top, "tmp", true, &store->tmp));
-        TRY(folder_open(store->top, "tunes", true, &store->tunes));
-        // An older program must not meet new manifests: FORMAT is raised before the first of them is written. Old ones are still read, and
-        // converted as they are.
-        return is_old ? write_format(store, store->tmp) : STATUS_OK;
-}
-
-static Status remove_unfinished(void *context, const char *name)
-{
-        Store *store = context;
-        unlinkat(store->tmp, name, 0);
-        return STATUS_OK;
+        return folder_open(store->top, "tunes", true, &store->tunes);
 }
 
 static Status write_manifest(Store *store, const StoreGraph *graph)
@@ -222,12 +233,12 @@ static Status remove_orphan(void *context, const char *name)
         return STATUS_OK;
 }
 
-// What a manifest in quarantine names is nobody's, but may be wanted again.
+// What a manifest in quarantine names may be wanted again, and nobody can read which it is: all that is here now stays.
 static Status remove_orphans(Store *store)
 {
         if (store->keep_orphans) {
                 say(store, "uploaded bytes that no graph uses are kept as long as quarantine/ holds something");
-                return STATUS_OK;
+                return folder_each(store->blobs, blobs_keep, store);
         }
         TRY(folder_each(store->blobs, remove_orphan, store));
         return folder_each(store->tunes, tune_remove_orphan, store);
@@ -246,7 +257,6 @@ Status store_open(const char *folder, StoreLog log, void *log_context, Store **o
         mapping_catch_faults();
         TRY(mapping_table_new(&store->mappings));
         TRY(open_folders(store, folder));
-        TRY(folder_each(store->tmp, remove_unfinished, store));
         TRY(folder_each(store->graphs, add_manifest, store));
         TRY(folder_each(store->quarantine, see_quarantined, store));
         TRY(remove_orphans(store));

@@ -6,9 +6,8 @@
 //   blobs/<digest>    weights and documents, content-addressed, 0444, never rewritten
 //   graphs/<name>     manifest: key-value text with a checksum line; one per graph name, all versions in it
 //   tunes/<id>        tune records (store_tune_id)
-//   quarantine/       damaged manifests, moved there at start with the reason in the log. As long as one is there, blobs and records that
-//   no
-//                     manifest names are kept
+//   quarantine/       damaged manifests, moved there at start with the reason in the log; as long as one is there, the blobs and records
+//                     that were there at start are kept, whether a manifest names them or not
 //   tmp/              unfinished files; emptied at start
 //
 // An upload's part is stored as its document, the very bytes with holes in it, and one blob for the content of each hole: the weights.

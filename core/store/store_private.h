@@ -8,9 +8,10 @@
 
 typedef struct Blob {
         HashHex digest;
-        uint32_t n_users; // manifests' documents and holes, and holds
+        uint32_t n_users; // manifests' documents and holes, holds, and one for what is kept for quarantine/
         bool is_verified; // its bytes matched once in this process
         uint32_t n_rewrites;
+        uint32_t n_writers; // threads that replace the file and have not forgotten its old mapping yet
 } Blob;
 
 struct Store {
@@ -29,9 +30,11 @@ struct Store {
 // ---- blobs.c; under the mutex ----
 Status blobs_use(Store *store, const StoreGraph *graph); // all or nothing
 void blobs_unuse(Store *store, const StoreGraph *graph);
+// For folder_each at start: this blob stays, whoever else uses it or no longer does.
+Status blobs_keep(void *store, const char *name);
 
 // ---- tune.c ----
-// Removes the records of versions that `gone` had and no manifest has any more. While writing.
+// Removes the records of versions that `gone` had and no manifest has any more (nothing while orphans are kept). While writing.
 void tune_remove_unused(Store *store, const StoreGraph *gone);
 // For folder_each at start.
 Status tune_remove_orphan(void *store, const char *name);

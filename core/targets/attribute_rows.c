@@ -106,12 +106,20 @@ static Status attr_reversed(Emitter *emitter, Value x, Value *out)
         return EMIT(emitter, "aten::permute", out, x, order);
 }
 
+// A number is its own transpose.
+static Status transposed(Emitter *emitter, const char *name, Value x, Value *out)
+{
+        if (x.tensor->meta.rank == 1)
+                return fail(STATUS_VALUE, "tensor.%s is only supported on matrices or batches of matrices. Got 1-D tensor.", name);
+        if (x.tensor->meta.rank != 0)
+                return EMIT(emitter, "aten::transpose.int", out, x, value_int(-2), value_int(-1));
+        *out = value_ref(x);
+        return STATUS_OK;
+}
+
 static Status attr_matrix_transposed(Emitter *emitter, Value x, Value *out)
 {
-        if (x.tensor->meta.rank < 2)
-                return fail(STATUS_VALUE, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.",
-                            x.tensor->meta.rank);
-        return EMIT(emitter, "aten::transpose.int", out, x, value_int(-2), value_int(-1));
+        return transposed(emitter, "mT", x, out);
 }
 
 // Of real tensors; x.H is for matrices only.
@@ -119,13 +127,15 @@ static Status attr_adjoint(Emitter *emitter, Value x, Value *out)
 {
         if (dtype_info[x.tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
                 return fail(STATUS_UNSUPPORTED, "the adjoint of a complex tensor is not supported; write x.mT.conj()");
-        return attr_matrix_transposed(emitter, x, out);
+        return transposed(emitter, "mH", x, out);
 }
 
 static Status attr_matrix_adjoint(Emitter *emitter, Value x, Value *out)
 {
-        if (x.tensor->meta.rank != 2)
-                return fail(STATUS_VALUE, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.", x.tensor->meta.rank);
+        int rank = x.tensor->meta.rank;
+        if (rank != 0 && rank != 2)
+                return fail(STATUS_VALUE, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s", rank,
+                            rank > 2 ? " For batches of matrices, consider using tensor.mH" : "");
         return attr_adjoint(emitter, x, out);
 }
 

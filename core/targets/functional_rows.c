@@ -148,7 +148,7 @@ Status norm_check_batch(const TensorMeta *input, bool training, Value eps)
         double value = python_float(eps);
         if (training && input->rank > 0 && input->size[0] == 1 && is_one_place(input))
                 return fail_counted("value per channel", input->rank, input->size, true);
-        if (value >= 0 && !(training && value == 0))
+        if (!(value < 0) && !(training && value == 0))
                 return STATUS_OK;
         char text[NUMBER_TEXT_MAX + 1];
         text[number_print_python(value, text)] = '\0';

@@ -362,6 +362,22 @@ Test(tensor_json, a_text_may_be_as_long_as_its_limit)
         tensor_unref(tensor);
 }
 
+Test(tensor_json, a_text_that_was_stopped_just_beyond_its_limit_is_too_large)
+{
+        enum { MOST = 1 + 1024 * 5 - 1 }; // "[" and the first batch of "0.0, " are one byte more
+        int64_t size = 2048;
+        TensorMeta meta;
+        Tensor *tensor = NULL;
+        Text out = { 0 };
+        meta_init(&meta, DTYPE_F32, 1, &size);
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        memset(tensor_data(tensor), 0, tensor->storage->n_bytes);
+        cr_expect_eq(tensor_json_write(tensor, TENSOR_JSON_FLAT, NULL, MOST, &out), STATUS_TOO_LARGE);
+        cr_expect_gt(out.n, MOST);
+        text_deinit(&out);
+        tensor_unref(tensor);
+}
+
 Test(tensor_json, the_copy_of_a_strided_tensor_is_charged)
 {
         Tensor *tensor = NULL, *view = NULL;

@@ -374,6 +374,75 @@ Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
         graph_version_unref(version);
 }
 
+Test(build, what_eager_runs_leave_on_a_graph_is_counted_with_it)
+{
+        RunLabels *labels;
+        GraphVersion *version = put_chain("chain", "torch.neg", 4000);
+        Graph *graph = graph_of(version);
+        cr_assert_eq(run_labels_new(graph, NULL, &labels), STATUS_OK);
+        size_t counted = engine_stats(engine).graphs.bytes - graph->weights_bytes - graph->arena.total_bytes;
+        cr_expect(counted > run_labels_bytes(labels) / 3 && counted < run_labels_bytes(labels) * 3, "%zu, not %zu", counted,
+                  run_labels_bytes(labels));
+        run_labels_unref(labels);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
+// Whether there is a program for x of one element and this n; it runs either way.
+static bool is_planned(Graph *graph, int64_t n)
+{
+        Caller caller = { .how = PLAN_READY };
+        TensorMeta meta;
+        Tensor *tensor;
+        bool again;
+        int64_t sizes[1] = { 1 };
+        meta_init(&meta, DTYPE_F32, 1, sizes);
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        ((float *)tensor_data(tensor))[0] = 4.0f;
+        caller.input = value_tensor_take(tensor);
+        Value inputs[2] = { caller.input, value_int(n) };
+        RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_COMPILED };
+        cr_assert_eq(engine_bind(graph, &request, &caller.plan), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build), STATUS_OK);
+        if (caller.build != NULL) {
+                engine_build(caller.build);
+                cr_assert_eq(engine_planned(&caller.plan, &caller.ticket, &again), STATUS_OK, "%s", failure_current()->message);
+        }
+        bool planned = caller.plan.program != NULL;
+        cr_assert_eq(run(&caller), n == 0 ? -4.0f : 16.0f);
+        leave(&caller);
+        return planned;
+}
+
+Test(build, a_number_with_which_a_graph_cannot_be_planned_does_not_speak_for_others)
+{
+        // With n = 0 it is neg of x; else it needs a number of x as soon as it begins.
+        static const char head[] =
+                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": "
+                "\"placeholder\", \"name\": \"n\", \"target\": \"n\"}, {\"op\": \"get_attr\", \"name\": \"yes\", \"target\": \"yes\"}, "
+                "{\"op\": \"get_attr\", \"name\": \"no\", \"target\": \"no\"}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": "
+                "\"torch.ops.higher_order.cond\", \"args\": [\"%n\", \"%yes\", \"%no\", [\"%x\"]]}, {\"op\": \"output\", \"name\": "
+                "\"output\", \"target\": \"output\", \"args\": [\"%y\"]}], \"modules\": {\"yes\": {\"type\": \"torch.fx.GraphModule\", "
+                "\"graph\": {\"nodes\": [{\"op\": \"placeholder\", \"name\": \"a\", \"target\": \"a\"}, {\"op\": \"call_method\", "
+                "\"name\": \"k\", \"target\": \"item\", \"args\": [\"%a\"]}, {\"op\": \"call_function\", \"name\": \"m\", \"target\": "
+                "\"torch.mul\", \"args\": [\"%a\", \"%k\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
+                "\"args\": [\"%m\"]}]}}, \"no\": {\"type\": \"torch.fx.GraphModule\", \"graph\": {\"nodes\": [{\"op\": "
+                "\"placeholder\", \"name\": \"a\", \"target\": \"a\"}, {\"op\": \"call_function\", \"name\": \"m\", \"target\": "
+                "\"torch.neg\", \"args\": [\"%a\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
+                "[\"%m\"]}]}}}}";
+        Text text = { 0 };
+        text_add(&text, head);
+        GraphVersion *version = put_text("choice", &text);
+        Graph *graph = graph_of(version);
+        cr_expect_not(is_planned(graph, 1));
+        cr_expect(is_planned(graph, 0), "one number is not all");
+        for (int64_t n = 2; n < 8; n++)
+                cr_expect_not(is_planned(graph, n));
+        cr_expect(is_planned(graph, 0), "what was planned once stays");
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
 // ---- idle work ----
 // neg of x, whose first size is `size` (a number, or a symbol in quotes).
 static GraphVersion *put_typed(const char *name, const char *size)

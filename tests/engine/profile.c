@@ -203,6 +203,37 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         graph_unref(graph);
 }
 
+Test(profile, shapes_are_those_of_the_runs_that_were_last)
+{
+        static const char *const signatures[] = { "a", "b", "c", "a" }, *const want[] = { "a", "c", "b" };
+        ProfileStats *stats = NULL;
+        SignatureSummary *summary;
+        uint32_t n;
+        Graph *graph = small_graph();
+        profile_stats_new(pool, &stats);
+        cr_assert_eq(profile_stats_shapes(stats, 1, &summary, &n), STATUS_OK);
+        cr_expect_eq(n, 0);
+        profile_summary_free(summary, n);
+        for (int64_t i = 0; i < 4; i++) {
+                RunProfile *profile = profile_of(graph, "r", signatures[i], 1, 2);
+                profile->rows[1].has_tensor = true;
+                meta_init(&profile->rows[1].meta, DTYPE_F32, 1, &i);
+                profile_stats_add(stats, profile);
+                run_profile_unref(profile);
+        }
+        for (uint32_t most = 1; most <= 4; most++) {
+                cr_assert_eq(profile_stats_shapes(stats, most, &summary, &n), STATUS_OK);
+                cr_assert_eq(n, MIN(most, 3u));
+                for (uint32_t i = 0; i < n; i++)
+                        cr_expect_str_eq(summary[i].signature, want[i]);
+                cr_expect_eq(summary[0].n_nodes, 2);
+                cr_expect_eq(summary[0].nodes[1].meta.size[0], 3);
+                profile_summary_free(summary, n);
+        }
+        profile_stats_free(stats);
+        graph_unref(graph);
+}
+
 Test(profile, a_version_that_has_gone_longest_without_a_run_makes_room_for_others)
 {
         ProfileStats *stats[3];

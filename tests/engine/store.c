@@ -219,6 +219,46 @@ Test(store, what_a_manifest_in_quarantine_names_is_kept_so_that_it_can_be_put_ba
         scratch_remove(folder);
 }
 
+Test(store, what_a_manifest_in_quarantine_may_name_outlives_the_graphs_that_share_it_and_what_came_later_does_not)
+{
+        char *folder = scratch_make();
+        const char *contents[] = { "one" }, *later[] = { "two" };
+        HashHex id = sha256_of("one", 3);
+        Mapping *bytes = NULL;
+        Seen seen = { .n = 0 };
+        Store *store = open_store(folder);
+        put(store, "m", contents, 1);
+        put(store, "shares", contents, 1);
+        cr_assert_eq(store_put_tune(store, &id, span("conv1 winograd\n")), STATUS_OK);
+        store_close(store);
+        char *text = scratch_read(folder, "graphs/m");
+        text[6] ^= 1;
+        scratch_write(folder, "graphs/m", text);
+        store = open_store(folder);
+        remove_graph(store, "shares");
+        cr_assert_eq(scratch_count(folder, "blobs"), 1);
+        cr_assert_eq(scratch_count(folder, "tunes"), 1);
+        put(store, "m", contents, 1);
+        put(store, "later", later, 1);
+        cr_assert_eq(scratch_count(folder, "blobs"), 2);
+        remove_graph(store, "m");
+        remove_graph(store, "later");
+        cr_assert_eq(scratch_count(folder, "blobs"), 1, "what came after the start is in no manifest of before");
+        store_close(store);
+        text[6] ^= 1;
+        scratch_write(folder, "graphs/m", text);
+        empty_quarantine(folder);
+        store = open_store(folder);
+        store_each(store, see, &seen);
+        cr_assert_eq(store_map_document(store, &seen.last_version.parts[0], &bytes), STATUS_OK);
+        mapping_unref(bytes);
+        remove_graph(store, "m");
+        cr_assert_eq(scratch_count(folder, "blobs") + scratch_count(folder, "tunes"), 0);
+        store_close(store);
+        free(text);
+        scratch_remove(folder);
+}
+
 Test(store, a_version_whose_file_is_missing_is_damaged_and_the_others_of_its_graph_are_not)
 {
         char *folder = scratch_make(), name[80], path[512];
@@ -263,6 +303,61 @@ Test(store, a_folder_with_files_of_another_program_is_refused_and_nothing_is_tou
                 cr_assert_eq(scratch_count(folder, "."), 7, "the five, FORMAT and lock");
                 scratch_remove(folder);
         }
+}
+
+// As a crash leaves it: of this process, as if the next one had its pid, which in a container it has.
+static void leave_unfinished(const char *folder, const char *text)
+{
+        char name[64];
+        for (int i = 0; i < 64; i++) {
+                snprintf(name, sizeof(name), "tmp/%ld-%d", (long)getpid(), i);
+                scratch_write(folder, name, text);
+        }
+}
+
+Test(store, a_crash_in_the_very_first_write_leaves_a_folder_that_opens_and_nothing_beside_it)
+{
+        static const char *const foreign[][2] = { { "1234", "2" }, { "12-", "2" }, { "-12", "2" }, { "12-x", "2" }, { "12-3", "2\n\n" } };
+        char *folder = scratch_make(), path[512], name[32];
+        Store *store = NULL;
+        snprintf(path, sizeof(path), "%s/tmp", folder);
+        mkdir(path, 0700);
+        for (size_t i = 0; i < 5; i++) {
+                snprintf(name, sizeof(name), "tmp/%s", foreign[i][0]);
+                scratch_write(folder, name, foreign[i][1]);
+                cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_USAGE, "%s", name);
+                cr_assert_eq(scratch_count(folder, "tmp"), 1);
+                scratch_empty(path, 0);
+        }
+        for (int start = 0; start < 2; start++) {
+                leave_unfinished(folder, start == 0 ? "2" : "2\n");
+                if (start == 1)
+                        scratch_write(folder, "FORMAT", "1\n");
+                store_close(open_store(folder));
+                char *text = scratch_read(folder, "FORMAT");
+                cr_assert_str_eq(text, "2\n");
+                cr_assert_eq(scratch_count(folder, "tmp"), 0);
+                cr_assert_eq(scratch_count(folder, "."), 7, "the five, FORMAT and lock");
+                free(text);
+        }
+        scratch_remove(folder);
+}
+
+static int n_renames_in_place;
+
+// In place of libc's: nothing unfinished may lie in the data folder itself.
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+        n_renames_in_place += from_folder == to_folder;
+        return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+}
+
+Test(store, the_first_file_of_a_folder_is_written_in_tmp_too)
+{
+        char *folder = scratch_make();
+        store_close(open_store(folder));
+        cr_assert_eq(n_renames_in_place, 0);
+        scratch_remove(folder);
 }
 
 Test(store, as_many_versions_are_written_as_can_be_read_again)
@@ -381,6 +476,35 @@ Test(store, a_newer_format_is_refused_and_nothing_is_touched)
         cr_assert_str_eq(text, "3\n");
         cr_assert_eq(scratch_count(folder, "."), 1, "only FORMAT is there");
         free(text);
+        scratch_remove(folder);
+}
+
+Test(store, a_tune_record_is_its_models_and_goes_with_the_last_version_that_has_both)
+{
+        char *folder = scratch_make();
+        Store *store = open_store(folder);
+        StoreVersion versions[3] = { version_of(1, "one"), version_of(2, "one"), version_of(3, "one") };
+        StoreGraph graph = { .name = "a", .next_version = 4, .default_version = 1, .n_versions = 3, .versions = versions };
+        StoreGraph other = { .name = "b", .next_version = 2, .default_version = 1, .n_versions = 1, .versions = &versions[1] };
+        snprintf(versions[1].model, sizeof(versions[1].model), "encoder");
+        snprintf(versions[2].model, sizeof(versions[2].model), "decoder");
+        cr_assert_eq(store_hold_part(store, span("one"), NULL, 0, &versions[0].parts[0]), STATUS_OK);
+        cr_assert_eq(store_put_graph(store, &graph), STATUS_OK);
+        cr_assert_eq(store_put_graph(store, &other), STATUS_OK);
+        for (int i = 0; i < 3; i++) {
+                HashHex id = store_tune_id(&versions[i]);
+                cr_assert_eq(store_put_tune(store, &id, span("conv1 winograd\n")), STATUS_OK);
+        }
+        cr_assert_eq(scratch_count(folder, "tunes"), 3);
+        graph.n_versions = 1;
+        cr_assert_eq(store_put_graph(store, &graph), STATUS_OK);
+        cr_assert_eq(scratch_count(folder, "tunes"), 2, "the decoder's went, b has the encoder");
+        remove_graph(store, "b");
+        cr_assert_eq(scratch_count(folder, "tunes"), 1);
+        remove_graph(store, "a");
+        cr_assert_eq(scratch_count(folder, "tunes"), 0);
+        store_release_part(store, &versions[0].parts[0]);
+        store_close(store);
         scratch_remove(folder);
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "core/store/mapping.h"
 #include "core/store/store.h"
@@ -19,6 +20,19 @@ int fstat(int fd, struct stat *out)
         if (act != NULL)
                 act();
         return fstatat(fd, "", out, AT_EMPTY_PATH);
+}
+
+static void (*after_rename)(void);
+
+// In place of libc's: the old file's mapping is forgotten after it.
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+        int result = (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+        void (*act)(void) = after_rename;
+        after_rename = NULL;
+        if (act != NULL)
+                act();
+        return result;
 }
 
 enum { PART_BYTES = 300000, CUT_OFFSET = 70001, CUT_BYTES = 100000 };
@@ -198,6 +212,44 @@ Test(parts, a_damaged_file_that_is_replaced_while_somebody_maps_it_is_nobodys)
                 mapping_unref(mapping);
         }
         store_version_unref(&version);
+        store_close(busy_store);
+        scratch_remove(folder);
+}
+
+static StoreVersion held_between;
+static Mapping *mapped_between;
+
+static void hold_and_map(void)
+{
+        StorePart *part = &held_between.parts[0];
+        StoreCut cut = { .offset = CUT_OFFSET, .n = CUT_BYTES, .content = same_bytes() };
+        part->n_bytes = PART_BYTES;
+        cr_assert_eq(store_hold_part(busy_store, (ByteSpan){ part_bytes, PART_BYTES }, &cut, 1, part), STATUS_OK);
+        cr_assert_eq(store_map_hole(busy_store, &part->holes->items[0], &mapped_between), STATUS_OK);
+}
+
+Test(parts, who_uploads_what_another_is_just_replacing_gets_the_new_bytes)
+{
+        char *folder = scratch_make();
+        Mapping *old = NULL;
+        fill(1);
+        busy_store = open_store(folder);
+        StoreVersion version = put(busy_store, "m", same_bytes());
+        const StoreHole *hole = &version.parts[0].holes->items[0];
+        cr_assert_eq(store_map_hole(busy_store, hole, &old), STATUS_OK);
+        change(folder, hole->digest.hex, 5000);
+        cr_assert_neq(old->data[5000], same_bytes().data[5000]);
+        after_rename = hold_and_map;
+        StoreVersion again = put(busy_store, "m", same_bytes());
+        cr_assert_neq(mapped_between, old);
+        cr_assert_arr_eq(mapped_between->data, part_bytes + CUT_OFFSET, CUT_BYTES);
+        mapping_unref(old);
+        mapping_unref(mapped_between);
+        store_release_part(busy_store, &held_between.parts[0]);
+        held_between.n_parts = 1;
+        store_version_unref(&held_between);
+        store_version_unref(&version);
+        store_version_unref(&again);
         store_close(busy_store);
         scratch_remove(folder);
 }

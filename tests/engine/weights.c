@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of stored versions: one file, one mapping, one packed copy, whoever has them. Uploads are forms: a graph as JSON and safetensors.
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include "api/upload.h"
 #include "core/engine.h"
+#include "core/engine_private.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"
 
 static Engine *engine;
 static char *folder;
 
+static void (*after_load)(void);
+
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+{
+        Status status = upload_loader.load(context, parts, n_parts, model, out_graph);
+        void (*act)(void) = after_load;
+        after_load = NULL;
+        if (act != NULL)
+                act();
+        return status;
+}
+
 static void open_engine(void)
 {
-        EngineOptions options = { .data_folder = folder, .loader = upload_loader, .no_warm_up = true };
+        EngineOptions options = { .data_folder = folder, .loader = { .load = load }, .no_warm_up = true };
         cr_assert_eq(engine_open(&options, &engine), STATUS_OK, "%s", failure_current()->message);
 }
 
@@ -215,15 +229,32 @@ static GraphVersion *version_of(const char *name)
         return version;
 }
 
-// The file of the large weight loses all but its first page.
-static void cut_weight(const char *name)
+static int open_weight(const char *name)
 {
         char path[512];
         GraphVersion *version = version_of(name);
         snprintf(path, sizeof(path), "%s/blobs/%s", folder, version->stored.parts[1].holes->items[0].digest.hex);
-        chmod(path, 0600);
-        cr_assert_eq(truncate(path, 4096), 0);
         graph_version_unref(version);
+        chmod(path, 0600);
+        int fd = open(path, O_RDWR);
+        cr_assert_geq(fd, 0);
+        return fd;
+}
+
+// The file of the large weight loses all but its first page.
+static void cut_weight(const char *name)
+{
+        int fd = open_weight(name);
+        cr_assert_eq(ftruncate(fd, 4096), 0);
+        close(fd);
+}
+
+static void zero_last_number(const char *name)
+{
+        const float zero = 0.0f;
+        int fd = open_weight(name);
+        cr_assert_eq(pwrite(fd, &zero, sizeof(zero), (off_t)(weight_bytes - sizeof(zero))), sizeof(zero));
+        close(fd);
 }
 
 static float last_number(const Graph *graph)
@@ -285,6 +316,35 @@ Test(weights, bytes_that_are_stored_anew_under_another_name_serve_both_names_and
         graph_unref(before);
         graph_unref(after);
         graph_unref(other);
+}
+
+static void store_anew(void)
+{
+        zero_last_number("m");
+        cr_assert(put("n", false, "torch.relu", 1.0f));
+}
+
+Test(weights, a_program_of_bytes_that_are_stored_anew_while_their_graph_is_read_does_not_serve_the_new_ones)
+{
+        cr_assert(put("m", false, "torch.relu", 1.0f));
+        engine_close(engine);
+        open_engine();
+        GraphVersion *version = version_of("m");
+        Graph *before = NULL;
+        PlannedRun old, new;
+        after_load = store_anew;
+        cr_assert_eq(engine_read_graph(engine, version, &before), STATUS_OK, "%s", failure_current()->message);
+        Graph *after = graph_of("n", 1);
+        cr_assert_eq(last_number(before), 0.0f);
+        cr_assert_neq(last_number(after), 0.0f);
+        plan_run(before, 32, &old);
+        plan_run(after, 32, &new);
+        cr_assert_neq((const void *)new.program, (const void *)old.program);
+        planned_run_deinit(&old);
+        planned_run_deinit(&new);
+        graph_unref(before);
+        graph_unref(after);
+        graph_version_unref(version);
 }
 
 Test(weights, graphs_that_are_read_after_some_damage_have_programs_that_are_listed_and_deleted_with_them)

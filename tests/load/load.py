@@ -272,6 +272,31 @@ def ask(port, stop, waits):
     waits.put(own)
 
 
+def burst(start, report, _):
+    """Large bodies and replies all at once: what they took is given back when the server has been quiet for a moment."""
+    server = start()
+    upload(server, "tiny", TINY)
+    body = json.dumps({"inputs": [[0.5] * 100000], "encoding": "flat"}).encode()  # 1.2 MB of floats, all of one graph that was run before
+    run(server, "tiny", TINY_BODY)
+    before, peak = memory(server), Peak(server)
+    peak.start()
+    connections = [server.connect(60) for _ in range(24)]
+    for connection in connections:
+        connection.send(b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-1])
+    for connection in connections:
+        connection.send(body[-1:], "POST")
+    status = {connection.reply().status for connection in connections}
+    for connection in connections:
+        connection.close()
+    peak.done.set()
+    peak.join()
+    end, grown = time.monotonic() + 10, 1e9
+    while grown > 9 and time.monotonic() < end:
+        time.sleep(0.1)
+        grown = (memory(server) - before) / 1e6
+    report.row("24 large runs at once", f"{sorted(status)}, memory {(peak.most - before) / 1e6:+.1f} MB, then {grown:+.1f} MB", "200, memory back within 9 MB", status == {200} and grown <= 9)
+
+
 def braces(start, report, _):
     server = start()
     upload(server, "tiny", TINY)
@@ -387,7 +412,7 @@ def soak(start, report, long):
     report.row(f"{name}: p99 of runs", f"{early_p99 * 1e3:.2f} ms in the first third, {late_p99 * 1e3:.2f} ms later", "drift < 10 %", late_p99 < 1.1 * early_p99, True)
 
 
-SCENARIOS = {"overload": overload, "idle": idle, "slow": slow, "neighbours": neighbours, "upload": big_upload, "braces": braces, "soak": soak}
+SCENARIOS = {"overload": overload, "idle": idle, "slow": slow, "neighbours": neighbours, "upload": big_upload, "burst": burst, "braces": braces, "soak": soak}
 
 
 def main():

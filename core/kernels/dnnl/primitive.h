@@ -46,9 +46,9 @@ typedef struct DnnlMatmul {
         int n_threads;
 } DnnlMatmul;
 
-// *out_primitive stays NULL (STATUS_OK) when there is no fast implementation. Failures are out of memory only.
 // Elements of an input image with the frame that its windows reach into; INT64_MAX when they cannot be counted.
 int64_t dnnl_conv_frame(const DnnlConv *conv);
+// *out_primitive stays NULL (STATUS_OK) when there is no fast implementation. Failures are out of memory only.
 Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive);
 Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive);
 void dnnl_primitive_free(void *primitive);                       // NULL-safe

@@ -65,7 +65,7 @@ def wrk(port, body, seconds, path="/v1/graphs/small/run", connections=32):
                              capture_output=True, text=True, check=True).stdout
     if "Non-2xx" in out:
         raise RuntimeError(out)
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1)), re.search(r"99%\s+(\S+)", out).group(1)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1)), re.search(r"^\s+99%\s+(\S+)", out, re.M).group(1)
 
 
 def http_small(binary, seconds):

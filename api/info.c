@@ -182,13 +182,7 @@ static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
 {
         const TensorSpec *spec = leaf->node == NULL ? NULL : leaf->node->spec;
         const TensorMeta *meta = is_known(spec) ? NULL : shown_output(shown, leaf);
-        text_add(out, "{\"name\": ");
-        text_add_json(out, leaf->name);
-        text_add(out, ", \"node\": ");
-        if (leaf->node == NULL)
-                text_add(out, "null");
-        else
-                text_add_json(out, leaf->node->name);
+        output_write_name(leaf, out);
         text_add(out, ", ");
         if (meta != NULL)
                 write_meta(meta, out);

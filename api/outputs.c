@@ -222,3 +222,14 @@ Status output_list_of_nodes(const Node *const *nodes, const Value *values, uint3
         text_add_char(&out_list->structure, '}');
         return text_status(&out_list->structure);
 }
+
+void output_write_name(const OutputLeaf *leaf, Text *out)
+{
+        text_add(out, "{\"name\": ");
+        text_add_json(out, leaf->name);
+        text_add(out, ", \"node\": ");
+        if (leaf->node == NULL)
+                text_add(out, "null");
+        else
+                text_add_json(out, leaf->node->name);
+}

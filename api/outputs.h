@@ -27,3 +27,5 @@ void output_list_deinit(OutputList *list);
 Status output_list_of(const Graph *graph, const Value *value, OutputList *out_list);
 // Fetched nodes instead of the graph's outputs; containers are flattened.
 Status output_list_of_nodes(const Node *const *nodes, const Value *values, uint32_t n, OutputList *out_list);
+// `{"name": ..., "node": ...`, left open for what else is said of it.
+void output_write_name(const OutputLeaf *leaf, Text *out);

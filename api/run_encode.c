@@ -8,17 +8,6 @@
 #include "api/tensor_json.h"
 #include "core/base/limits.h"
 
-static void write_name(const OutputLeaf *leaf, Text *out)
-{
-        text_add(out, "{\"name\": ");
-        text_add_json(out, leaf->name);
-        text_add(out, ", \"node\": ");
-        if (leaf->node == NULL)
-                text_add(out, "null");
-        else
-                text_add_json(out, leaf->node->name);
-}
-
 static Status check_bytes(size_t n)
 {
         if (n <= (size_t)limits.max_response)
@@ -113,7 +102,7 @@ static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
         for (uint32_t i = 0; i < list->n; i++) {
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add(out, i == 0 ? "" : ", ");
-                write_name(leaf, out);
+                output_write_name(leaf, out);
                 if (leaf->value.kind == VALUE_TENSOR) {
                         TRY(write_tensor(run, leaf->value.tensor, out));
                 } else {

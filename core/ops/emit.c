@@ -201,8 +201,8 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
         Tensor *owned[SCHEMA_MAX_ARGS];
         uint32_t n_owned = 0;
         Status status = STATUS_OK;
+        memcpy(wrapped, args, schema->n_args * sizeof(*args));
         for (uint32_t i = 0; i < schema->n_args && status == STATUS_OK; i++) {
-                wrapped[i] = args[i];
                 if (!is_number_slot(schema, i, args) || (i == 0 && overload->inplace))
                         continue;
                 Tensor *tensor;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 2.6. Primitives are immutable and shared; dnnl_memory objects are not, because running sets their data pointers: each primitive
-// keeps a few sets of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own one is tied to the
-// thread that made the primitive.
-#include "core/kernels/dnnl/primitive.h"
-#include <dnnl.h>
+// oneDNN, generations 2 and 3 (generation.h). Primitives are immutable and shared; dnnl_memory objects are not, because running sets their
+// data pointers: each primitive keeps a few sets of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the
+// library's own one is tied to the thread that made the primitive.
+#include "core/kernels/dnnl/generation.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include "core/base/hash.h"
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -20,8 +18,8 @@ typedef enum Role { ROLE_A, ROLE_B, ROLE_OUT, ROLE_SCRATCH, ROLE_CONSTANT } Role
 typedef struct Argument {
         int index; // DNNL_ARG_*
         Role role;
-        dnnl_memory_desc_t desc;
-        void *data; // ROLE_CONSTANT: borrowed from the primitive's own buffers
+        LayoutView layout; // the primitive's
+        void *data;        // ROLE_CONSTANT: borrowed from the primitive's own buffers
 } Argument;
 
 typedef struct Seat {
@@ -99,7 +97,7 @@ static Seat *seat_new(const DnnlPrimitive *primitive)
         for (int i = 0; i < primitive->n_args && ok; i++) {
                 const Argument *argument = &primitive->args[i];
                 seat->args[i].arg = argument->index;
-                ok = dnnl_memory_create(&seat->args[i].memory, &argument->desc, the_engine(), argument->data) == dnnl_success;
+                ok = dnnl_memory_create(&seat->args[i].memory, argument->layout, the_engine(), argument->data) == dnnl_success;
         }
         if (ok)
                 return seat;
@@ -153,33 +151,50 @@ static void copy_dims(dnnl_dims_t out, int rank, const int64_t *from)
                 out[d] = from[d];
 }
 
-// false: not a layout that oneDNN can describe (elements overlap).
-static bool init_desc(dnnl_memory_desc_t *out, int rank, const int64_t *size, const int64_t *stride)
+static Layout strided(int rank, const int64_t *size, const int64_t *stride)
 {
         dnnl_dims_t sizes, strides;
         copy_dims(sizes, rank, size);
         copy_dims(strides, rank, stride);
-        memset(out, 0, sizeof(*out));
-        return dnnl_memory_desc_init_by_strides(out, rank, sizes, dnnl_f32, strides) == dnnl_success;
+        return layout_by_strides(rank, sizes, strides);
 }
 
-static bool init_tag(dnnl_memory_desc_t *out, int rank, const int64_t *size, dnnl_format_tag_t tag)
+static Layout tagged(int rank, const int64_t *size, dnnl_format_tag_t tag)
 {
         dnnl_dims_t sizes;
         copy_dims(sizes, rank, size);
-        memset(out, 0, sizeof(*out));
-        return dnnl_memory_desc_init_by_tag(out, rank, sizes, dnnl_f32, tag) == dnnl_success;
+        return layout_by_tag(rank, sizes, tag);
+}
+
+// What a primitive is asked for; `weight` is the library's choice, `constant` is where the constant lies.
+typedef struct Layouts {
+        Layout input, weight, constant, bias, out;
+} Layouts;
+
+static void layouts_deinit(Layouts *layouts)
+{
+        layout_free(layouts->input);
+        layout_free(layouts->weight);
+        layout_free(layouts->constant);
+        layout_free(layouts->bias);
+        layout_free(layouts->out);
+}
+
+static bool layouts_are_made(const Layouts *layouts)
+{
+        return layouts->input != NULL && layouts->weight != NULL && layouts->constant != NULL && layouts->bias != NULL &&
+               layouts->out != NULL;
 }
 
 typedef struct Reorder {
-        const dnnl_memory_desc_t *from, *to;
+        LayoutView from, to;
         const void *data;
 } Reorder;
 
 static Status reorder(void *context, Storage **out_packed)
 {
         const Reorder *what = context;
-        const dnnl_memory_desc_t *from = what->from, *to = what->to;
+        LayoutView from = what->from, to = what->to;
         dnnl_engine_t engine = the_engine();
         dnnl_primitive_desc_t desc = NULL;
         dnnl_primitive_t primitive = NULL;
@@ -218,8 +233,8 @@ static Status pack_constant(const Reorder *what, const PackShare *share, Storage
         char format[HASH_HEX_BYTES + 8];
         Sha256 sha;
         sha256_start(&sha);
-        sha256_add(&sha, what->from, sizeof(*what->from));
-        sha256_add(&sha, what->to, sizeof(*what->to));
+        TRY(layout_hash(&sha, what->from));
+        TRY(layout_hash(&sha, what->to));
         HashHex hex = sha256_finish(&sha);
         snprintf(format, sizeof(format), "dnnl %s", hex.hex);
         PackSource source = { .storage = share->storage, .data = what->data };
@@ -230,12 +245,18 @@ static Status pack_constant(const Reorder *what, const PackShare *share, Storage
 static dnnl_alg_kind_t algorithm_of(DnnlActivation activation)
 {
         static const dnnl_alg_kind_t kinds[] = {
-                [DNNL_RELU] = dnnl_eltwise_relu,           [DNNL_CLIP] = dnnl_eltwise_clip_v2,
-                [DNNL_SWISH] = dnnl_eltwise_swish,         [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf,
-                [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh, [DNNL_HARDSWISH] = dnnl_eltwise_hardswish,
-                [DNNL_TANH] = dnnl_eltwise_tanh,           [DNNL_SIGMOID] = dnnl_eltwise_logistic,
+                [DNNL_RELU] = dnnl_eltwise_relu,         [DNNL_CLIP] = dnnl_eltwise_clip_v2,        [DNNL_SWISH] = dnnl_eltwise_swish,
+                [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf, [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh, [DNNL_TANH] = dnnl_eltwise_tanh,
+                [DNNL_SIGMOID] = dnnl_eltwise_logistic,
         };
         return kinds[activation];
+}
+
+static dnnl_status_t append_activation(dnnl_post_ops_t ops, const DnnlEpilogue *epilogue)
+{
+        if (epilogue->activation == DNNL_HARDSWISH)
+                return append_hardswish(ops);
+        return append_eltwise(ops, algorithm_of(epilogue->activation), epilogue->alpha, epilogue->beta);
 }
 
 // User-mode scratchpad and the epilogue. NULL when it cannot be made.
@@ -248,10 +269,9 @@ static dnnl_primitive_attr_t make_attributes(const DnnlEpilogue *epilogue)
         bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
                   dnnl_post_ops_create(&ops) == dnnl_success;
         if (ok && epilogue->add_out)
-                ok = dnnl_post_ops_append_sum(ops, 1.0f) == dnnl_success;
+                ok = append_sum(ops) == dnnl_success;
         if (ok && epilogue->activation != DNNL_NOTHING)
-                ok = dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm_of(epilogue->activation), epilogue->alpha, epilogue->beta) ==
-                     dnnl_success;
+                ok = append_activation(ops, epilogue) == dnnl_success;
         ok = ok && dnnl_primitive_attr_set_post_ops(attributes, ops) == dnnl_success;
         if (ops != NULL)
                 dnnl_post_ops_destroy(ops);
@@ -267,39 +287,43 @@ static bool is_slow(const char *name)
         return strstr(name, "ref") != NULL || strncmp(name, "simple", 6) == 0;
 }
 
-static void add_argument(DnnlPrimitive *primitive, int index, Role role, const dnnl_memory_desc_t *desc, void *data)
-{
-        primitive->args[primitive->n_args++] = (Argument){ .index = index, .role = role, .desc = *desc, .data = data };
-}
-
 // The operand in DNNL_ARG_WEIGHTS and where its constant bytes are.
 typedef struct Constant {
-        const dnnl_memory_desc_t *desc;
+        LayoutView layout;
         const void *data; // NULL: given at run time
         const void *bias; // NULL: none
         int64_t n_bias;
         PackShare share;
 } Constant;
 
-static Status set_bias(DnnlPrimitive *primitive, const dnnl_memory_desc_t *desc, const Constant *constant)
+static void add_argument(DnnlPrimitive *primitive, int index, Role role, LayoutView layout, void *data)
+{
+        primitive->args[primitive->n_args++] = (Argument){ .index = index, .role = role, .layout = layout, .data = data };
+}
+
+static Status set_bias(DnnlPrimitive *primitive, LayoutView layout, const Constant *constant)
 {
         size_t n = (size_t)constant->n_bias * sizeof(float);
         primitive->bias = aligned_alloc(STORAGE_ALIGN, (n + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN);
         if (primitive->bias == NULL)
                 return fail_memory();
         memcpy(primitive->bias, constant->bias, n);
-        add_argument(primitive, DNNL_ARG_BIAS, ROLE_CONSTANT, desc, primitive->bias);
+        add_argument(primitive, DNNL_ARG_BIAS, ROLE_CONSTANT, layout, primitive->bias);
         return STATUS_OK;
 }
 
-static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t desc, const Constant *constant)
+static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t made_from, const Constant *constant)
 {
-        const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
-        const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+        const_dnnl_primitive_desc_t desc; // lives with the primitive, and so do its layouts
+        if (dnnl_primitive_create(&primitive->primitive, made_from) != dnnl_success ||
+            dnnl_primitive_get_primitive_desc(primitive->primitive, &desc) != dnnl_success)
+                return fail_memory();
+        LayoutView weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+        LayoutView scratch = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
         add_argument(primitive, DNNL_ARG_SRC, ROLE_A, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL);
         add_argument(primitive, DNNL_ARG_DST, ROLE_OUT, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0), NULL);
         if (constant->data != NULL) {
-                Reorder what = { .from = constant->desc, .to = weights, .data = constant->data };
+                Reorder what = { .from = constant->layout, .to = weights, .data = constant->data };
                 TRY(pack_constant(&what, &constant->share, &primitive->weights));
                 add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_CONSTANT, weights, primitive->weights->data);
         } else {
@@ -310,7 +334,7 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t desc, const C
         primitive->scratch_bytes = dnnl_memory_desc_get_size(scratch);
         if (primitive->scratch_bytes > 0)
                 add_argument(primitive, DNNL_ARG_SCRATCHPAD, ROLE_SCRATCH, scratch, NULL);
-        return dnnl_primitive_create(&primitive->primitive, desc) == dnnl_success ? STATUS_OK : fail_memory();
+        return STATUS_OK;
 }
 
 // oneDNN writes its GEMM kernels at their first use in the process, which takes tens of milliseconds: that belongs to compiling, not to
@@ -322,19 +346,11 @@ static void warm_gemm(void)
         dnnl_sgemm('N', 'N', 16, 16, 16, 1.0f, zeros, 16, zeros, 16, 0.0f, out, 16);
 }
 
-static Status make(const void *op_desc, const DnnlEpilogue *epilogue, const Constant *constant, int n_threads,
-                   DnnlPrimitive **out_primitive)
+// Takes `desc`; NULL: there is no implementation.
+static Status make(dnnl_primitive_desc_t desc, const Constant *constant, int n_threads, DnnlPrimitive **out_primitive)
 {
-        TRY(dnnl_check_heap());
-        dnnl_primitive_desc_t desc = NULL;
-        dnnl_primitive_attr_t attributes = make_attributes(epilogue);
         const char *name = NULL;
-        *out_primitive = NULL;
-        if (attributes == NULL)
-                return fail_memory();
-        bool found = dnnl_primitive_desc_create(&desc, op_desc, attributes, the_engine(), NULL) == dnnl_success;
-        dnnl_primitive_attr_destroy(attributes);
-        if (!found)
+        if (desc == NULL)
                 return STATUS_OK;
         dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name);
         if (name == NULL || is_slow(name)) {
@@ -414,42 +430,59 @@ int64_t dnnl_conv_frame(const DnnlConv *conv)
         return n;
 }
 
-Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
+// What lies before and after the input, as the output's size implies it, so that padding which is cut at the end fits, too. false: brgconv
+// of 2.6 reads wild addresses for windows that lie in the padding alone.
+static bool frame_of(const DnnlConv *conv, dnnl_dims_t dilates, dnnl_dims_t after)
 {
-        dnnl_memory_desc_t input, out, weight, constant, bias;
-        int64_t size[MAX_RANK] = { 0 }, stride[MAX_RANK] = { 0 };
-        dnnl_dims_t dilates = { 0 }, after = { 0 }, strides, before;
-        int spatial = conv->input.rank - 2;
-        *out_primitive = NULL;
-        use_threads(conv->n_threads);
-        // Its kernels count bytes of the frame in 32 bits.
-        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK || dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float))
-                return STATUS_OK;
-        for (int i = 0; i < spatial; i++) {
-                // What the output size implies, so that padding which is cut at the end fits, too.
+        for (int i = 0; i < conv->input.rank - 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 dilates[i] = conv->dilation[i] - 1;
                 after[i] = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach - conv->input.size[2 + i] - conv->padding[i];
-                // brgconv of 2.6 reads wild addresses for windows that lie in the padding alone.
                 if (conv->padding[i] >= reach || after[i] >= reach)
-                        return STATUS_OK;
+                        return false;
         }
-        copy_dims(strides, spatial, conv->stride);
-        copy_dims(before, spatial, conv->padding);
+        return true;
+}
+
+static Layouts conv_layouts(const DnnlConv *conv)
+{
+        int64_t size[MAX_RANK] = { 0 }, stride[MAX_RANK] = { 0 };
         int rank = grouped(conv, size, stride);
-        if (!init_desc(&input, conv->input.rank, conv->input.size, conv->input.stride) ||
-            !init_desc(&out, conv->out.rank, conv->out.size, conv->out.stride) || !init_desc(&constant, rank, size, stride) ||
-            !init_tag(&weight, rank, size, dnnl_format_tag_any) || !init_tag(&bias, 1, &conv->out.size[1], dnnl_a))
+        return (Layouts){ .input = strided(conv->input.rank, conv->input.size, conv->input.stride),
+                          .weight = tagged(rank, size, dnnl_format_tag_any),
+                          .constant = strided(rank, size, stride),
+                          .bias = tagged(1, &conv->out.size[1], dnnl_a),
+                          .out = strided(conv->out.rank, conv->out.size, conv->out.stride) };
+}
+
+Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
+{
+        dnnl_dims_t dilates = { 0 }, after = { 0 }, strides, before;
+        *out_primitive = NULL;
+        use_threads(conv->n_threads);
+        // Its kernels count bytes of the frame in 32 bits.
+        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK || dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float) ||
+            !frame_of(conv, dilates, after))
                 return STATUS_OK;
-        dnnl_convolution_desc_t desc;
-        if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &input, &weight,
-                                                       conv->bias_data == NULL ? NULL : &bias, &out, strides, dilates, before,
-                                                       after) != dnnl_success)
-                return STATUS_OK;
-        Constant packed = {
-                .desc = &constant, .data = conv->weight_data, .bias = conv->bias_data, .n_bias = conv->out.size[1], .share = conv->share
-        };
-        return make(&desc, &conv->epilogue, &packed, conv->n_threads, out_primitive);
+        TRY(dnnl_check_heap());
+        copy_dims(strides, conv->input.rank - 2, conv->stride);
+        copy_dims(before, conv->input.rank - 2, conv->padding);
+        _cleanup_(layouts_deinit) Layouts layouts = conv_layouts(conv);
+        dnnl_primitive_attr_t attributes = make_attributes(&conv->epilogue);
+        if (attributes == NULL)
+                return fail_memory();
+        dnnl_primitive_desc_t desc = NULL;
+        ConvLayouts asked = { layouts.input, layouts.weight, conv->bias_data == NULL ? NULL : layouts.bias, layouts.out, strides, dilates,
+                              before,        after };
+        if (!layouts_are_made(&layouts) || conv_desc_new(the_engine(), &asked, attributes, &desc) != dnnl_success)
+                desc = NULL;
+        dnnl_primitive_attr_destroy(attributes);
+        Constant packed = { .layout = layouts.constant,
+                            .data = conv->weight_data,
+                            .bias = conv->bias_data,
+                            .n_bias = conv->out.size[1],
+                            .share = conv->share };
+        return make(desc, &packed, conv->n_threads, out_primitive);
 }
 
 // ---- product of matrices ----
@@ -465,33 +498,43 @@ static TensorMeta dense_ones(const TensorMeta *meta)
         return matrix;
 }
 
-Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
+static Layouts matmul_layouts(const DnnlMatmul *matmul)
 {
-        dnnl_memory_desc_t a, b, out, constant, bias;
         int rank = matmul->a.rank;
         int64_t bias_size[MAX_RANK] = { 0 }, bias_stride[MAX_RANK] = { 0 };
-        *out_primitive = NULL;
-        use_threads(matmul->n_threads);
-        if (the_engine() == NULL)
-                return STATUS_OK;
         for (int d = 0; d < rank; d++) {
                 bias_size[d] = d == rank - 1 ? matmul->out.size[d] : 1;
                 bias_stride[d] = d == rank - 1 ? 1 : matmul->out.size[rank - 1];
         }
         TensorMeta left = dense_ones(&matmul->a), right = dense_ones(&matmul->b), made = dense_ones(&matmul->out);
-        if (!init_desc(&a, rank, left.size, left.stride) || !init_desc(&out, rank, made.size, made.stride) ||
-            !init_desc(&constant, rank, right.size, right.stride) || !init_desc(&bias, rank, bias_size, bias_stride) ||
-            !init_tag(&b, rank, matmul->b.size, dnnl_format_tag_any))
+        return (Layouts){ .input = strided(rank, left.size, left.stride),
+                          .weight = tagged(rank, matmul->b.size, dnnl_format_tag_any),
+                          .constant = strided(rank, right.size, right.stride),
+                          .bias = strided(rank, bias_size, bias_stride),
+                          .out = strided(rank, made.size, made.stride) };
+}
+
+Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
+{
+        *out_primitive = NULL;
+        use_threads(matmul->n_threads);
+        if (the_engine() == NULL)
                 return STATUS_OK;
-        if (matmul->b_data == NULL)
-                b = constant;
-        dnnl_matmul_desc_t desc;
-        if (dnnl_matmul_desc_init(&desc, &a, &b, matmul->bias_data == NULL ? NULL : &bias, &out) != dnnl_success)
-                return STATUS_OK;
-        Constant packed = { .desc = &constant,
+        TRY(dnnl_check_heap());
+        _cleanup_(layouts_deinit) Layouts layouts = matmul_layouts(matmul);
+        dnnl_primitive_attr_t attributes = make_attributes(&matmul->epilogue);
+        if (attributes == NULL)
+                return fail_memory();
+        dnnl_primitive_desc_t desc = NULL;
+        MatmulLayouts asked = { layouts.input, matmul->b_data == NULL ? layouts.constant : layouts.weight,
+                                matmul->bias_data == NULL ? NULL : layouts.bias, layouts.out };
+        if (!layouts_are_made(&layouts) || matmul_desc_new(the_engine(), &asked, attributes, &desc) != dnnl_success)
+                desc = NULL;
+        dnnl_primitive_attr_destroy(attributes);
+        Constant packed = { .layout = layouts.constant,
                             .data = matmul->b_data,
                             .bias = matmul->bias_data,
-                            .n_bias = matmul->out.size[rank - 1],
+                            .n_bias = matmul->out.size[matmul->a.rank - 1],
                             .share = matmul->share };
-        return make(&desc, &matmul->epilogue, &packed, matmul->n_threads, out_primitive);
+        return make(desc, &packed, matmul->n_threads, out_primitive);
 }

@@ -16,20 +16,22 @@
 // ---- uploads ----
 static Status reply_info(const Answer *answer, GraphVersion *version, const Graph *graph)
 {
+        Engine *engine = answer->context->engine;
         GraphVersion **versions = NULL;
-        uint32_t n = 0;
-        int64_t default_version = 0;
-        Status status = engine_versions(answer->context->engine, version->name, &versions, &n, &default_version);
+        InfoOf of = { .version = version, .is_resident = engine_is_resident(engine, version), .graph = graph };
+        Status status = engine_versions(engine, version->name, &versions, &of.n_versions, &of.default_version);
         if (status == STATUS_OK || status == STATUS_NOT_FOUND) { // deleted meanwhile: answer all the same
                 Text *out = answer_begin(answer, json_type);
                 ProgramInfo programs[ENGINE_MAX_PROGRAMS];
-                uint32_t n_programs = engine_programs(answer->context->engine, version, programs);
-                status = info_write(version, graph, versions, n, default_version, programs, n_programs, out);
-                for (uint32_t i = 0; i < n_programs; i++)
+                of.versions = versions;
+                of.programs = programs;
+                of.n_programs = engine_programs(engine, version, programs);
+                status = info_write(&of, out);
+                for (uint32_t i = 0; i < of.n_programs; i++)
                         program_unref(programs[i].program);
                 text_add_char(out, '\n');
         }
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < of.n_versions; i++)
                 graph_version_unref(versions[i]);
         free(versions);
         return status;
@@ -124,7 +126,7 @@ Status get_list(const Answer *answer)
         text_add(out, "{\"graphs\": [");
         for (uint32_t i = 0; i < n; i++) {
                 text_add(out, i == 0 ? "" : ",\n");
-                info_write_row(rows[i], out);
+                info_write_row(rows[i], engine_is_resident(answer->context->engine, rows[i]), out);
         }
         text_add(out, "], \"next\": ");
         if (more)

@@ -288,13 +288,14 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
         text_add_char(out, ']');
 }
 
-static void write_head(const GraphVersion *version, Text *out)
+static void write_head(const GraphVersion *version, bool is_resident, Text *out)
 {
         GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
         text_add(out, "{\"name\": ");
         text_add_json(out, version->name);
-        text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"format\": \"%s\", \"state\": \"%s\"", (long long)version->stored.version,
-                  version->stored.id.hex, version->stored.format, graph_state_names[state]);
+        text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"format\": \"%s\", \"state\": \"%s\", \"resident\": %s",
+                  (long long)version->stored.version, version->stored.id.hex, version->stored.format, graph_state_names[state],
+                  is_resident ? "true" : "false");
         if (state == GRAPH_STATE_DAMAGED) {
                 text_add(out, ", \"reason\": ");
                 text_add_json(out, version->reason);
@@ -306,33 +307,33 @@ static void write_run(const GraphVersion *version, Text *out)
         text_addf(out, ", \"run\": \"/v1/graphs/%s/run\"}", version->name);
 }
 
-void info_write_row(const GraphVersion *version, Text *out)
+void info_write_row(const GraphVersion *version, bool is_resident, Text *out)
 {
-        write_head(version, out);
+        write_head(version, is_resident, out);
         write_run(version, out);
 }
 
-Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions,
-                  int64_t default_version, const ProgramInfo *programs, uint32_t n_programs, Text *out)
+Status info_write(const InfoOf *of, Text *out)
 {
-        write_head(version, out);
+        const Graph *graph = of->graph;
+        write_head(of->version, of->is_resident, out);
         if (graph != NULL) {
                 _cleanup_(shown_deinit) Shown shown = { .n_runs = 0 };
                 if (graph->format == GRAPH_FX_JSON) // exports say all
-                        TRY(look(version, programs, n_programs, &shown));
+                        TRY(look(of->version, of->programs, of->n_programs, &shown));
                 text_add(out, ", ");
                 write_inputs(graph, &shown, out);
                 TRY(write_outputs(graph, &shown, out));
                 text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes, graph->weights_bytes);
                 TRY(write_ops(graph, out));
-                write_programs(programs, n_programs, graph, out);
+                write_programs(of->programs, of->n_programs, graph, out);
         }
-        if (n_versions > 0) {
+        if (of->n_versions > 0) {
                 text_add(out, ", \"versions\": [");
-                for (uint32_t i = 0; i < n_versions; i++)
-                        text_addf(out, "%s%lld", i == 0 ? "" : ", ", (long long)versions[i]->stored.version);
-                text_addf(out, "], \"default_version\": %lld", (long long)default_version);
+                for (uint32_t i = 0; i < of->n_versions; i++)
+                        text_addf(out, "%s%lld", i == 0 ? "" : ", ", (long long)of->versions[i]->stored.version);
+                text_addf(out, "], \"default_version\": %lld", (long long)of->default_version);
         }
-        write_run(version, out);
+        write_run(of->version, out);
         return text_status(out);
 }

@@ -4,8 +4,17 @@
 #include "core/base/text.h"
 #include "core/engine.h"
 
-// `graph` NULL: not decoded (state loading or damaged). `versions` may be NULL. `programs`: those that are ready.
-Status info_write(const GraphVersion *version, const Graph *graph, GraphVersion *const *versions, uint32_t n_versions,
-                  int64_t default_version, const ProgramInfo *programs, uint32_t n_programs, Text *out);
+typedef struct InfoOf {
+        const GraphVersion *version;
+        bool is_resident;              // its graph is decoded
+        const Graph *graph;            // NULL: not decoded here; what only it knows is left out
+        GraphVersion *const *versions; // of the name; may be none
+        uint32_t n_versions;
+        int64_t default_version;
+        const ProgramInfo *programs; // that are ready
+        uint32_t n_programs;
+} InfoOf;
+
+Status info_write(const InfoOf *of, Text *out);
 // The short form of the list.
-void info_write_row(const GraphVersion *version, Text *out);
+void info_write_row(const GraphVersion *version, bool is_resident, Text *out);

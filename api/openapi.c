@@ -280,7 +280,9 @@ static void add_components(Text *out)
         text_add(out,
                  "]}}},\n\"GraphInfo\": {\"type\": \"object\", \"required\": [\"name\", \"version\", \"id\", \"format\", \"state\"], "
                  "\"properties\": {\"name\": {\"type\": \"string\"}, \"version\": {\"type\": \"integer\"}, \"id\": {\"type\": \"string\"}, "
-                 "\"format\": {\"enum\": [\"pt2\", \"fx\"]}, \"state\": {\"enum\": [\"loading\", \"ready\", \"damaged\"]}, \"inputs\": "
+                 "\"format\": {\"enum\": [\"pt2\", \"fx\"]}, \"state\": {\"enum\": [\"ready\", \"damaged\"]}, \"resident\": "
+                 "{\"description\": "
+                 "\"decoded, so that a run need not read it first\", \"type\": \"boolean\"}, \"inputs\": "
                  "{\"type\": \"array\"}, \"outputs\": {\"type\": \"array\"}, \"ops\": {\"type\": \"object\"}, \"programs\": {\"type\": "
                  "\"array\"}}},\n\"RunBody\": {\"type\": \"object\", \"properties\": {\"inputs\": {\"description\": \"by argument name, or "
                  "one entry per argument\", \"type\": [\"object\", \"array\"]}, \"outputs\": {\"type\": \"array\", \"items\": {\"type\": "

@@ -8,7 +8,7 @@
 #include "core/base/limits.h"
 #include "core/engine_private.h"
 
-const char *const graph_state_names[] = { "loading", "ready", "damaged" };
+const char *const graph_state_names[] = { "ready", "ready", "damaged" };
 
 static bool is_content_id(const char *name)
 {
@@ -134,7 +134,7 @@ static Status restore(void *context, const StoreGraph *stored)
         for (uint32_t i = 0; i < stored->n_versions; i++) {
                 TRY(array_reserve(&graph->versions, &graph->capacity, i + 1, sizeof(GraphVersion *)));
                 GraphVersion **version = &graph->versions[i];
-                TRY(version_new(engine, stored->name, &stored->versions[i], GRAPH_STATE_LOADING, version));
+                TRY(version_new(engine, stored->name, &stored->versions[i], GRAPH_STATE_UNREAD, version));
                 graph->n_versions++;
                 if (store_check_version(engine->store, &stored->versions[i]) == STATUS_OK)
                         continue;
@@ -342,6 +342,43 @@ static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *
         return registry_put(engine->decoded, &version->key, decoded);
 }
 
+static Status not_found(const char *name)
+{
+        return fail(STATUS_NOT_FOUND, "there is no graph '%s'; GET /v1/graphs lists what is there", name);
+}
+
+// ---- the default version ----
+static Status set_default_locked(Engine *engine, const char *name, int64_t number)
+{
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph == NULL)
+                return not_found(name);
+        if (version_of(graph, number) == NULL)
+                return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", name, (long long)number,
+                            (long long)graph->versions[graph->n_versions - 1]->stored.version);
+        if (graph->default_version == number)
+                return STATUS_OK;
+        StoreGraph manifest;
+        TRY(manifest_of(graph, NULL, 0, &manifest));
+        manifest.default_version = number;
+        Status status = engine->store == NULL ? STATUS_OK : store_put_graph(engine->store, &manifest);
+        free(manifest.versions);
+        TRY(status);
+        pthread_mutex_lock(&engine->mutex);
+        graph->default_version = number;
+        pthread_mutex_unlock(&engine->mutex);
+        return STATUS_OK;
+}
+
+Status engine_set_default(Engine *engine, const char *name, int64_t version)
+{
+        pthread_mutex_lock(&engine->writing);
+        Status status = set_default_locked(engine, name, version);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
+// ---- putting ----
 // The same content over a version whose stored bytes are damaged, or were not read since the start: it was stored anew, and takes the
 // place and the number of the one that was there.
 static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
@@ -356,7 +393,6 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
         keep_bytes(engine, version, parts);
         StoreGraph manifest;
         TRY(manifest_of(graph, &stored, stored.version, &manifest));
-        manifest.default_version = graph->default_version;
         Status status = put_on_disk(engine, &manifest);
         free(manifest.versions);
         TRY(status);
@@ -368,6 +404,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
         TRY(share_decoded(engine, version, decoded));
         pthread_mutex_lock(&engine->mutex);
         graph->versions[graph->n_versions - 1] = graph_version_ref(version);
+        graph->default_version = version->stored.version;
         pthread_mutex_unlock(&engine->mutex);
         graph_version_unref(latest);
         engine_prepare(engine, version);
@@ -381,9 +418,12 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         _cleanup_(graph_freep) EngineGraph *fresh = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         *out_created = false;
-        *out_version = same_as_latest(engine, name, held); // somebody was faster
-        if (*out_version != NULL)
+        version = same_as_latest(engine, name, held); // somebody was faster
+        if (version != NULL) {
+                TRY(set_default_locked(engine, name, version->stored.version));
+                *out_version = take_ptr(version);
                 return STATUS_OK;
+        }
         EngineGraph *graph = graph_of(engine, name);
         if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held))
                 return put_again(engine, graph, parts, held, decoded, out_version);
@@ -411,19 +451,22 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         return STATUS_OK;
 }
 
-// Whether the condition holds; *out_latest: the latest version, counted, if it is this content already; else NULL.
+// Whether the condition holds; *out_latest: the latest version, counted, if it is this content already; else NULL. What is uploaded is the
+// default version from then on, also if it was there and another one had been made the default.
 static Status look_first(Engine *engine, const char *name, const StoreVersion *identified, const PutCondition *only_if,
                          GraphVersion **out_latest)
 {
-        Status status = STATUS_OK;
-        if (only_if != NULL) {
-                pthread_mutex_lock(&engine->writing);
-                status = only_if->check(only_if->context);
-        }
-        *out_latest = status == STATUS_OK ? same_as_latest(engine, name, identified) : NULL;
-        if (only_if != NULL)
-                pthread_mutex_unlock(&engine->writing);
-        return status;
+        _cleanup_(graph_version_unrefp) GraphVersion *latest = NULL;
+        pthread_mutex_lock(&engine->writing);
+        Status status = only_if == NULL ? STATUS_OK : only_if->check(only_if->context);
+        if (status == STATUS_OK)
+                latest = same_as_latest(engine, name, identified);
+        if (latest != NULL)
+                status = set_default_locked(engine, name, latest->stored.version);
+        pthread_mutex_unlock(&engine->writing);
+        TRY(status);
+        *out_latest = take_ptr(latest);
+        return STATUS_OK;
 }
 
 Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified,
@@ -461,11 +504,6 @@ Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uin
 }
 
 // ---- find, list ----
-static Status not_found(const char *name)
-{
-        return fail(STATUS_NOT_FOUND, "there is no graph '%s'; GET /v1/graphs lists what is there", name);
-}
-
 Status engine_find(Engine *engine, const char *name, int64_t number, GraphVersion **out_version)
 {
         Status status = STATUS_OK;
@@ -613,37 +651,6 @@ Status engine_delete(Engine *engine, const char *name, int64_t version)
 {
         pthread_mutex_lock(&engine->writing);
         Status status = delete_locked(engine, name, version);
-        pthread_mutex_unlock(&engine->writing);
-        return status;
-}
-
-// ---- the default version ----
-static Status set_default_locked(Engine *engine, const char *name, int64_t number)
-{
-        EngineGraph *graph = graph_of(engine, name);
-        if (graph == NULL)
-                return not_found(name);
-        if (version_of(graph, number) == NULL)
-                return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", name, (long long)number,
-                            (long long)graph->versions[graph->n_versions - 1]->stored.version);
-        if (graph->default_version == number)
-                return STATUS_OK;
-        StoreGraph manifest;
-        TRY(manifest_of(graph, NULL, 0, &manifest));
-        manifest.default_version = number;
-        Status status = engine->store == NULL ? STATUS_OK : store_put_graph(engine->store, &manifest);
-        free(manifest.versions);
-        TRY(status);
-        pthread_mutex_lock(&engine->mutex);
-        graph->default_version = number;
-        pthread_mutex_unlock(&engine->mutex);
-        return STATUS_OK;
-}
-
-Status engine_set_default(Engine *engine, const char *name, int64_t version)
-{
-        pthread_mutex_lock(&engine->writing);
-        Status status = set_default_locked(engine, name, version);
         pthread_mutex_unlock(&engine->writing);
         return status;
 }

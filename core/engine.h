@@ -38,8 +38,9 @@ typedef struct EngineOptions {
         bool scrub;      // read what is stored once, slowly, in the background, and mark what is damaged
 } EngineOptions;
 
-typedef enum GraphState { GRAPH_STATE_LOADING, GRAPH_STATE_READY, GRAPH_STATE_DAMAGED } GraphState;
-extern const char *const graph_state_names[]; // "loading", "ready", "damaged"
+// UNREAD: stored before the start of this process, its bytes not looked at yet. It can be served, so clients see "ready".
+typedef enum GraphState { GRAPH_STATE_UNREAD, GRAPH_STATE_READY, GRAPH_STATE_DAMAGED } GraphState;
+extern const char *const graph_state_names[]; // "ready", "ready", "damaged"
 
 // One version of a named graph: immutable but for state and statistics; refcounted, so that delete and replace never disturb a run.
 typedef struct GraphVersion {
@@ -110,6 +111,8 @@ Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acq
 bool engine_cancel_acquire(Engine *engine, Ticket *ticket);
 // Loads and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets.
 Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build);
+// Whether the version's graph is decoded, so that a run need not read it first. Counts as no use.
+bool engine_is_resident(Engine *engine, const GraphVersion *version);
 // Blocking form for programs without a server (fxserve run).
 Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph);
 // Graphs sent along with POST /v1/run, cached by content: NULL when not cached.

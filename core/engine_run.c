@@ -49,6 +49,11 @@ Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build)
         return tickets;
 }
 
+bool engine_is_resident(Engine *engine, const GraphVersion *version)
+{
+        return registry_is_ready(engine->decoded, &version->key);
+}
+
 Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
         Graph *graph = registry_peek(engine->decoded, &version->key);

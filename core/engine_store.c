@@ -234,8 +234,8 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
 void engine_mark(Engine *engine, GraphVersion *version, Status status)
 {
         if (status == STATUS_OK) {
-                int loading = GRAPH_STATE_LOADING;
-                atomic_compare_exchange_strong(&version->state, &loading, GRAPH_STATE_READY);
+                int unread = GRAPH_STATE_UNREAD;
+                atomic_compare_exchange_strong(&version->state, &unread, GRAPH_STATE_READY);
                 return;
         }
         if (status != STATUS_DAMAGED && status != STATUS_MALFORMED) // a lower limit, say: another server may still read it
@@ -350,7 +350,7 @@ static GraphVersion *next_unread(Engine *engine, const char *after, int64_t afte
                         int order = strcmp(version->name, after);
                         bool later = order > 0 || (order == 0 && version->stored.version > after_version);
                         bool first = found == NULL || strcmp(version->name, found->name) < 0;
-                        if (later && first && atomic_load(&version->state) == GRAPH_STATE_LOADING)
+                        if (later && first && atomic_load(&version->state) == GRAPH_STATE_UNREAD)
                                 found = version;
                 }
         }

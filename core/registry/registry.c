@@ -372,6 +372,15 @@ void *registry_peek(Registry *registry, const RegistryKey *key)
         return object;
 }
 
+bool registry_is_ready(Registry *registry, const RegistryKey *key)
+{
+        pthread_mutex_lock(&registry->mutex);
+        const RegistryEntry *entry = entry_find(registry, key);
+        bool ready = entry != NULL && entry->state == ENTRY_READY;
+        pthread_mutex_unlock(&registry->mutex);
+        return ready;
+}
+
 bool registry_has(Registry *registry, const RegistryKey *key)
 {
         pthread_mutex_lock(&registry->mutex);

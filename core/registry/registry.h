@@ -61,6 +61,8 @@ Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_obj
 Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group, void *borrow_object);
 // Counted reference if ready, else NULL. Never parks.
 void *registry_peek(Registry *registry, const RegistryKey *key);
+// Whether registry_peek would give it; counts as no use.
+bool registry_is_ready(Registry *registry, const RegistryKey *key);
 // Ready or being built.
 bool registry_has(Registry *registry, const RegistryKey *key);
 // Counted references to the group's ready objects, the most recently used first; returns how many. Counts as no use.

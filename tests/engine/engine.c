@@ -132,7 +132,7 @@ Test(engine, stored_graphs_are_decoded_on_first_use_and_only_once)
         n_loads = 0;
         engine = open_engine(folder);
         cr_assert_eq(engine_find(engine, "m", 0, &version), STATUS_OK);
-        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_LOADING);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_UNREAD);
         cr_assert_eq(n_loads, 0);
         Ticket first, second;
         Acquired how;
@@ -191,7 +191,7 @@ Test(engine, a_stored_graph_that_a_limit_refuses_now_is_not_damaged)
         engine = open_engine(folder);
         engine_find(engine, "m", 0, &version);
         cr_assert_eq(engine_graph(engine, version, &graph), STATUS_TOO_LARGE);
-        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_LOADING);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_UNREAD);
         graph_version_unref(version);
         engine_close(engine);
         scratch_remove(folder);
@@ -261,7 +261,7 @@ Test(engine, a_version_whose_bytes_are_missing_is_damaged_from_the_start_and_men
         unlink(path);
         engine = open_engine(folder);
         engine_find(engine, "m", 1, &version);
-        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_LOADING);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_UNREAD);
         version = graph_version_unref(version);
         engine_find(engine, "m", 2, &version);
         cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_DAMAGED);

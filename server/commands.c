@@ -10,38 +10,8 @@
 #include "api/run.h"
 #include "api/tensor_json.h"
 #include "core/graph/print.h"
+#include "server/command_line.h"
 #include "server/preload.h"
-
-static int report(Status status)
-{
-        fprintf(stderr, "fxserve: %s\n", failure_current()->message);
-        return status == STATUS_USAGE ? 2 : 1;
-}
-
-static int usage(const char *text)
-{
-        fprintf(stderr, "usage: fxserve %s\n", text);
-        return 2;
-}
-
-// The value of `--flag value` or `--flag=value` at *at, which moves on; NULL if the argument is another one.
-static const char *flag_value(const char *flag, int argc, char **argv, int *at)
-{
-        size_t n = strlen(flag);
-        if (strncmp(argv[*at], flag, n) != 0)
-                return NULL;
-        if (argv[*at][n] == '=')
-                return argv[*at] + n + 1;
-        if (argv[*at][n] != '\0' || *at + 1 >= argc)
-                return NULL;
-        return argv[++*at];
-}
-
-static int write_text(Text *text)
-{
-        bool ok = text->n == 0 || fwrite(text->data, 1, text->n, stdout) == text->n;
-        return ok && fflush(stdout) == 0 ? 0 : 1;
-}
 
 // ---- run ----
 typedef struct RunArguments {
@@ -65,7 +35,7 @@ static Status add_npy(const char *path, Text *body)
         return STATUS_OK;
 }
 
-static Status add_input(const char *text, bool first, Text *body)
+Status command_add_input(const char *text, bool first, Text *body)
 {
         const char *equals = strchr(text, '=');
         if (equals == NULL || equals == text)
@@ -88,21 +58,19 @@ static Status read_arguments(int argc, char **argv, RunArguments *out)
                 if (strcmp(argv[at], "--profile") == 0) {
                         out->profile = true;
                 } else if ((value = flag_value("--input", argc, argv, &at)) != NULL) {
-                        TRY(add_input(value, first, &out->body));
+                        TRY(command_add_input(value, first, &out->body));
                         first = false;
                 } else if ((value = flag_value("-o", argc, argv, &at)) != NULL) {
                         out->output = value;
                 } else if (argv[at][0] != '-' && out->model == NULL) {
                         out->model = argv[at];
                 } else {
-                        return fail(STATUS_USAGE,
-                                    "not understood: %s; usage: fxserve run MODEL --input NAME=JSON|@FILE.npy ... [-o OUT.npy] [--profile]",
-                                    argv[at]);
+                        return fail(STATUS_USAGE, "not understood: %s; fxserve run --help says what is", argv[at]);
                 }
         }
         text_add(&out->body, "}}");
         if (out->model == NULL)
-                return fail(STATUS_USAGE, "usage: fxserve run MODEL --input NAME=JSON|@FILE.npy ... [-o OUT.npy] [--profile]");
+                return fail(STATUS_USAGE, "run wants a model; fxserve run --help says how");
         return text_status(&out->body);
 }
 
@@ -166,7 +134,7 @@ int command_run(int argc, char **argv)
                 write_text(&table);
                 text_deinit(&table);
         }
-        int code = status == STATUS_OK ? 0 : report(status);
+        int code = status == STATUS_OK ? 0 : command_report(status);
         api_reply_deinit(&reply);
         run_call_deinit(&run);
         text_deinit(&arguments.body);
@@ -178,10 +146,10 @@ int command_check(int argc, char **argv)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         if (argc != 1)
-                return usage("check FILE");
+                return command_usage("check");
         Status status = file_decode(argv[0], NULL, true, &graph);
         if (status != STATUS_OK)
-                return report(status);
+                return command_report(status);
         printf("ok: %u nodes, %zu bytes of weights; everything it needs is there\n", graph->n_nodes, graph->weights_bytes);
         return 0;
 }
@@ -197,19 +165,19 @@ int command_print(int argc, char **argv)
                 else if (file == NULL && argv[at][0] != '-')
                         file = argv[at];
                 else
-                        return usage("print FILE [--form graph|code|tabular|json]");
+                        return command_usage("print");
         }
         int form = 0;
         while (form < GRAPH_FORM_COUNT && strcmp(form_name, graph_form_names[form]) != 0)
                 form++;
         if (file == NULL || form == GRAPH_FORM_COUNT)
-                return usage("print FILE [--form graph|code|tabular|json]");
+                return command_usage("print");
         Text text = { 0 };
         Status status = file_decode(file, NULL, false, &graph);
         if (status == STATUS_OK)
                 status = graph_print(graph, (GraphForm)form, &text);
         text_add_char(&text, '\n');
-        int code = status == STATUS_OK ? write_text(&text) : report(status);
+        int code = status == STATUS_OK ? write_text(&text) : command_report(status);
         text_deinit(&text);
         return code;
 }
@@ -218,10 +186,10 @@ int command_ops(int argc, char **argv)
 {
         (void)argv;
         if (argc != 0)
-                return usage("ops");
+                return command_usage("ops");
         Text text = { 0 };
         Status status = ops_list_text(&text);
-        int code = status == STATUS_OK ? write_text(&text) : report(status);
+        int code = status == STATUS_OK ? write_text(&text) : command_report(status);
         text_deinit(&text);
         return code;
 }

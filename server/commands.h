@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that need no server. Each takes the arguments after its name and returns the exit code.
+// The commands. Each takes the arguments after its name and returns the exit code: 0, 1 (it failed), 2 (the command line).
 #pragma once
+#include "core/base/text.h"
 
-int command_run(int argc, char **argv);   // run m.pt2 --input x='[[1,2]]' [-o y.npy] [--profile]
-int command_check(int argc, char **argv); // check FILE: what would not run; exit 1
-int command_print(int argc, char **argv); // print FILE [--form graph|code|tabular|json]
-int command_ops(int argc, char **argv);   // ops
+// commands.c: without a server
+int command_run(int argc, char **argv);
+int command_check(int argc, char **argv);
+int command_print(int argc, char **argv);
+int command_ops(int argc, char **argv);
+
+// remote.c: a server is asked
+int command_push(int argc, char **argv);
+int command_list(int argc, char **argv);
+int command_show(int argc, char **argv);
+int command_call(int argc, char **argv);
+int command_rm(int argc, char **argv);
+
+// `NAME=JSON` or `NAME=@FILE.npy` becomes a member of the "inputs" object that `body` is in. STATUS_USAGE.
+Status command_add_input(const char *text, bool first, Text *body);

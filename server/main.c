@@ -2,24 +2,23 @@
 // fxserve: one binary. The first argument names a command; without one it serves.
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
-#include "server/commands.h"
-#include "server/health.h"
+#include "server/command_line.h"
 #include "server/server.h"
 #include "server/version.h"
 
-static const char head[] = "fxserve executes PyTorch graphs (torch.export .pt2 files, torch.fx graphs as JSON) over HTTP.\n"
-                           "\n"
-                           "  fxserve [serve] [FLAGS] [FILES...]   serve; FILES are loaded first\n"
-                           "  fxserve run MODEL --input x='[[1,2]]' [--input y=@y.npy] [-o out.npy] [--profile]\n"
-                           "  fxserve check FILE                   say what would not run; exit 1\n"
-                           "  fxserve print FILE [--form graph|code|tabular|json]\n"
-                           "  fxserve ops                          what runs\n"
-                           "  fxserve health [URL]                 ask a server's /readyz; exit 0 if it answers 200, else 1\n"
-                           "  fxserve --help | --help=markdown | --version\n"
-                           "\n"
-                           "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY:\n";
+static const char head[] = "fxserve executes PyTorch graphs (torch.export .pt2 files, torch.fx graphs as JSON) over HTTP.\n\n",
+                  tail[] = "  fxserve --help | --help=markdown | --version\n\n"
+                           "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY. Sizes take 64MB, 1GiB:\n";
+
+static int print_and_free(Text *text)
+{
+        int code = write_text(text);
+        text_deinit(text);
+        return code;
+}
 
 static int print_help(bool markdown)
 {
@@ -28,11 +27,31 @@ static int print_help(bool markdown)
                 options_markdown(&text);
         } else {
                 text_add(&text, head);
+                commands_help(&text);
+                text_add(&text, tail);
                 options_help(&text);
         }
-        bool ok = text_status(&text) == STATUS_OK && fwrite(text.data, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
-        text_deinit(&text);
-        return ok ? 0 : 1;
+        return print_and_free(&text);
+}
+
+static int unknown_command(const char *name)
+{
+        const Command *like = command_like(name);
+        fprintf(stderr, "fxserve: there is no command and no file \"%s\"%s%s%s; fxserve help lists the commands\n", name,
+                like == NULL ? "" : "; did you mean ", like == NULL ? "" : like->name, like == NULL ? "" : "?");
+        return 2;
+}
+
+static int print_command_help(const char *name)
+{
+        const Command *command = command_named(name);
+        Text text = { 0 };
+        if (command == NULL)
+                return unknown_command(name);
+        if (command->run == NULL)
+                return print_help(false);
+        command_help(command, &text);
+        return print_and_free(&text);
 }
 
 static int print_version(void)
@@ -52,35 +71,43 @@ static int serve(int argc, char **argv, int from)
         return server_main(&options);
 }
 
-static int dispatch(int argc, char **argv)
+static int init_tables(void)
 {
-        static const struct {
-                const char *name;
-                int (*run)(int argc, char **argv);
-        } commands[] = {
-                { "run", command_run },
-                { "check", command_check },
-                { "print", command_print },
-                { "ops", command_ops },
-        };
-        const char *first = argc > 1 ? argv[1] : "";
-        if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "--help=markdown") == 0)
-                return print_help(first[1] == '-' && strchr(first, '=') != NULL);
-        if (strcmp(first, "--version") == 0)
-                return print_version();
-        for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
-                if (strcmp(first, commands[i].name) == 0)
-                        return commands[i].run(argc - 2, argv + 2);
-        return serve(argc, argv, strcmp(first, "serve") == 0 ? 2 : 1);
+        if (ops_init() == STATUS_OK && targets_init() == STATUS_OK)
+                return 0;
+        fprintf(stderr, "fxserve: %s\n", failure_current()->message);
+        return 1;
+}
+
+static bool is_word(const char *text, const char *a, const char *b)
+{
+        return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+// Only what can be a misspelt command: `fxserve m.pt2` and `fxserve models/` serve.
+static bool is_bare_word(const char *text)
+{
+        return text[0] != '-' && strpbrk(text, "./") == NULL && access(text, F_OK) != 0;
 }
 
 int main(int argc, char **argv)
 {
-        if (argc > 1 && strcmp(argv[1], "health") == 0) // asked every few seconds: no tables needed
-                return command_health(argc - 2, argv + 2);
-        if (ops_init() != STATUS_OK || targets_init() != STATUS_OK) {
-                fprintf(stderr, "fxserve: %s\n", failure_current()->message);
+        const char *first = argc > 1 ? argv[1] : "serve";
+        const Command *command = command_named(first);
+        if (is_word(first, "--help", "-h") || (strcmp(first, "help") == 0 && argc == 2))
+                return print_help(false);
+        if (strcmp(first, "--help=markdown") == 0)
+                return print_help(true);
+        if (strcmp(first, "--version") == 0)
+                return print_version();
+        if (strcmp(first, "help") == 0)
+                return print_command_help(argv[2]);
+        if (command != NULL && argc > 2 && is_word(argv[2], "--help", "-h"))
+                return print_command_help(first);
+        if (command == NULL && is_bare_word(first))
+                return unknown_command(first);
+        bool serves = command == NULL || command->run == NULL;
+        if ((serves || command->needs_tables) && init_tables() != 0)
                 return 1;
-        }
-        return dispatch(argc, argv);
+        return serves ? serve(argc, argv, command == NULL ? 1 : MIN(2, argc)) : command->run(argc - 2, argv + 2);
 }

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that ask a server. Each is one request, or two: the way a person would do it with curl, and no more.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "api/summary.h"
+#include "core/base/memory.h"
+#include "server/client.h"
+#include "server/command_line.h"
+#include "server/commands.h"
+#include "server/preload.h"
+
+enum { IDLE_MS = 300000, TARGET_MAX = 400, MAX_POSITIONAL = 2 };
+static const size_t reply_max = (size_t)4 << 30;
+
+// ---- the command line ----
+typedef struct Remote {
+        ClientUrl url;
+        const char *url_text, *token, *ca_file, *weights, *output;
+        const char *positional[MAX_POSITIONAL];
+        int n_positional, n_inputs;
+        bool insecure, profile;
+        Text body; // of call: the run's envelope
+} Remote;
+
+static const char *environment(const char *name)
+{
+        const char *text = getenv(name);
+        return text == NULL || text[0] == '\0' ? NULL : text;
+}
+
+typedef struct Flags {
+        bool call, push; // which of the commands' own flags are known
+} Flags;
+
+static Status read_flag(int argc, char **argv, int *at, Flags flags, Remote *remote)
+{
+        const char *value;
+        if ((value = flag_value("--url", argc, argv, at)) != NULL)
+                remote->url_text = value;
+        else if ((value = flag_value("--token", argc, argv, at)) != NULL)
+                remote->token = value;
+        else if ((value = flag_value("--ca", argc, argv, at)) != NULL)
+                remote->ca_file = value;
+        else if (strcmp(argv[*at], "--insecure") == 0)
+                remote->insecure = true;
+        else if (flags.push && (value = flag_value("--weights", argc, argv, at)) != NULL)
+                remote->weights = value;
+        else if (flags.call && strcmp(argv[*at], "--profile") == 0)
+                remote->profile = true;
+        else if (flags.call && (value = flag_value("-o", argc, argv, at)) != NULL)
+                remote->output = value;
+        else if (flags.call && (value = flag_value("--input", argc, argv, at)) != NULL)
+                return command_add_input(value, remote->n_inputs++ == 0, &remote->body);
+        else
+                return fail(STATUS_USAGE, "not understood: %s", argv[*at]);
+        return STATUS_OK;
+}
+
+static Status read_command_line(int argc, char **argv, Flags flags, Remote *remote)
+{
+        *remote = (Remote){ .url_text = environment("FXSERVE_URL"), .token = environment("FXSERVE_TOKEN") };
+        text_add(&remote->body, "{\"inputs\": {");
+        for (int at = 0; at < argc; at++) {
+                if (argv[at][0] == '-')
+                        TRY(read_flag(argc, argv, &at, flags, remote));
+                else if (remote->n_positional < MAX_POSITIONAL)
+                        remote->positional[remote->n_positional++] = argv[at];
+                else
+                        return fail(STATUS_USAGE, "not understood: %s", argv[at]);
+        }
+        text_add(&remote->body, "}}");
+        for (const char *c = remote->token; c != NULL && *c != '\0'; c++)
+                if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f)
+                        return fail(STATUS_USAGE, "the token holds a character that no token has");
+        if (remote->url_text != NULL)
+                TRY(client_url_parse("--url", remote->url_text, &remote->url));
+        else
+                TRY(client_url_own(&remote->url));
+        return text_status(&remote->body);
+}
+
+// ---- requests ----
+// /v1/graphs/NAME or /v1/graphs/NAME/versions/VERSION, and what follows it.
+static Status graph_target(const char *name, const char *rest, char out[TARGET_MAX])
+{
+        size_t n = strcspn(name, "@");
+        bool plain = n > 0;
+        for (const char *c = name; *c != '\0'; c++)
+                plain = plain &&
+                        ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || strchr("_.-@", *c) != NULL);
+        if (!plain || strlen(name) > 200)
+                return fail(STATUS_USAGE, "\"%.200s\" is no graph's name: letters, digits, _, . and -, perhaps @VERSION behind it", name);
+        snprintf(out, TARGET_MAX, "/v1/graphs/%.*s%s%s%s", (int)n, name, name[n] == '@' ? "/versions/" : "",
+                 name[n] == '@' ? name + n + 1 : "", rest);
+        return STATUS_OK;
+}
+
+// A reply of 4xx or 5xx becomes a failure with the server's words. `request` lacks what all requests share.
+static Status ask(const Remote *remote, ClientRequest request, ClientReply *out_reply)
+{
+        Text error = { 0 };
+        request.token = remote->token;
+        request.ca_file = remote->ca_file;
+        request.insecure = remote->insecure;
+        request.idle_ms = IDLE_MS;
+        request.max_reply = reply_max;
+        if (client_ask(&remote->url, &request, out_reply) != STATUS_OK) {
+                failure_append("; is a server running at %s://%s:%s?", remote->url.tls ? "https" : "http", remote->url.host,
+                               remote->url.port);
+                return STATUS_IO;
+        }
+        if (out_reply->status < 400)
+                return STATUS_OK;
+        bool said = summary_of_error((ByteSpan){ (const uint8_t *)out_reply->body.data, out_reply->body.n }, &error);
+        Status status = fail(STATUS_IO, "%s (HTTP %d)", said ? error.data : "the server refused", out_reply->status);
+        text_deinit(&error);
+        client_reply_deinit(out_reply);
+        return status;
+}
+
+static ByteSpan body_of(const ClientReply *reply)
+{
+        return (ByteSpan){ (const uint8_t *)reply->body.data, reply->body.n };
+}
+
+static ByteSpan span_of(const Text *text)
+{
+        return (ByteSpan){ (const uint8_t *)text->data, text->n };
+}
+
+static Status print_text(const Text *text)
+{
+        return write_text(text) == 0 ? STATUS_OK : fail(STATUS_IO, "the output could not be written");
+}
+
+// Takes the place of the body's end in each command: frees what was read, says what failed.
+static int finish(const char *name, Status status, Remote *remote)
+{
+        text_deinit(&remote->body);
+        if (status == STATUS_USAGE) {
+                command_report(status);
+                return command_usage(name);
+        }
+        return status == STATUS_OK ? 0 : command_report(status);
+}
+
+static Status want_positional(const Remote *remote, int least, int most)
+{
+        return remote->n_positional >= least && remote->n_positional <= most
+                       ? STATUS_OK
+                       : fail(STATUS_USAGE, least == 0 ? "too many words" : "a name is missing, or there are too many words");
+}
+
+// ---- push ----
+typedef struct MappedFile {
+        void *data;
+        size_t n;
+} MappedFile;
+
+static void unmap(MappedFile *file)
+{
+        if (file->n > 0)
+                munmap(file->data, file->n);
+}
+
+// The file's bytes; they are sent from where the kernel keeps them.
+static Status map_file(const char *path, MappedFile *out)
+{
+        struct stat info;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) {
+                int error = fd < 0 ? errno : 0;
+                if (fd >= 0)
+                        close(fd);
+                return error != 0 ? fail(STATUS_USAGE, "%s: %s", path, strerror(error))
+                                  : fail(STATUS_USAGE, "%s is empty or no regular file", path);
+        }
+        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        int error = errno;
+        close(fd);
+        if (data == MAP_FAILED)
+                return fail(STATUS_USAGE, "%s: %s", path, strerror(error));
+        *out = (MappedFile){ data, (size_t)info.st_size };
+        return STATUS_OK;
+}
+
+#define BOUNDARY "fxserve-6f0b9a52c1d84e7e"
+static const char part_graph[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"graph\"; filename=\"graph\"\r\n\r\n",
+                  part_weights[] = "\r\n--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"weights\"; filename=\"weights\"\r\n\r\n",
+                  part_end[] = "\r\n--" BOUNDARY "--\r\n";
+
+static ByteSpan literal(const char *text)
+{
+        return (ByteSpan){ (const uint8_t *)text, strlen(text) };
+}
+
+static Status push(const Remote *remote)
+{
+        _cleanup_(unmap) MappedFile graph = { NULL, 0 }, weights = { NULL, 0 };
+        char target[TARGET_MAX], name[SUMMARY_NAME];
+        ClientReply reply;
+        TRY(want_positional(remote, 1, 2));
+        model_name_of(remote->positional[0], name);
+        TRY(graph_target(remote->n_positional == 2 ? remote->positional[1] : name, "", target));
+        TRY(map_file(remote->positional[0], &graph));
+        ClientRequest request = { .method = "PUT", .target = target, .parts = { { graph.data, graph.n } }, .n_parts = 1 };
+        if (remote->weights != NULL) {
+                TRY(map_file(remote->weights, &weights));
+                request.content_type = "multipart/form-data; boundary=" BOUNDARY;
+                request.n_parts = 0;
+                const ByteSpan parts[] = {
+                        literal(part_graph), { graph.data, graph.n }, literal(part_weights), { weights.data, weights.n }, literal(part_end)
+                };
+                for (; request.n_parts < (int)ARRAY_LENGTH(parts); request.n_parts++)
+                        request.parts[request.n_parts] = parts[request.n_parts];
+        }
+        TRY(ask(remote, request, &reply));
+        Text text = { 0 };
+        Status status = summary_of_graph(body_of(&reply), &text);
+        text_add(&text, reply.status == 201 ? "uploaded\n" : "the server had it already\n");
+        if (status == STATUS_OK)
+                status = print_text(&text);
+        text_deinit(&text);
+        client_reply_deinit(&reply);
+        return status;
+}
+
+int command_push(int argc, char **argv)
+{
+        Remote remote;
+        Status status = read_command_line(argc, argv, (Flags){ .push = true }, &remote);
+        return finish("push", status == STATUS_OK ? push(&remote) : status, &remote);
+}
+
+// ---- list, show, rm ----
+static Status list(const Remote *remote)
+{
+        char next[SUMMARY_NAME] = "", target[TARGET_MAX];
+        bool first = true;
+        TRY(want_positional(remote, 0, 0));
+        do {
+                ClientReply reply;
+                Text text = { 0 };
+                snprintf(target, sizeof(target), "/v1/graphs%s%s", first ? "" : "?after=", next);
+                TRY(ask(remote, (ClientRequest){ .method = "GET", .target = target }, &reply));
+                Status status = summary_of_list(body_of(&reply), first, &text, next);
+                if (status == STATUS_OK)
+                        status = print_text(&text);
+                text_deinit(&text);
+                client_reply_deinit(&reply);
+                TRY(status);
+                first = false;
+        } while (next[0] != '\0');
+        return STATUS_OK;
+}
+
+int command_list(int argc, char **argv)
+{
+        Remote remote;
+        Status status = read_command_line(argc, argv, (Flags){ .push = false }, &remote);
+        return finish("list", status == STATUS_OK ? list(&remote) : status, &remote);
+}
+
+static Status show(const Remote *remote)
+{
+        char target[TARGET_MAX];
+        ClientReply reply;
+        Text text = { 0 };
+        TRY(want_positional(remote, 1, 1));
+        TRY(graph_target(remote->positional[0], "", target));
+        TRY(ask(remote, (ClientRequest){ .method = "GET", .target = target }, &reply));
+        Status status = summary_of_graph(body_of(&reply), &text);
+        if (status == STATUS_OK)
+                status = print_text(&text);
+        text_deinit(&text);
+        client_reply_deinit(&reply);
+        return status;
+}
+
+int command_show(int argc, char **argv)
+{
+        Remote remote;
+        Status status = read_command_line(argc, argv, (Flags){ .push = false }, &remote);
+        return finish("show", status == STATUS_OK ? show(&remote) : status, &remote);
+}
+
+static Status rm(const Remote *remote)
+{
+        char target[TARGET_MAX];
+        ClientReply reply;
+        TRY(want_positional(remote, 1, 1));
+        TRY(graph_target(remote->positional[0], "", target));
+        TRY(ask(remote, (ClientRequest){ .method = "DELETE", .target = target }, &reply));
+        client_reply_deinit(&reply);
+        return STATUS_OK;
+}
+
+int command_rm(int argc, char **argv)
+{
+        Remote remote;
+        Status status = read_command_line(argc, argv, (Flags){ .push = false }, &remote);
+        return finish("rm", status == STATUS_OK ? rm(&remote) : status, &remote);
+}
+
+// ---- call ----
+static const char *form_of(const char *output)
+{
+        static const char *const forms[] = { "npy", "npz", "safetensors" };
+        const char *dot = output == NULL ? NULL : strrchr(output, '.');
+        for (size_t i = 0; dot != NULL && i < ARRAY_LENGTH(forms); i++)
+                if (strcmp(dot + 1, forms[i]) == 0)
+                        return forms[i];
+        return "json";
+}
+
+static Status save(const char *path, const Text *bytes)
+{
+        FILE *file = fopen(path, "wbe");
+        if (file == NULL)
+                return fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
+        bool ok = fwrite(bytes->data, 1, bytes->n, file) == bytes->n;
+        ok = fclose(file) == 0 && ok;
+        return ok ? STATUS_OK : fail(STATUS_IO, "%s: %s", path, strerror(errno));
+}
+
+// The profile of the run that was just done, on standard error: standard output has the reply.
+static Status show_profile(const Remote *remote, const char *id)
+{
+        char target[TARGET_MAX];
+        ClientReply reply;
+        snprintf(target, sizeof(target), "/v1/profiles/%s?form=text", id);
+        TRY(ask(remote, (ClientRequest){ .method = "GET", .target = target }, &reply));
+        fwrite(reply.body.data, 1, reply.body.n, stderr);
+        client_reply_deinit(&reply);
+        return STATUS_OK;
+}
+
+// Without inputs: the server's own example.
+static Status example(const Remote *remote, ClientReply *out_reply)
+{
+        char target[TARGET_MAX];
+        TRY(graph_target(remote->positional[0], "/example", target));
+        return ask(remote, (ClientRequest){ .method = "GET", .target = target }, out_reply);
+}
+
+static Status call(const Remote *remote)
+{
+        char target[TARGET_MAX], rest[64], id[40];
+        ClientReply sample = { .status = 0 }, reply;
+        TRY(want_positional(remote, 1, 1));
+        snprintf(id, sizeof(id), "call-%lld-%d", (long long)time(NULL), (int)getpid());
+        snprintf(rest, sizeof(rest), "/run?as=%s", form_of(remote->output));
+        TRY(graph_target(remote->positional[0], rest, target));
+        if (remote->n_inputs == 0)
+                TRY(example(remote, &sample));
+        ClientRequest request = { .method = "POST",
+                                  .target = target,
+                                  .request_id = id,
+                                  .content_type = "application/json",
+                                  .parts = { span_of(remote->n_inputs == 0 ? &sample.body : &remote->body) },
+                                  .n_parts = 1 };
+        Status status = ask(remote, request, &reply);
+        client_reply_deinit(&sample);
+        TRY(status);
+        status = remote->output == NULL ? print_text(&reply.body) : save(remote->output, &reply.body);
+        client_reply_deinit(&reply);
+        TRY(status);
+        return remote->profile ? show_profile(remote, id) : STATUS_OK;
+}
+
+int command_call(int argc, char **argv)
+{
+        Remote remote;
+        Status status = read_command_line(argc, argv, (Flags){ .call = true }, &remote);
+        return finish("call", status == STATUS_OK ? call(&remote) : status, &remote);
+}

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 #include "core/base/limits.h"
+#include "server/command_line.h"
 
 typedef struct OptionRow {
         const char *flag, *value, *fallback, *help;
@@ -39,15 +42,33 @@ static long long most_of(const char *unit)
         return INT64_MAX;
 }
 
+// "64MB", "1GiB", "4096": the factor behind a number of bytes, or 0.
+static long long factor_of(const char *suffix)
+{
+        static const char letters[] = "KMGT";
+        const char *at = suffix[0] == '\0' ? NULL : strchr(letters, toupper((unsigned char)suffix[0]));
+        if (suffix[0] == '\0' || strcasecmp(suffix, "B") == 0)
+                return 1;
+        if (at == NULL || (strcasecmp(suffix + 1, "B") != 0 && strcasecmp(suffix + 1, "iB") != 0))
+                return 0;
+        long long factor = 1, step = strlen(suffix) == 2 ? 1000 : 1024;
+        for (const char *letter = letters; letter <= at; letter++)
+                factor *= step;
+        return factor;
+}
+
 static Status set_limit(const LimitRow *row, const char *text, const char *from)
 {
         char *end;
-        long long most = most_of(row->unit);
+        bool is_bytes = strncmp(row->unit, "bytes", 5) == 0;
+        long long most = most_of(row->unit), value;
         errno = 0;
-        long long value = strtoll(text, &end, 10);
-        if (end == text || *end != '\0' || errno != 0 || value < 0)
-                return fail(STATUS_USAGE, "%s wants a number of %s, not \"%s\"", from, row->unit, text);
-        if (value > most)
+        value = strtoll(text, &end, 10);
+        long long factor = is_bytes ? factor_of(end) : *end == '\0';
+        if (end == text || factor == 0 || errno != 0 || value < 0)
+                return fail(STATUS_USAGE, "%s wants a number of %s%s, not \"%s\"", from, row->unit,
+                            is_bytes ? " such as 67108864, 64MB or 1GiB" : "", text);
+        if (__builtin_mul_overflow(value, factor, &value) || value > most)
                 return fail(STATUS_USAGE, "%s is at most %lld %s, not %s", from, most, row->unit, text);
         *(int64_t *)((char *)&limits + row->offset) = value;
         return STATUS_OK;
@@ -89,6 +110,59 @@ static const LimitRow *limit_named(const char *name, size_t n)
         return NULL;
 }
 
+// The flag that is spelt nearly like `name`, or NULL.
+static const char *flag_like(const char *name)
+{
+        const char *best = NULL;
+        int least = 4;
+        for (size_t i = 0; i < ARRAY_LENGTH(rows) + n_limit_rows; i++) {
+                const char *flag = i < ARRAY_LENGTH(rows) ? rows[i].flag : limit_rows[i - ARRAY_LENGTH(rows)].flag;
+                int away = flag == NULL ? least : word_distance(name, flag);
+                if (away < least && away < (int)strlen(flag)) {
+                        least = away;
+                        best = flag;
+                }
+        }
+        return best;
+}
+
+static Status unknown_flag(const char *name, size_t n)
+{
+        char flag[64];
+        snprintf(flag, sizeof(flag), "%.*s", (int)MIN(n, sizeof(flag) - 1), name);
+        const char *like = flag_like(flag);
+        return fail(STATUS_USAGE, "unknown flag --%s%s%s%s; fxserve --help lists them", flag, like == NULL ? "" : "; did you mean --",
+                    like == NULL ? "" : like, like == NULL ? "" : "?");
+}
+
+// Of the commands that ask a server; and what Kubernetes sets for a service that is called fxserve.
+static bool is_others_variable(const char *name)
+{
+        static const char *const known[] = { "FXSERVE_URL", "FXSERVE_TOKEN" };
+        for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+                if (strcmp(name, known[i]) == 0)
+                        return true;
+        return strncmp(name, "FXSERVE_SERVICE_", 16) == 0 || strncmp(name, "FXSERVE_PORT", 12) == 0;
+}
+
+void options_unknown_variables(void (*report)(const char *name, const char *like))
+{
+        for (char **at = environ; *at != NULL; at++) {
+                char name[64], flag[64], like[64] = "";
+                size_t n = strcspn(*at, "="), i = 0;
+                if (strncmp(*at, "FXSERVE_", 8) != 0 || n >= sizeof(name))
+                        continue;
+                snprintf(name, sizeof(name), "%.*s", (int)n, *at);
+                for (; i + 8 < n; i++)
+                        flag[i] = name[i + 8] == '_' ? '-' : (char)tolower((unsigned char)name[i + 8]);
+                flag[i] = '\0';
+                if (option_named(flag, i) != NULL || limit_named(flag, i) != NULL || is_others_variable(name))
+                        continue;
+                const char *near = flag_like(flag);
+                report(name, near == NULL ? like : variable_of(near, like));
+        }
+}
+
 Status options_read(int argc, char **argv, int from, Options *out_options)
 {
         Options options = { .n_files = 0 };
@@ -100,7 +174,7 @@ Status options_read(int argc, char **argv, int from, Options *out_options)
                 const OptionRow *option = option_named(name, n);
                 const LimitRow *limit = limit_named(name, n);
                 if (option == NULL && limit == NULL)
-                        return fail(STATUS_USAGE, "unknown flag --%.*s; fxserve --help lists them", (int)n, name);
+                        return unknown_flag(name, n);
                 if (option != NULL && option->value == NULL) {
                         if (equals != NULL)
                                 return fail(STATUS_USAGE, "--%s takes no value", option->flag);

@@ -8,13 +8,15 @@ typedef struct Options {
 #define OPTION(field, flag, value, fallback, help) const char *field;
 #include "server/options.def"
 #undef OPTION
-        const char *const *files; // positional arguments: preloaded
+        const char *const *files; // positional arguments, files and folders: preloaded
         int n_files;
 } Options;
 
 // Reads argv[from..) and the environment; sets the global limits, too. STATUS_USAGE names the flag. Strings are borrowed from argv and
 // environ.
 Status options_read(int argc, char **argv, int from, Options *out_options);
+// Calls `report` for each variable FXSERVE_... that names no flag; `like` is one that is spelt nearly so, or "".
+void options_unknown_variables(void (*report)(const char *name, const char *like));
 // The list for --help, and as the README's table.
 void options_help(Text *out);
 void options_markdown(Text *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local files take the same way as uploads, so that `fxserve check` says what PUT would say.
 #include "server/preload.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,16 +42,16 @@ Status file_read(const char *path, Storage **out_bytes)
         return STATUS_OK;
 }
 
-static void name_of(const char *path, char out[65])
+void model_name_of(const char *path, char out_name[65])
 {
         const char *base = strrchr(path, '/');
-        snprintf(out, 65, "%.64s", base == NULL ? path : base + 1);
-        size_t n = strlen(out);
+        snprintf(out_name, 65, "%.64s", base == NULL ? path : base + 1);
+        size_t n = strlen(out_name);
         static const char *const endings[] = { ".fx.json", ".pt2", ".json" };
         for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
                 size_t length = strlen(endings[i]);
-                if (n > length && strcmp(out + n - length, endings[i]) == 0) {
-                        out[n - length] = '\0';
+                if (n > length && strcmp(out_name + n - length, endings[i]) == 0) {
+                        out_name[n - length] = '\0';
                         return;
                 }
         }
@@ -62,21 +63,61 @@ static Status put(Engine *engine, const char *path, const Upload *upload, GraphV
         StoreVersion identified;
         char name[65];
         bool created;
-        name_of(path, name);
+        model_name_of(path, name);
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
         return engine_put(engine, name, upload->parts, upload->n_parts, &identified, graph, out_version, &created);
 }
 
-Status preload_file(Engine *engine, const char *path, GraphVersion **out_version)
+static Status preload_file(Engine *engine, const char *path, void (*report)(const GraphVersion *version))
 {
         Upload upload = { .n_parts = 0 };
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        GraphVersion *version = NULL;
         TRY(file_read(path, &bytes));
-        TRY(upload_split(bytes, "", &upload));
-        engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
-        Status status = put(engine, path, &upload, out_version);
+        Status status = upload_split(bytes, "", &upload);
+        if (status == STATUS_OK) {
+                engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
+                status = put(engine, path, &upload, &version);
+        }
         upload_deinit(&upload);
+        if (status != STATUS_OK) {
+                failure_append(" (%s)", path);
+                return status;
+        }
+        report(version);
+        graph_version_unref(version);
+        return STATUS_OK;
+}
+
+static bool ends_in(const char *text, const char *ending)
+{
+        size_t n = strlen(text), n_ending = strlen(ending);
+        return n > n_ending && strcmp(text + n - n_ending, ending) == 0;
+}
+
+static int is_model(const struct dirent *entry)
+{
+        return entry->d_name[0] != '.' && (ends_in(entry->d_name, ".pt2") || ends_in(entry->d_name, ".json"));
+}
+
+Status preload_path(Engine *engine, const char *path, void (*report)(const GraphVersion *version))
+{
+        struct stat info;
+        struct dirent **entries = NULL;
+        if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+                return preload_file(engine, path, report);
+        int n = scandir(path, &entries, is_model, alphasort);
+        if (n < 0)
+                return fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
+        Status status = n > 0 ? STATUS_OK : fail(STATUS_USAGE, "%s holds no .pt2 and no .json file", path);
+        for (int i = 0; i < n; i++) {
+                char file[4096];
+                if (status == STATUS_OK && snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name) < (int)sizeof(file))
+                        status = preload_file(engine, file, report);
+                free(entries[i]);
+        }
+        free(entries);
         return status;
 }
 

@@ -134,10 +134,12 @@ static Status make_parents(char *path)
                 if (*at != '/')
                         continue;
                 *at = '\0';
-                int made = mkdir(path, 0700);
+                Status status = mkdir(path, 0700) == 0 || errno == EEXIST
+                                        ? STATUS_OK
+                                        : fail(STATUS_USAGE, "%s cannot be made: %s; choose another data folder with --data", path,
+                                               strerror(errno));
                 *at = '/';
-                if (made != 0 && errno != EEXIST)
-                        return fail(STATUS_USAGE, "the data folder cannot be made: %s; choose one with --data", strerror(errno));
+                TRY(status);
         }
         return STATUS_OK;
 }
@@ -183,21 +185,28 @@ static Status open_engine(const Options *options, Engine **out_engine)
                                  .log = log_message,
                                  .scrub = true,
                                  .no_warm_up = options->no_warm_up[0] != '\0' };
-        return engine_open(&engine, out_engine);
+        Status status = engine_open(&engine, out_engine);
+        if (status == STATUS_OK || folder == NULL)
+                return status;
+        failure_append(" (--data %s)", folder);
+        return status == STATUS_NO_MEMORY ? status : STATUS_USAGE; // the operator's to mend, whatever it was
+}
+
+static void report_variable(const char *name, const char *like)
+{
+        log_line("%s is no variable that fxserve knows%s%s%s; fxserve --help lists them", name, like[0] == '\0' ? "" : "; did you mean ",
+                 like, like[0] == '\0' ? "" : "?");
+}
+
+static void report_loaded(const GraphVersion *version)
+{
+        log_line("loaded %s version %lld", version->name, (long long)version->stored.version);
 }
 
 static Status preload(Server *server, const Options *options)
 {
-        for (int i = 0; i < options->n_files; i++) {
-                GraphVersion *version = NULL;
-                Status status = preload_file(server->engine, options->files[i], &version);
-                if (status != STATUS_OK) {
-                        failure_append(" (%s)", options->files[i]);
-                        return status;
-                }
-                log_line("loaded %s version %lld", version->name, (long long)version->stored.version);
-                graph_version_unref(version);
-        }
+        for (int i = 0; i < options->n_files; i++)
+                TRY(preload_path(server->engine, options->files[i], report_loaded));
         return STATUS_OK;
 }
 
@@ -306,8 +315,15 @@ static Status open_door(Server *server, const Options *options, const Address *a
                         "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, give a --token-file, or "
                         "say --no-auth",
                         address->host);
-        TRY(tls_read(options->tls_cert, options->tls_key, &server->tls));
-        return options->token_file[0] == '\0' ? STATUS_OK : auth_open(options->token_file, &server->auth);
+        if (tls_read(options->tls_cert, options->tls_key, &server->tls) != STATUS_OK) {
+                failure_append(" (--tls-cert %s, --tls-key %s)", options->tls_cert, options->tls_key);
+                return STATUS_USAGE;
+        }
+        if (options->token_file[0] != '\0' && auth_open(options->token_file, &server->auth) != STATUS_OK) {
+                failure_append(" (--token-file %s)", options->token_file);
+                return STATUS_USAGE;
+        }
+        return STATUS_OK;
 }
 
 static Status read_count(const char *flag, const char *text, int *out_n)
@@ -385,8 +401,10 @@ int server_main(const Options *options)
         signal(SIGPIPE, SIG_IGN);
         init_loop(&server);
         Status status = log_start(&(LogOptions){ .format = options->log_format, .file = options->log_file });
-        if (status == STATUS_OK)
+        if (status == STATUS_OK) {
+                options_unknown_variables(report_variable);
                 status = start(&server, options);
+        }
         if (status != STATUS_OK) {
                 log_stop();
                 fprintf(stderr, "fxserve: %s\n", failure_current()->message);

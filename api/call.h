@@ -94,6 +94,8 @@ Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t
 void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply);
 int status_http(Status status);
 
+enum { SERVER_MAX_FILES = 2 };
+
 // What the server knows and api shows. Filled by the server for each call that needs it.
 typedef struct ServerFacts {
         const char *version, *revision, *torch_level, *cpu_level;
@@ -103,6 +105,12 @@ typedef struct ServerFacts {
         int64_t body_bytes;
         uint64_t n_log_dropped;
         bool ready;
+        int64_t certificate_expires_s; // since 1970; 0: there is none
+        int n_files;                   // that are read again when they change
+        struct {
+                const char *what;
+                bool stale; // what is on disk could not be taken
+        } files[SERVER_MAX_FILES];
         const struct Metrics *metrics;      // metrics.h; NULL unless /metrics is asked for
         const struct ProcessFacts *process; // the same
 } ServerFacts;

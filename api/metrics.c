@@ -203,6 +203,19 @@ static void add_server(const ServerFacts *facts, Text *out)
         gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
 }
 
+static void add_files(const ServerFacts *facts, Text *out)
+{
+        family(out, "fxserve_file_stale", "gauge",
+               "1 while a file cannot be read again and what was read before stays: tokens, certificate.");
+        for (int i = 0; i < facts->n_files; i++) {
+                add_label(out, "fxserve_file_stale{", "file", facts->files[i].what);
+                text_addf(out, "} %d\n", facts->files[i].stale);
+        }
+        family(out, "fxserve_tls_certificate_expiry_timestamp_seconds", "gauge", "When the certificate expires, in seconds since 1970.");
+        if (facts->certificate_expires_s != 0)
+                text_addf(out, "fxserve_tls_certificate_expiry_timestamp_seconds %lld\n", (long long)facts->certificate_expires_s);
+}
+
 static void add_process(const ProcessFacts *process, Text *out)
 {
         family(out, "process_cpu_seconds_total", "counter", "User and system time spent.");
@@ -236,6 +249,7 @@ Status metrics_write(const ApiContext *context, Text *out)
         }
         add_engine(&stats, out);
         add_server(facts, out);
+        add_files(facts, out);
         if (facts->process != NULL)
                 add_process(facts->process, out);
         return text_status(out);

@@ -34,10 +34,14 @@ typedef struct Slot {
         uint32_t n_wrong;
 } Slot;
 
+struct AuthTokens {
+        uint32_t n;
+        Token rows[];
+};
+
 struct Auth {
-        char *path;
-        Token *tokens;
-        uint32_t n_tokens;
+        const char *path; // borrowed
+        AuthTokens *tokens;
         Slot slots[SLOTS];
 };
 
@@ -124,7 +128,7 @@ static Status read_file(const char *path, char *bytes, size_t *out_n)
 {
         size_t n = 0;
         ssize_t got;
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return fail(STATUS_USAGE, "--token-file cannot be read");
         while (n < FILE_MAX && (got = read(fd, bytes + n, FILE_MAX - n)) > 0)
@@ -136,49 +140,50 @@ static Status read_file(const char *path, char *bytes, size_t *out_n)
         return STATUS_OK;
 }
 
-Status auth_reload(Auth *auth)
+Status auth_read(const Auth *auth, AuthTokens **out_tokens)
 {
         char *bytes = malloc(FILE_MAX);
-        Token *tokens = new_array(TOKENS_MAX, sizeof(*tokens));
+        AuthTokens *tokens = calloc(1, sizeof(*tokens) + TOKENS_MAX * sizeof(tokens->rows[0]));
         size_t n = 0;
-        uint32_t n_tokens = 0;
         Status status = bytes == NULL || tokens == NULL ? fail_memory() : read_file(auth->path, bytes, &n);
         if (status == STATUS_OK)
-                status = read_tokens(bytes, n, tokens, &n_tokens);
+                status = read_tokens(bytes, n, tokens->rows, &tokens->n);
         if (bytes != NULL)
                 explicit_bzero(bytes, n);
         free(bytes);
-        if (status != STATUS_OK) {
+        if (status != STATUS_OK)
                 free(tokens);
-                return status;
-        }
-        free(auth->tokens);
-        auth->tokens = tokens;
-        auth->n_tokens = n_tokens;
-        return STATUS_OK;
+        else
+                *out_tokens = tokens;
+        return status;
 }
 
-Status auth_open(const char *path, Auth **out_auth)
+AuthTokens *auth_tokens_free(AuthTokens *tokens)
+{
+        free(tokens);
+        return NULL;
+}
+
+void auth_take(Auth *auth, AuthTokens *tokens)
+{
+        free(auth->tokens);
+        auth->tokens = tokens;
+}
+
+Status auth_new(const char *path, Auth **out_auth)
 {
         Auth *auth = calloc(1, sizeof(*auth));
-        if (auth == NULL || (auth->path = copy_text(path, strlen(path))) == NULL) {
-                free(auth);
+        if (auth == NULL)
                 return fail_memory();
-        }
-        Status status = auth_reload(auth);
-        if (status != STATUS_OK) {
-                auth_close(auth);
-                return status;
-        }
+        auth->path = path;
         *out_auth = auth;
         return STATUS_OK;
 }
 
-Auth *auth_close(Auth *auth)
+Auth *auth_free(Auth *auth)
 {
         if (auth == NULL)
                 return NULL;
-        free(auth->path);
         free(auth->tokens);
         free(auth);
         return NULL;
@@ -253,8 +258,8 @@ Status auth_check(Auth *auth, const char *authorization, const AuthAddress *addr
                 return fail(STATUS_TOKEN, "this server takes bearer tokens only: Authorization: Bearer <token>");
         const char *token = authorization + 7;
         HashHex digest = sha256_of(token, strnlen(token, TOKEN_MAX + 1));
-        for (uint32_t i = 0; i < auth->n_tokens; i++)
-                has |= same_digest(&digest, &auth->tokens[i].digest) ? auth->tokens[i].scopes : 0;
+        for (uint32_t i = 0; i < auth->tokens->n; i++)
+                has |= same_digest(&digest, &auth->tokens->rows[i].digest) ? auth->tokens->rows[i].scopes : 0;
         if (has == 0)
                 return refuse_wrong(auth, address);
         if ((has & needed) == 0)

@@ -308,16 +308,15 @@ static struct MHD_Daemon *start_daemon(Http *http)
                 { MHD_OPTION_END, 0, NULL },
         };
         struct MHD_OptionItem tls[] = {
-                { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->tls_cert },
-                { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->tls_key },
+                { MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, options->tls_callback },
                 { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE" },
                 { MHD_OPTION_END, 0, NULL },
         };
-        bool with_tls = options->tls_cert != NULL;
+        bool with_tls = options->tls_callback != NULL;
         unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (with_tls ? (unsigned)MHD_USE_TLS : 0);
         return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_URI_LOG_CALLBACK, begin, http, MHD_OPTION_NOTIFY_COMPLETED,
                                 completed, http, MHD_OPTION_NOTIFY_CONNECTION, conn_notify, http, MHD_OPTION_UNESCAPE_CALLBACK,
-                                keep_escaped, NULL, MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY, with_tls ? tls : &tls[3], MHD_OPTION_END);
+                                keep_escaped, NULL, MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY, with_tls ? tls : &tls[2], MHD_OPTION_END);
 }
 
 // Whatever can fail comes before the first handle of the loop.
@@ -327,8 +326,7 @@ static Status start_http(Http *http)
         http->daemon = start_daemon(http);
         const union MHD_DaemonInfo *info = http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         if (info == NULL)
-                return fail(STATUS_INTERNAL, "the HTTP server could not be started%s",
-                            http->options.tls_cert == NULL ? "" : "; do --tls-cert and --tls-key belong together?");
+                return fail(STATUS_INTERNAL, "the HTTP server could not be started");
         TRY(conn_start(http));
         uv_poll_init(http->options.loop, &http->poll, info->epoll_fd);
         uv_timer_init(http->options.loop, &http->timer);

@@ -3,7 +3,7 @@
 // except the hand-over of finished jobs.
 #pragma once
 #include <uv.h>
-#include "server/auth.h"
+#include "server/door.h"
 #include "server/job.h"
 #include "server/workers.h"
 
@@ -14,8 +14,9 @@ typedef struct HttpOptions {
         int listen_fd;                        // taken
         bool is_loopback;                     // check Host and Origin
         const char *host_name, *allow_origin; // "" = none
-        const char *tls_cert, *tls_key;       // PEM; NULL: plain HTTP. Borrowed until http_start has returned
+        void *tls_callback;                   // of tls.h; NULL: plain HTTP
         Auth *auth;                           // NULL: whoever reaches the address may call
+        const Door *door;                     // for /metrics
         bool quiet;
         bool inline_runs; // short runs with small bodies need no worker
         Engine *engine;

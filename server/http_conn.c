@@ -174,7 +174,7 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
                 return; // its requests find no count of sound heads and are not answered
         conn->http = http;
         conn->fd = fd->connect_fd;
-        conn->tls = http->options.tls_cert != NULL;
+        conn->tls = http->options.tls_callback != NULL;
         raw_init(&conn->raw);
         tap_add(conn);
         if (conn->tls)

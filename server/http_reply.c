@@ -36,6 +36,7 @@ ServerFacts facts_now(Http *http, RouteId route)
         process_read(&http->process);
         facts.process = &http->process;
         facts.metrics = &http->metrics;
+        door_facts(http->options.door, &facts);
         return facts;
 }
 

@@ -22,11 +22,11 @@
 #include <unistd.h>
 #include "core/base/limits.h"
 #include "server/cores.h"
+#include "server/door.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/notify.h"
 #include "server/preload.h"
-#include "server/tls.h"
 #include "server/version.h"
 
 enum { GRACE_MS = 2000 };
@@ -41,8 +41,7 @@ typedef struct Server {
         Http *http;
         Workers *workers;
         Engine *engine;
-        Auth *auth; // NULL: no tokens
-        TlsFiles tls;
+        Door door;
         Phase phase;
         bool forced; // what was under way was told to stop, if anything was
 } Server;
@@ -217,6 +216,7 @@ static void close_loop(Server *server)
                 uv_close((uv_handle_t *)&server->signals[i], NULL);
         uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
+        door_stop(&server->door);
 }
 
 static void stop_now(uv_timer_t *timer)
@@ -296,36 +296,11 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         Server *server = handle->data;
         (void)number;
         log_reopen();
-        if (server->auth != NULL && auth_reload(server->auth) != STATUS_OK)
-                log_line("reloaded: log file; the tokens stay as they were: %s", failure_current()->message);
-        else
-                log_line("reloaded: log file%s", server->auth != NULL ? ", tokens" : "");
+        log_line("reloaded: log file");
+        door_reload(&server->door);
 }
 
 // ---- starting ----
-// Who may call, and how their bytes are protected.
-static Status open_door(Server *server, const Options *options, const Address *address)
-{
-        bool open_to_all = options->no_auth[0] != '\0';
-        if (options->token_file[0] != '\0' && open_to_all)
-                return fail(STATUS_USAGE, "--token-file and --no-auth contradict each other");
-        if (!address->is_loopback && options->token_file[0] == '\0' && !open_to_all)
-                return fail(
-                        STATUS_USAGE,
-                        "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, give a --token-file, or "
-                        "say --no-auth",
-                        address->host);
-        if (tls_read(options->tls_cert, options->tls_key, &server->tls) != STATUS_OK) {
-                failure_append(" (--tls-cert %s, --tls-key %s)", options->tls_cert, options->tls_key);
-                return STATUS_USAGE;
-        }
-        if (options->token_file[0] != '\0' && auth_open(options->token_file, &server->auth) != STATUS_OK) {
-                failure_append(" (--token-file %s)", options->token_file);
-                return STATUS_USAGE;
-        }
-        return STATUS_OK;
-}
-
 static Status read_count(const char *flag, const char *text, int *out_n)
 {
         enum { MOST = 4096 };
@@ -344,7 +319,7 @@ static Status start(Server *server, const Options *options)
         TRY(read_count("threads", options->threads, &n_threads));
         TRY(parse_address(options->listen, &address));
         TRY(resolve(&address));
-        TRY(open_door(server, options, &address));
+        TRY(door_open(options, address.host, address.is_loopback, &server->door));
         TRY(open_engine(options, &server->engine));
         TRY(preload(server, options));
         TRY(listen_on(&address, &fd));
@@ -357,9 +332,9 @@ static Status start(Server *server, const Options *options)
                              .is_loopback = address.is_loopback,
                              .host_name = options->host_name,
                              .allow_origin = options->allow_origin,
-                             .auth = server->auth,
-                             .tls_cert = server->tls.cert,
-                             .tls_key = server->tls.key,
+                             .auth = server->door.auth,
+                             .door = &server->door,
+                             .tls_callback = server->door.tls == NULL ? NULL : tls_callback(),
                              .inline_runs = options->no_inline[0] == '\0',
                              .quiet = options->quiet[0] != '\0',
                              .engine = server->engine,
@@ -370,8 +345,9 @@ static Status start(Server *server, const Options *options)
         http.facts.n_cores = cores;
         http.facts.n_workers = plan.n_workers;
         TRY(http_start(&http, &server->http));
+        door_watch(&server->door, &server->loop);
         bool v6 = strchr(address.host, ':') != NULL;
-        printf("listening on %s://%s%s%s:%d\n", server->tls.cert != NULL ? "https" : "http", v6 ? "[" : "", address.host, v6 ? "]" : "",
+        printf("listening on %s://%s%s%s:%d\n", server->door.tls != NULL ? "https" : "http", v6 ? "[" : "", address.host, v6 ? "]" : "",
                port_of(fd));
         fflush(stdout);
         notify_manager("READY=1");
@@ -384,6 +360,7 @@ static void init_loop(Server *server)
                 int number;
                 uv_signal_cb handler;
         } rows[] = { { SIGTERM, on_stop_signal }, { SIGINT, on_stop_signal }, { SIGHUP, on_reload_signal } };
+        setenv("UV_THREADPOOL_SIZE", "1", 0); // reload.c is all that uses it
         uv_loop_init(&server->loop);
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 uv_signal_init(&server->loop, &server->signals[i]);
@@ -413,8 +390,7 @@ int server_main(const Options *options)
                 uv_loop_close(&server.loop);
                 workers_stop(server.workers);
                 engine_close(server.engine);
-                auth_close(server.auth);
-                tls_deinit(&server.tls);
+                door_deinit(&server.door);
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
@@ -423,8 +399,7 @@ int server_main(const Options *options)
         workers_stop(server.workers);
         http_free(server.http);
         engine_close(server.engine);
-        auth_close(server.auth);
-        tls_deinit(&server.tls);
+        door_deinit(&server.door);
         uv_loop_close(&server.loop);
         log_line("stopped");
         log_stop();

@@ -26,6 +26,14 @@ static void drop(void)
         unlink(path);
 }
 
+static Status load(Auth *auth)
+{
+        AuthTokens *tokens;
+        TRY(auth_read(auth, &tokens));
+        auth_take(auth, tokens);
+        return STATUS_OK;
+}
+
 TestSuite(auth, .init = make, .fini = drop);
 
 Test(auth, scopes_open_the_routes_they_name)
@@ -33,7 +41,8 @@ Test(auth, scopes_open_the_routes_they_name)
         static const char text[] = "aaaaaaaaaaaaaaaa read\nbbbbbbbbbbbbbbbb\trun,write \r\n#x\ncccccccccccccccc admin # all";
         Auth *auth;
         write_tokens(text, sizeof(text) - 1);
-        cr_assert_eq(auth_open(path, &auth), STATUS_OK);
+        cr_assert_eq(auth_new(path, &auth), STATUS_OK);
+        cr_assert_eq(load(auth), STATUS_OK);
         cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
         cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_RUN), STATUS_SCOPE);
         cr_assert_eq(auth_check(auth, "BEARER bbbbbbbbbbbbbbbb", &here, ROUTE_RUN), STATUS_OK);
@@ -43,7 +52,7 @@ Test(auth, scopes_open_the_routes_they_name)
         cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_LIVEZ), STATUS_OK);
         cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_METRICS), STATUS_TOKEN);
         cr_assert_eq(auth_check(auth, "Bearer ", &here, ROUTE_METRICS), STATUS_TOKEN);
-        auth_close(auth);
+        auth_free(auth);
 }
 
 Test(auth, a_burst_is_counted_per_address_and_the_right_token_is_taken_during_it)
@@ -52,13 +61,14 @@ Test(auth, a_burst_is_counted_per_address_and_the_right_token_is_taken_during_it
         Auth *auth;
         other.bytes[15] = 2;
         write_tokens("aaaaaaaaaaaaaaaa read\n", 22);
-        cr_assert_eq(auth_open(path, &auth), STATUS_OK);
+        cr_assert_eq(auth_new(path, &auth), STATUS_OK);
+        cr_assert_eq(load(auth), STATUS_OK);
         for (int64_t i = 0; i < limits.max_wrong_tokens; i++)
                 cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET), STATUS_TOKEN);
         cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET), STATUS_TOO_MANY);
         cr_assert_eq(auth_check(auth, "Bearer x", &other, ROUTE_GRAPH_GET), STATUS_TOKEN);
         cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
-        auth_close(auth);
+        auth_free(auth);
 }
 
 Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
@@ -72,14 +82,15 @@ Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
                                            "aaaaaaaaaaaaaaaa ,\n" };
         Auth *auth;
         write_tokens("aaaaaaaaaaaaaaaa read\n", 22);
-        cr_assert_eq(auth_open(path, &auth), STATUS_OK);
+        cr_assert_eq(auth_new(path, &auth), STATUS_OK);
+        cr_assert_eq(load(auth), STATUS_OK);
         for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
                 write_tokens(bad[i], strlen(bad[i]));
-                cr_assert_eq(auth_reload(auth), STATUS_USAGE, "%s", bad[i]);
+                cr_assert_eq(load(auth), STATUS_USAGE, "%s", bad[i]);
                 cr_assert_null(strstr(failure_current()->message, "aaaa"));
         }
         write_tokens("aaaaaaaaaaaaaaaa read\0x\n", 24);
-        cr_assert_eq(auth_reload(auth), STATUS_USAGE);
+        cr_assert_eq(load(auth), STATUS_USAGE);
         cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
-        auth_close(auth);
+        auth_free(auth);
 }

@@ -31,9 +31,9 @@ def expect(got, want, what):
 
 
 # ---- HTTPS ----
-def make_certificate(folder):
+def make_certificate(folder, days=2):
     cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", str(days), "-subj", "/CN=localhost", "-addext",
                     "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return cert, key
 
@@ -96,6 +96,116 @@ def https(binary):
             connection.request("GET", "/livez")
             expect(connection.reply().status, 200, "after that")
         expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+# ---- files that change under a running server ----
+NEW_TOKEN = "another-token-of-the-test-0123456789"
+
+
+class Mount:
+    """A folder as Kubernetes mounts a secret: each name leads through `..data` to a folder that is replaced as a whole."""
+
+    def __init__(self, folder):
+        self.folder, self.n = folder, 0
+        os.mkdir(folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def replace(self, **files):
+        self.n += 1
+        os.mkdir(self.path(f"..{self.n}"))
+        for name, data in files.items():
+            with open(self.path(f"..{self.n}/{name}"), "wb") as file:
+                file.write(data)
+            if self.n == 1:
+                os.symlink(f"..data/{name}", self.path(name))
+        os.symlink(f"..{self.n}", self.path("..next"))
+        os.rename(self.path("..next"), self.path("..data"))
+
+
+def pair_of(folder, days):
+    os.mkdir(folder)
+    pair = []
+    for path in make_certificate(folder, days):
+        with open(path, "rb") as file:
+            pair.append(file.read())
+    return pair
+
+
+def bearer(token):
+    return [("Authorization", f"Bearer {token}")]
+
+
+def shown(server):
+    """The certificate a new connection gets, as PEM."""
+    return ssl.get_server_certificate(("127.0.0.1", server.port)).encode()
+
+
+def ask(connection, target, token):
+    connection.request("GET", target, headers=bearer(token))
+    return connection.reply()
+
+
+def until(question, wanted, what):
+    end = time.monotonic() + 30
+    while (got := question()) != wanted:
+        if time.monotonic() > end:
+            raise Failed(f"{what}: still {got}")
+        time.sleep(0.05)
+
+
+def reloading(binary):
+    if shutil.which("openssl") is None:
+        print("openssl is not installed: certificates that change are left out")
+        return
+    server = Server(binary, ["--data", "none"])
+    mount = Mount(os.path.join(server.folder, "secret"))
+    pairs = [pair_of(os.path.join(server.folder, f"pair{days}"), days) for days in (2, 30, 60, 90)]
+
+    def lines(of):
+        return f"{of} read,run\n".encode()
+
+    def stale(connection, token):
+        text = ask(connection, "/metrics", token).body.decode()
+        return dict(re.findall(r'^fxserve_file_stale\{file="(\w+)"\} (\d)$', text, re.M))
+
+    mount.replace(cert=pairs[0][0], key=pairs[0][1], tokens=lines(TOKEN))
+    server.flags += ["--tls-cert", mount.path("cert"), "--tls-key", mount.path("key"), "--token-file", mount.path("tokens")]
+    try:
+        server.start()
+        expect(shown(server), pairs[0][0], "the first certificate")
+        kept = secure(server, mount.path("cert"))
+        expect(ask(kept, "/v1", TOKEN).status, 200, "the first token")
+        mount.replace(cert=pairs[1][0], key=pairs[1][1], tokens=lines(NEW_TOKEN))
+        until(lambda: shown(server), pairs[1][0], "a new handshake shows the old certificate")
+        until(lambda: ask(kept, "/v1", NEW_TOKEN).status, 200, "the new token, on the connection that was open")
+        expect(ask(kept, "/v1", TOKEN).status, 401, "the old token")
+        with secure(server, mount.path("cert")) as connection:
+            ends = ssl.cert_time_to_seconds(connection.socket.getpeercert()["notAfter"])
+            text = ask(connection, "/metrics", NEW_TOKEN).body.decode()
+            expect(re.findall(r"^fxserve_tls_certificate_expiry_timestamp_seconds (\d+)$", text, re.M), [str(ends)], "the metric")
+            expect(stale(connection, NEW_TOKEN), {"tokens": "0", "certificate": "0"}, "what is stale")
+        # A key of another certificate, and a scope that there is not: what was read before stays, and the log says so once.
+        mount.replace(cert=pairs[2][0], key=pairs[1][1], tokens=lines(TOKEN).replace(b"run", b"fly"))
+        until(lambda: stale(kept, NEW_TOKEN), {"tokens": "1", "certificate": "1"}, "what is stale")
+        expect(shown(server), pairs[1][0], "the certificate after a bad one")
+        expect((ask(kept, "/v1", NEW_TOKEN).status, ask(kept, "/v1", TOKEN).status), (200, 401), "the tokens after bad ones")
+        # Written in place, one after the other: they do not fit until both are there.
+        for name, data in (("cert", pairs[3][0]), ("key", pairs[3][1]), ("tokens", lines(TOKEN))):
+            with open(mount.path(name), "wb") as file:
+                file.write(data)
+        until(lambda: shown(server), pairs[3][0], "the certificate written in place")
+        until(lambda: stale(kept, TOKEN), {"tokens": "0", "certificate": "0"}, "what is stale in the end")
+        kept.close()
+        expect(server.stop(), [], "the end")
+        said = server.log()
+        counts = [said.count(text) for text in ("not reloaded: tokens; what was read before stays: --token-file, line 1: scopes",
+                                                "not reloaded: certificate; what was read before stays: --tls-cert and --tls-key are not")]
+        expect(counts, [1, 1], "lines about bad files")
+        expect((TOKEN in said, NEW_TOKEN in said), (False, False), "a token stands in the log")
     finally:
         server.clean_up()
 
@@ -279,7 +389,8 @@ def main():
         print("usage: door.py FXSERVE")
         return 2
     tally = Tally()
-    for name, check in (("HTTPS", https), ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
+    for name, check in (("HTTPS", https), ("files that change under a running server", reloading),
+                        ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door, as far as text files cannot say it: door.py FXSERVE. HTTPS with a certificate made here, bodies with Content-Encoding, tokens that appear nowhere, clients
-that leave at random moments, a body of 64 MB of nothing."""
+that leave at random moments, a body of 64 MB of nothing, tokens and certificates that change under a running server, every route with every scope."""
 import gzip
 import json
 import os
@@ -14,7 +14,7 @@ import sys
 import time
 import zlib
 
-from service import MODELS, Connection, Failed, Server, Tally
+from service import MODELS, ROOT, Connection, Failed, Server, Tally
 
 RUN = b'{"inputs": {"x": [[1.5, -2.0], [3.0, 4.0]]}}'
 TOKEN = "a-token-of-the-test-0123456789"
@@ -271,6 +271,57 @@ def secrecy(binary):
         server.clean_up()
 
 
+# ---- scopes and routes ----
+NO_TOKEN_NEEDED = {"/livez", "/readyz", "/healthz"}
+SCOPES = ("read", "run", "write", "admin")
+
+
+def scope_of(method, path):
+    """What a route should want, said here once more and apart from the program: looking, running, or changing what is stored."""
+    if path in NO_TOKEN_NEEDED:
+        return None
+    if method in ("GET", "HEAD"):
+        return "read"
+    return "run" if method == "POST" and path.endswith("/run") else "write"
+
+
+def scopes(binary):
+    """Every route of the server's own list, with every scope, with a wrong token and with none; what there is not, and a method that a path lacks."""
+    server = Server(binary, ["--data", "none", "--quiet", "--max-wrong-tokens", "1000000"])
+    path = os.path.join(server.folder, "tokens")
+    tokens = {scope: f"{scope}-token-of-the-test-0123456789" for scope in SCOPES}
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{token} {scope}\n" for scope, token in tokens.items())
+    server.flags += ["--token-file", path]
+    try:
+        server.start()
+        document = server.call("GET", "/openapi.json", headers=bearer(tokens["read"])).json()
+        routes = [(method.upper(), route) for route, methods in document["paths"].items() for method in methods if method != "parameters"]
+        with open(os.path.join(ROOT, "api", "routes.def"), encoding="utf-8") as file:
+            expect(sorted(routes), sorted(re.findall(r'^ROUTE\(\w+, "(\w+)", "([^"]+)"', file.read(), re.M)), "the routes of /openapi.json")
+        routes += [("HEAD", route) for method, route in routes if method == "GET"]
+        wrong, n = [], 0
+        for method, route in routes + [("GET", "/nothing"), ("DELETE", "/v1/ops")]:
+            wanted = "read" if route == "/nothing" or (method, route) == ("DELETE", "/v1/ops") else scope_of(method, route)
+            target = re.sub(r"\{\w+\}", "1", route)
+            for scope, token in [(None, None), ("wrong", tokens["admin"] + "x"), *tokens.items()]:
+                with server.connect() as connection:
+                    body = None if method in ("GET", "HEAD", "DELETE") else b"{}"
+                    connection.request(method, target, body, bearer(token) if token else [])
+                    status = connection.reply().status
+                opens = wanted is None or scope in (wanted, "admin")
+                allowed = status not in (401, 403) if opens else status == (403 if scope in SCOPES else 401)
+                n += 1
+                if not allowed:
+                    wrong.append(f"{method} {route} with {scope or 'no'} token: {status}")
+        expect(wrong, [], "scopes and routes")
+        if n < 6 * 40:
+            raise Failed(f"{n} combinations only")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
 # ---- clients that leave ----
 def metric(server, name):
     found = re.search(rf"^{name} (\S+)$", server.call("GET", "/metrics").body.decode(), re.M)
@@ -390,7 +441,7 @@ def main():
         return 2
     tally = Tally()
     for name, check in (("HTTPS", https), ("files that change under a running server", reloading),
-                        ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
+                        ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

@@ -3,7 +3,8 @@
 // first run (warm-up), and stored graphs are tuned.
 //
 // Tuning: a stored graph's first program is compiled with a learning record, which is written to the store and then used for every program
-// of that content. It is never decided again: a record that is there is read when the graph comes in. Programs from before have other keys.
+// of that content. It is decided again on another platform only: a record that is there is read when the graph comes in. Programs from before
+// have other keys.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine_private.h"
@@ -44,7 +45,7 @@ static Status shared_tune_new(const Text *text, SharedTune **out_tune)
         if (tune == NULL)
                 return fail_memory();
         refcount_init(&tune->ref);
-        Status status = tune_parse(text->data == NULL ? "" : text->data, text->n, &tune->record);
+        Status status = tune_read(text->data, text->n, &tune->record);
         if (status != STATUS_OK)
                 free(tune);
         else
@@ -362,7 +363,7 @@ Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *recor
         pthread_mutex_unlock(&engine->mutex);
         if (!wanted)
                 return fail(STATUS_CANCELLED, "the graph has gone, or has been tuned meanwhile");
-        tune_print(record, &text);
+        tune_write(record, &text);
         Status status = text_status(&text);
         if (status == STATUS_OK)
                 status = shared_tune_new(&text, &tune);

@@ -26,6 +26,9 @@ typedef struct HttpOptions {
         void *idle_context;
 } HttpOptions;
 
+// Whether the libmicrohttpd at hand is one whose connections' memory can be given back between requests.
+bool http_pools_are_known(void);
+
 Status http_start(const HttpOptions *options, Http **out_http);
 // From here on /readyz says no, and replies ask their clients to come back on another connection; all else goes on.
 void http_leave(Http *http);

@@ -96,9 +96,14 @@ void idle_add(Conn *conn)
                 uv_timer_start(&http->idle_timer, sweep, TICK_MS, TICK_MS);
 }
 
+bool http_pools_are_known(void)
+{
+        return strcmp(MHD_get_version(), "0.9.75") == 0;
+}
+
 void idle_start(Http *http)
 {
-        http->pools_known = strcmp(MHD_get_version(), "0.9.75") == 0;
+        http->pools_known = http_pools_are_known();
         uv_timer_init(http->options.loop, &http->idle_timer);
         http->idle_timer.data = http;
 }

@@ -58,7 +58,11 @@ static int print_version(void)
 {
         ServerFacts facts = version_facts();
         printf("fxserve %s (%s), torch %s, cpu %s\n", facts.version, facts.revision, facts.torch_level, facts.cpu_level);
-        return 0;
+        Text libraries = { 0 };
+        version_libraries(&libraries);
+        bool ok = text_status(&libraries) == STATUS_OK && fwrite(libraries.data, 1, libraries.n, stdout) == libraries.n;
+        text_deinit(&libraries);
+        return ok && fflush(stdout) == 0 ? 0 : 1;
 }
 
 static int serve(int argc, char **argv, int from)

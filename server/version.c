@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants from the build, and the vector level the kernels may use.
 #include "server/version.h"
+#include <gnutls/gnutls.h>
+#include <microhttpd.h>
+#include <uv.h>
+#include "core/kernels/platform.h"
+#include "server/http.h"
 #include "revision.h"
 
 static const char *cpu_level(void)
@@ -18,4 +23,22 @@ ServerFacts version_facts(void)
                               .torch_level = FXSERVE_TORCH_LEVEL,
                               .cpu_level = cpu_level(),
                               .ready = true };
+}
+
+// What depends on the version of a library. `is_there` false: said by --version.
+static const struct {
+        bool (*is_there)(void);
+        const char *without;
+} features[] = {
+        { http_pools_are_known, "memory of idle connections stays with them (their pools are known for libmicrohttpd 0.9.75 only)" },
+};
+
+void version_libraries(Text *out)
+{
+        const Platform *platform = kernel_platform();
+        text_addf(out, "oneDNN %s (%s), libmicrohttpd %s, libuv %s, GnuTLS %s\n", platform->dnnl, platform->dnnl_isa, MHD_get_version(),
+                  uv_version_string(), gnutls_check_version(NULL));
+        for (size_t i = 0; i < ARRAY_LENGTH(features); i++)
+                if (!features[i].is_there())
+                        text_addf(out, "without: %s\n", features[i].without);
 }

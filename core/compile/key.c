@@ -4,6 +4,7 @@
 #include "core/compile/compile.h"
 
 #include <string.h>
+#include "core/kernels/platform.h"
 
 enum { KEY_FORMAT = 3 };
 
@@ -114,6 +115,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         Sha256 sha;
         sha256_start(&sha);
         add_int(&sha, KEY_FORMAT);
+        sha256_add(&sha, kernel_platform()->digest.hex, sizeof(HashHex) - 1);
         sha256_add(&sha, graph->fingerprint, sizeof(graph->fingerprint));
         sha256_add(&sha, graph->content, sizeof(graph->content)); // programs hold weights, and what was folded from them
         add_int(&sha, (int64_t)graph->generation);

@@ -3,6 +3,7 @@
 #include "core/ops/tune.h"
 
 #include <string.h>
+#include "core/kernels/platform.h"
 
 typedef struct TuneLine {
         char key[TUNE_MAX_KEY + 1], algorithm[TUNE_MAX_ALGORITHM + 1];
@@ -92,6 +93,22 @@ void tune_print(const TuneRecord *record, Text *out)
 {
         for (uint32_t i = 0; i < record->n; i++)
                 text_addf(out, "%s\t%s\n", record->lines[i].key, record->lines[i].algorithm);
+}
+
+void tune_write(const TuneRecord *record, Text *out)
+{
+        text_addf(out, "platform %s\n", kernel_platform()->text);
+        tune_print(record, out);
+}
+
+Status tune_read(const char *text, size_t n, TuneRecord **out_record)
+{
+        _cleanup_(text_deinit) Text head = { 0 };
+        text_addf(&head, "platform %s\n", kernel_platform()->text);
+        TRY(text_status(&head));
+        if (n < head.n || memcmp(text, head.data, head.n) != 0)
+                return fail(STATUS_VALUE, "a tune record of another platform");
+        return tune_parse(text + head.n, n - head.n, out_record);
 }
 
 uint32_t tune_count(const TuneRecord *record)

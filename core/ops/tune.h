@@ -22,7 +22,11 @@ TuneRecord *tune_free(TuneRecord *record); // NULL-safe, returns NULL
 DEFINE_CLEANUP(TuneRecord, tune_free)
 
 void tune_print(const TuneRecord *record, Text *out); // nothing for an empty record
-uint32_t tune_count(const TuneRecord *record);        // lines; NULL: 0
+// As it is kept: behind a line that names the platform on which it was learnt (core/kernels/platform.h). What was fastest there, and what
+// an algorithm's name stands for, need not hold on another: tune_read refuses its records (STATUS_VALUE).
+void tune_write(const TuneRecord *record, Text *out);
+Status tune_read(const char *text, size_t n, TuneRecord **out_record);
+uint32_t tune_count(const TuneRecord *record); // lines; NULL: 0
 
 // For pack functions. `record` may be NULL: no algorithm, not learning.
 const char *tune_algorithm(const TuneRecord *record, const char *key); // NULL: not named

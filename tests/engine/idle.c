@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include "api/upload.h"
 #include "core/engine.h"
+#include "core/kernels/platform.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"
 
@@ -156,6 +157,33 @@ Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_pro
         run(version, 8, 0.5, again);
         cr_assert_str_eq(id, again);
         cr_assert_null(engine_idle_build(engine, 1), "and not tuned again");
+        graph_version_unref(version);
+}
+
+Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
+{
+        char id[65], again[65];
+        GraphVersion *version = put("m", conv, NULL);
+        run(version, 8, 0.5, id);
+        engine_build(engine_idle_build(engine, 1));
+        HashHex of = store_tune_id(&version->stored);
+        graph_version_unref(version);
+        engine_close(engine);
+        Store *store = NULL;
+        Text text = { 0 };
+        cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_OK);
+        cr_assert_eq(store_get_tune(store, &of, &text), STATUS_OK);
+        strstr(text.data, kernel_platform()->dnnl)[0]++;
+        cr_assert_eq(store_put_tune(store, &of, (ByteSpan){ (const uint8_t *)text.data, text.n }), STATUS_OK);
+        store_close(store);
+        text_deinit(&text);
+        open_engine();
+        version = put("m", conv, NULL);
+        run(version, 8, 0.5, again);
+        cr_assert_str_eq(again, id, "the program of no record");
+        ProgramBuild *learning = engine_idle_build(engine, 1);
+        cr_assert_not_null(learning, "it is tuned here");
+        engine_build(learning);
         graph_version_unref(version);
 }
 

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include "core/kernels/platform.h"
 
 static TuneRecord *parsed(const char *text)
 {
@@ -31,6 +32,26 @@ Test(tune, prints_sorted_lines_that_read_back)
         cr_assert(tune_count(again) == 2 && tune_count(NULL) == 0);
         text_deinit(&text);
         text_deinit(&second);
+}
+
+Test(tune, what_was_kept_on_another_platform_is_refused)
+{
+        _cleanup_(tune_freep) TuneRecord *record = NULL, *again = NULL, *other = NULL;
+        Text text = { 0 };
+        cr_assert_eq(tune_new(true, &record), STATUS_OK);
+        cr_assert_eq(tune_learn(record, "conv 1", "direct"), STATUS_OK);
+        tune_write(record, &text);
+        cr_assert_not_null(strstr(text.data, kernel_platform()->dnnl));
+        cr_assert_not_null(strstr(text.data, kernel_platform()->dnnl_isa));
+        cr_assert_eq(tune_read(text.data, text.n, &again), STATUS_OK);
+        cr_assert_eq(tune_count(again), 1);
+        strstr(text.data, kernel_platform()->dnnl)[0]++; // 3.7.2 becomes 4.7.2
+        cr_assert_eq(tune_read(text.data, text.n, &other), STATUS_VALUE);
+        cr_assert_null(other);
+        for (size_t n = 0; n < strcspn(text.data, "\n") + 1; n++)
+                cr_assert_eq(tune_read(text.data, n, &other), STATUS_VALUE, "cut at %zu", n);
+        cr_assert_eq(tune_read("conv 1\tdirect\n", 14, &other), STATUS_VALUE, "from before there was a platform");
+        text_deinit(&text);
 }
 
 Test(tune, refuses_what_it_would_not_print)

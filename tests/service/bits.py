@@ -126,6 +126,31 @@ class Load:
             thread.join()
 
 
+def program_under(binary, instructions):
+    """The id of one program when oneDNN may use no wider instruction set than this; "" is all there is."""
+    capped = {name: instructions for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA") if instructions}
+    server = Server(binary, ["--quiet", "--no-warm-up"], extra_environment=capped).start()
+    try:
+        reply = server.call("PUT", "/v1/graphs/products", products())
+        if reply.status != 201:
+            raise Failed(f"products: {reply.short()}")
+        reply = server.call("POST", "/v1/graphs/products/run?mode=compiled", images(1, 2))
+        if reply.status != 200:
+            raise Failed(f"products: {reply.short()}")
+        return reply.json()["program"]
+    finally:
+        server.stop()
+        server.clean_up()
+
+
+def instruction_sets(binary):
+    """Another instruction set may give other bits: its programs have other ids."""
+    here, again, narrow = program_under(binary, ""), program_under(binary, ""), program_under(binary, "SSE41")
+    if here != again:
+        return "the same program has another id after a start"
+    return "a program keeps its id with another instruction set" if here == narrow else None
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         print("usage: bits.py FXSERVE [RUNS]")
@@ -157,6 +182,7 @@ def main():
             server.clean_up()
     total = sum(bits.runs.values())
     tally.check("every run was a program's", None if total == len(WORKERS) * len(measured) * runs else f"{total} runs of {len(bits.runs)} programs")
+    tally.check("another instruction set, another program", instruction_sets(sys.argv[1]))
     return tally.end()
 
 

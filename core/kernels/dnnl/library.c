@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dnnl.h>
+#include <stdio.h>
+#include "core/kernels/dnnl/primitive.h"
+
+static const char *isa_name(dnnl_cpu_isa_t isa)
+{
+        switch (isa) {
+        case dnnl_cpu_isa_sse41:
+                return "sse41";
+        case dnnl_cpu_isa_avx:
+                return "avx";
+        case dnnl_cpu_isa_avx2:
+                return "avx2";
+        case dnnl_cpu_isa_avx2_vnni:
+                return "avx2_vnni";
+        case dnnl_cpu_isa_avx512_core:
+                return "avx512_core";
+        case dnnl_cpu_isa_avx512_core_vnni:
+                return "avx512_core_vnni";
+        case dnnl_cpu_isa_avx512_core_bf16:
+                return "avx512_core_bf16";
+        case dnnl_cpu_isa_avx512_core_amx:
+                return "avx512_core_amx";
+#if DNNL_VERSION_MAJOR >= 3
+        case dnnl_cpu_isa_avx2_vnni_2:
+                return "avx2_vnni_2";
+        case dnnl_cpu_isa_avx512_core_fp16:
+                return "avx512_core_fp16";
+        case dnnl_cpu_isa_avx512_core_amx_fp16:
+                return "avx512_core_amx_fp16";
+#endif
+        default:
+                return "other";
+        }
+}
+
+void dnnl_library(char *out_version, size_t n, const char **out_isa)
+{
+        const dnnl_version_t *version = dnnl_version();
+        snprintf(out_version, n, "%d.%d.%d", version->major, version->minor, version->patch);
+        *out_isa = isa_name(dnnl_get_effective_cpu_isa());
+}

@@ -142,7 +142,7 @@ STEPS = [
     ("disconnects", "2,000 clients that vanish", python("tests/load/disconnects.py", SERVER)),
     ("stopping", "SIGTERM under load, a stalled log", python("tests/load/stopping.py", SERVER)),
     ("load", "load, shortened", python("tests/load/load.py", SERVER)),
-    ("readme", "README examples", python("tests/service/readme.py", SERVER)),
+    ("readme", "examples of README and docs", python("tests/service/readme.py", SERVER)),
     ("deploy", "deployment files fit the program", python("tests/deploy/manifests.py", SERVER)),
     ("stress", "stress programs (TSan)", stress),
     ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),

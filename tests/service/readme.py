@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the README's examples and compares what comes out.
+"""Runs the examples of README.md and docs/api.md and compares what comes out.
 
 usage: readme.py BINARY
 
 A ```console block holds commands (lines that begin with `$ `) and, below each, what it prints. Commands run in a scratch folder that holds digits.pt2,
 digits_images.json and seven.npy, with fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token: numbers within 1e-3, `…` and ids
 of 64 hex digits stand for anything of their kind. Profile tables (their command asks for /profile with form=text) are compared as sets of rows without times and bars,
-because both differ from run to run. The flag table must be what `fxserve --help=markdown` prints, the route table must have a row for every route.
+because both differ from run to run. The flag table of docs/configuration.md must be what
+`fxserve --help=markdown` prints, the route table of docs/api.md must have a row for every route.
 """
 import os
 import re
@@ -57,9 +58,9 @@ def compare(command, got, want):
     have, need = tokens(got), tokens(want)
     for place, (left, right) in enumerate(zip(have, need)):
         if not same_token(left, right):
-            raise Failed(f"token {place} is {left!r}, the README says {right!r}\n  got: {got[:600]}")
+            raise Failed(f"token {place} is {left!r}, the document says {right!r}\n  got: {got[:600]}")
     if len(have) != len(need):
-        raise Failed(f"{len(have)} tokens, the README has {len(need)}\n  got: {got[-600:]}")
+        raise Failed(f"{len(have)} tokens, the document has {len(need)}\n  got: {got[-600:]}")
 
 
 def run_examples(binary, text, tally):
@@ -99,9 +100,12 @@ def check_routes(text):
         raise Failed("the route table lacks " + ", ".join(missing))
 
 
+def document(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
 def main():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        text = file.read()
     counts = Tally()
 
     def tally(name, check):
@@ -111,10 +115,11 @@ def main():
         except Failed as failure:
             counts.bad(name[:160], failure)
 
-    counts.check("the README's examples", "fewer than eight" if len(examples(text)) < 8 else None)
-    run_examples(sys.argv[1], text, tally)
-    tally("flag table", lambda: check_tables(sys.argv[1], text))
-    tally("route table", lambda: check_routes(text))
+    for path, least in (("README.md", 4), ("docs/api.md", 10)):  # each has a server of its own
+        counts.check(f"the examples of {path}", f"fewer than {least}" if len(examples(document(path))) < least else None)
+        run_examples(sys.argv[1], document(path), tally)
+    tally("flag table", lambda: check_tables(sys.argv[1], document("docs/configuration.md")))
+    tally("route table", lambda: check_routes(document("docs/api.md")))
     return counts.end()
 
 

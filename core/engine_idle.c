@@ -3,8 +3,8 @@
 // first run (warm-up), and stored graphs are tuned.
 //
 // Tuning: a stored graph's first program is compiled with a learning record, which is written to the store and then used for every program
-// of that content. It is decided again on another platform only: a record that is there is read when the graph comes in. Programs from before
-// have other keys.
+// of that content. It is decided again on another platform only: a record that is there is read when the graph comes in. Programs from
+// before have other keys.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine_private.h"

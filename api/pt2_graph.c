@@ -189,6 +189,9 @@ Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t 
         }
         TRY(graph_new(GRAPH_PT2, &graph->graph));
         TRY(json_text_bool(fields[3], graph->scratch, false, &single));
+        if (single && graph->depth == 0)
+                return fail(STATUS_MALFORMED, "\"is_single_tensor_return\" is true, but a model returns a tuple: only graphs within it may "
+                                              "return one bare value");
         TRY(read_graph_inputs(graph, fields[0], literal_names, n_literal_names));
         TRY(read_nodes(graph, fields[1]));
         TRY(read_graph_outputs(graph, fields[2], single));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/ops/op.h"
 
+#define HIGHER_ORDER "torch.ops.higher_order."
 enum { KIND_UNKNOWN = 0, KIND_POSITIONAL = 1, KIND_KEYWORD = 2, MAX_NODE_INPUTS = 1024 };
 
 typedef struct NodeInput {
@@ -394,13 +395,81 @@ static Status unused_name(Pt2Graph *graph, const NodeText *text, const char **ou
         return wish == NULL ? fail_memory() : graph_fresh_name(graph->graph, wish, out_name);
 }
 
+// ---- results ----
+static const char *const result_words[] = { [RESULT_VALUE] = "one value", [RESULT_LIST] = "a list", [RESULT_NONE] = "None" };
+
+// The results of an operator as its schema has them. A result that nobody reads may be left out, or None.
+static Status check_schema_results(const NodeText *text, const Schema *schema)
+{
+        bool is_list = schema->returns == RETURN_LIST;
+        uint32_t n = schema->returns == RETURN_TUPLE ? schema->n_returns : schema->returns != RETURN_NOTHING;
+        if (text->n_results == 0 || (text->n_results == 1 && text->outputs[0].kind == RESULT_NONE))
+                return STATUS_OK;
+        if (text->n_results != n)
+                return fail(STATUS_MALFORMED, "the node lists %u results, but %s returns %u", text->n_results, text->target, n);
+        for (uint32_t i = 0; i < text->n_outputs; i += 1 + text->outputs[i].n_items) {
+                if (text->outputs[i].kind != RESULT_NONE && (text->outputs[i].kind == RESULT_LIST) != is_list)
+                        return fail(STATUS_MALFORMED, "a result of the node is %s, but %s returns %s", result_words[text->outputs[i].kind],
+                                    text->target, result_words[is_list ? RESULT_LIST : RESULT_VALUE]);
+        }
+        return STATUS_OK;
+}
+
+// The child graph that makes the results of a higher-order operator; NULL for other arguments.
+static const Graph *child_of(const Pt2Graph *graph, const NodeInput *input)
+{
+        const Node *node = input->value.kind == VALUE_NODE ? input->value.node : NULL;
+        const Module *module = node == NULL || node->op != OP_GET_ATTR ? NULL : graph_module(graph->graph, node->target);
+        return module == NULL ? NULL : module->graph;
+}
+
+// A higher-order operator returns what its child graphs return: one bare value, or a tuple. The condition of a loop returns no result.
+static Status check_child_results(const Pt2Graph *graph, const NodeText *text)
+{
+        bool is_loop = strcmp(text->target, "torch.ops.higher_order.while_loop") == 0;
+        if (is_loop && text->single_return)
+                return fail(STATUS_MALFORMED, "\"is_hop_single_tensor_return\" is true, but a loop returns a tuple");
+        for (uint32_t i = 0; i < text->n_inputs; i++) {
+                const Graph *child = child_of(graph, &text->inputs[i]);
+                if (child == NULL || (is_loop && i == 0))
+                        continue;
+                Value result = child->output->args.seq->items[0];
+                bool in_tuple = result.kind == VALUE_TUPLE;
+                uint32_t n = in_tuple ? result.seq->n : 1;
+                if (text->single_return == in_tuple && !is_loop)
+                        return fail(STATUS_MALFORMED, "\"is_hop_single_tensor_return\" is %s, but graph \"%s\" returns %s",
+                                    text->single_return ? "true" : "false", text->inputs[i].value.node->name,
+                                    in_tuple ? "a tuple" : "one value");
+                if (text->n_results != n)
+                        return fail(STATUS_MALFORMED, "the node lists %u results, but graph \"%s\" returns %u", text->n_results,
+                                    text->inputs[i].value.node->name, n);
+        }
+        return STATUS_OK;
+}
+
+// The document says twice what a node returns. Where the two disagree, its readers would get something else than they were exported for.
+static Status check_results(const Pt2Graph *graph, const NodeText *text)
+{
+        static const char *const child_runners[] = { "cond", "while_loop", "wrap_with_set_grad_enabled", "wrap_with_autocast" };
+        const Overload *overload = op_find(text->target);
+        if (overload != NULL)
+                return check_schema_results(text, &overload->schema);
+        bool higher_order = strncmp(text->target, HIGHER_ORDER, sizeof(HIGHER_ORDER) - 1) == 0;
+        for (size_t i = 0; i < ARRAY_LENGTH(child_runners) && higher_order; i++) {
+                if (strcmp(text->target + sizeof(HIGHER_ORDER) - 1, child_runners[i]) == 0)
+                        return check_child_results(graph, text);
+        }
+        return STATUS_OK;
+}
+
 static Status make_node(Pt2Graph *graph, NodeText *text)
 {
         Value args, kwargs;
         Node *node;
         const NodeOutput *only = text->n_results == 1 ? &text->outputs[0] : NULL;
-        bool in_tuple = strncmp(text->target, "torch.ops.higher_order", 22) == 0 && !text->single_return;
+        bool in_tuple = strncmp(text->target, HIGHER_ORDER, sizeof(HIGHER_ORDER) - 1) == 0 && !text->single_return;
         TRY(order_inputs(text));
+        TRY(check_results(graph, text));
         if (only != NULL && only->kind == RESULT_VALUE && !in_tuple) {
                 TRY(take_arguments(text, &args, &kwargs));
                 TRY(pt2_add_named(graph, OP_CALL_FUNCTION, only->name, text->target, args, kwargs, &node));

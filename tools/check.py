@@ -133,6 +133,7 @@ STEPS = [
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)", python("tests/service/door.py", SANITIZED_SERVER)),
     ("limits", "every limit, hit and just missed (ASan, UBSan)", python("tests/service/limits.py", SANITIZED_SERVER)),
     ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
+    ("archives", "mutants of .pt2 archives (ASan, UBSan)", python("tests/service/archives.py", SANITIZED_SERVER)),
     ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
@@ -150,6 +151,7 @@ STEPS = [
 # What takes longer than ./check should. Steps of STEPS that are not here have no long form.
 LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
     ("replay", "fuzz corpus, 1,000 mutants of each input", python("tests/fuzz/replay.py", "build-asan", "1000")),
+    ("archives", "mutants of .pt2 archives, 20 minutes", python("tests/service/archives.py", SANITIZED_SERVER, "--seconds", "1200")),
     ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
     ("crash", "kill -9 during upload, 1,000 times", python("tests/service/crash.py", SERVER, "1000")),
     ("files", "files that fail at the n-th call, all n", python("tests/fault/files.py", SERVER, FAULT, "--long")),

@@ -173,7 +173,9 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
 {
         OpCall call;
         TRY(call_open(emitter, overload, args, given, &call));
-        Status status = check_dtypes(&call);
+        Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);
+        if (status == STATUS_OK)
+                status = check_dtypes(&call);
         if (status == STATUS_OK && overload->inplace && args[0].kind != VALUE_TENSOR)
                 status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s", call.schema->name,
                               value_kind_name(args[0].kind));

@@ -9,6 +9,9 @@
 #include "core/ops/op.h"
 
 typedef struct EmitterVtbl {
+        // Before a call is inferred or expanded; NULL: nothing to check. Emitters whose tensors may have no bytes refuse here what needs
+        // the number that such a tensor holds.
+        Status (*check)(Emitter *emitter, const OpCall *call);
         // A bound call of a kernel or view op (no expand), already inferred: call->outs says what comes out. *out is a Tensor, a tuple, a
         // list or a plain value as the schema's returns say (values are taken out of call->outs). call->inplace: the one output is computed
         // straight into argument 0, whose dtype and shape are those of outs[0]; overlap has been ruled out.

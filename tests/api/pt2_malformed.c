@@ -2,6 +2,7 @@
 // One valid archive, one edit per case: the status and the word that names the culprit.
 #include "tests/api/pt2_maker.h"
 #include "core/base/limits.h"
+#include "core/ops/op.h"
 
 typedef struct Case {
         const char *what;
@@ -289,6 +290,36 @@ static const Case cases[] = {
               "{\"parameter\": {\"arg\": {\"name\": \"arg3\"}, \"parameter_name\": \"l.w\"}}", NULL } },
           STATUS_MALFORMED,
           "must be a tensor" },
+        // ---- what is said twice ----
+        { "model that returns one bare value",
+          { { MODEL, "\"sym_int_values\": {}, \"is_single_tensor_return\": false",
+              "\"sym_int_values\": {}, \"is_single_tensor_return\": true", NULL } },
+          STATUS_MALFORMED,
+          "a model returns a tuple" },
+        { "operator with a result too few",
+          { { MODEL, "\"outputs\": [" TENSOR("getitem") ", " TENSOR("getitem_1") "]", "\"outputs\": [" TENSOR("getitem") "]", NULL } },
+          STATUS_MALFORMED,
+          "lists 1 results, but torch.ops.aten.topk.default returns 2" },
+        { "operator with a result too many",
+          { { MODEL, "\"outputs\": [" TENSOR("linear") "]", "\"outputs\": [" TENSOR("linear") ", " TENSOR("more") "]", NULL } },
+          STATUS_MALFORMED,
+          "lists 2 results, but torch.ops.aten.linear.default returns 1" },
+        { "tensor as a list of results",
+          { { MODEL, "\"outputs\": [" TENSOR("linear") "]", "\"outputs\": [{\"as_tensors\": [{\"name\": \"linear\"}]}]", NULL } },
+          STATUS_MALFORMED,
+          "is a list, but torch.ops.aten.linear.default returns one value" },
+        { "branch that returns one bare value",
+          { { MODEL, "\"tensor_values\": {}, \"is_single_tensor_return\": false", "\"is_single_tensor_return\": true", NULL } },
+          STATUS_MALFORMED,
+          "\"true_graph_0\" returns one value" },
+        { "branches said to return a bare value",
+          { { MODEL, "\"is_hop_single_tensor_return\": false", "\"is_hop_single_tensor_return\": true", NULL } },
+          STATUS_MALFORMED,
+          "\"true_graph_0\" returns a tuple" },
+        { "branches with a result too many",
+          { { MODEL, "\"outputs\": [" TENSOR("getitem_2") "]", "\"outputs\": [" TENSOR("getitem_2") ", " TENSOR("more") "]", NULL } },
+          STATUS_MALFORMED,
+          "\"true_graph_0\" returns 1" },
         { "result without a kind",
           { { MODEL, "\"outputs\": [" TENSOR("linear"), "\"outputs\": [{\"\": {\"name\": \"linear\"}}", NULL } },
           STATUS_UNSUPPORTED,
@@ -337,6 +368,7 @@ static const Case cases[] = {
 
 Test(pt2_malformed, names_the_culprit)
 {
+        cr_assert_eq(ops_init(), STATUS_OK);
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Graph *graph = NULL;
                 expect_failure(cases[i].what, read_pt2(cases[i].edits, 3, NULL, &graph), cases[i].status, cases[i].word);

@@ -124,6 +124,14 @@ Test(rest, a_boolean_mask_then_a_sum)
                     "['%sum', '%z']", "picked sum");
 }
 
+// What type such a number has is looked at before anything is computed with it.
+Test(rest, a_tensor_in_the_place_of_a_number)
+{
+        expect_rest(FUNCTION("y", "torch.tanh", "'%x'") ", " METHOD("sum", "sum", "'%y'") ", " FUNCTION("mask", "torch.ops.aten.gt.Scalar",
+                                                                                                        "'%y', '%sum'"),
+                    "'%mask'", "mask");
+}
+
 Test(rest, a_graph_that_is_all_rest_stays_eager)
 {
         expect_rest(FUNCTION("at", "torch.nonzero", "'%x'") ", " METHOD("sum", "sum", "'%at'"), "'%sum'", NULL);

@@ -203,6 +203,8 @@ def main():
         print(f"{'FAILED' if failed else 'ok':7s}{passed:6d} passed {failed:4d} failed {time.time() - began:7.1f} s", flush=True)
         if failed:
             print(out[-12000:])
+        else:  # a step says so itself
+            print("".join(f"  {line}\n" for line in out.split("\n") if "left out" in line), end="")
         if LONG and name not in BUILDS:
             note(name, words, passed, failed, time.time() - began)
     if LONG:

@@ -100,6 +100,37 @@ def https(binary):
         server.clean_up()
 
 
+def commands_over_https(binary):
+    """push, list and call check the certificate, send the token of FXSERVE_TOKEN, and upload whole files."""
+    if shutil.which("openssl") is None:
+        print("openssl is not installed: commands over HTTPS are left out")
+        return
+    server = Server(binary, ["--data", "none"])
+    cert, key = make_certificate(server.folder)
+    tokens = os.path.join(server.folder, "tokens")
+    with open(tokens, "w", encoding="utf-8") as file:
+        file.write(f"{TOKEN} admin\n")
+    server.flags += ["--tls-cert", cert, "--tls-key", key, "--token-file", tokens]
+
+    def ask(command, *flags, token=TOKEN):
+        words = [binary] + command.split() + ["--url", f"https://localhost:{server.port}"] + list(flags)
+        done = subprocess.run(words, env=dict(os.environ, FXSERVE_TOKEN=token), capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    try:
+        server.start()
+        expect(ask("list")[0], 1, "a certificate that nobody signed")
+        expect("is not trusted" in ask("list")[2], True, "the words for that")
+        expect(ask(f"push {MODELS}/digits.pt2", "--ca", cert)[0], 0, "an upload")
+        expect("digits" in ask("list", "--ca", cert)[1], True, "the list")
+        expect(json.loads(ask("call digits", "--ca", cert)[1])["outputs"][0]["shape"][1], 10, "a run of the example")
+        code, _, words = ask("list", "--insecure", token="wrong-" + TOKEN)
+        expect((code, "HTTP 401" in words), (1, True), "another token")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
 # ---- files that change under a running server ----
 NEW_TOKEN = "another-token-of-the-test-0123456789"
 
@@ -440,7 +471,7 @@ def main():
         print("usage: door.py FXSERVE")
         return 2
     tally = Tally()
-    for name, check in (("HTTPS", https), ("files that change under a running server", reloading),
+    for name, check in (("HTTPS", https), ("commands over HTTPS", commands_over_https), ("files that change under a running server", reloading),
                         ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])

@@ -26,6 +26,7 @@ static const struct Scope {
 typedef struct Token {
         HashHex digest;
         int scopes;
+        char name[AUTH_NAME_MAX + 1]; // for the log
 } Token;
 
 typedef struct Slot {
@@ -55,6 +56,14 @@ static bool same_digest(const HashHex *a, const HashHex *b)
 }
 
 // ---- the file ----
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+static const char allowed_in_tokens[] = LETTERS_AND_DIGITS "-._~+/=", allowed_in_names[] = LETTERS_AND_DIGITS "-._";
+
+static bool is_blank(char c)
+{
+        return c == ' ' || c == '\t';
+}
+
 static Status read_scopes(const char *text, size_t n, int line, int *out_scopes)
 {
         int bits = 0;
@@ -72,28 +81,49 @@ static Status read_scopes(const char *text, size_t n, int line, int *out_scopes)
                 text += length + 1;
         }
         if (bits == 0)
-                return fail(STATUS_USAGE, "--token-file, line %d: a token and its scopes, as in: <token> read,run", line);
+                return fail(STATUS_USAGE, "--token-file, line %d: a token and its scopes, as in: <token> read,run name", line);
         *out_scopes = bits;
+        return STATUS_OK;
+}
+
+// `text` begins at the scopes.
+static Status read_rest(const char *text, size_t n, int line, Token *out_token)
+{
+        size_t n_scopes = 0, at, n_name;
+        while (n_scopes < n && !is_blank(text[n_scopes]))
+                n_scopes++;
+        TRY(read_scopes(text, n_scopes, line, &out_token->scopes));
+        for (at = n_scopes; at < n && is_blank(text[at]); at++) {
+        }
+        n_name = n - at;
+        snprintf(out_token->name, sizeof(out_token->name), "line-%d", line);
+        if (n_name == 0)
+                return STATUS_OK;
+        for (size_t i = 0; i < n_name; i++)
+                if (n_name > AUTH_NAME_MAX || text[at + i] == '\0' || strchr(allowed_in_names, text[at + i]) == NULL)
+                        return fail(STATUS_USAGE, "--token-file, line %d: a name has up to %d letters, digits and -._ only", line,
+                                    AUTH_NAME_MAX);
+        memcpy(out_token->name, text + at, n_name);
+        out_token->name[n_name] = '\0';
         return STATUS_OK;
 }
 
 static Status read_line(const char *text, size_t n, int line, Token *out_token)
 {
-        static const char blanks[] = " \t", allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=";
         size_t n_token = 0, at, end = n;
-        while (n_token < n && strchr(blanks, text[n_token]) == NULL) {
-                if (text[n_token] == '\0' || strchr(allowed, text[n_token]) == NULL)
+        while (n_token < n && !is_blank(text[n_token])) {
+                if (text[n_token] == '\0' || strchr(allowed_in_tokens, text[n_token]) == NULL)
                         return fail(STATUS_USAGE, "--token-file, line %d: a token has letters, digits and -._~+/= only", line);
                 n_token++;
         }
         if (n_token < TOKEN_MIN || n_token > TOKEN_MAX)
                 return fail(STATUS_USAGE, "--token-file, line %d: a token has %d to %d characters; make one with: openssl rand -hex 32",
                             line, TOKEN_MIN, TOKEN_MAX);
-        for (at = n_token; at < n && strchr(blanks, text[at]) != NULL; at++) {
+        for (at = n_token; at < n && is_blank(text[at]); at++) {
         }
-        while (end > at && strchr(blanks, text[end - 1]) != NULL)
+        while (end > at && is_blank(text[end - 1]))
                 end--;
-        TRY(read_scopes(text + at, end - at, line, &out_token->scopes));
+        TRY(read_rest(text + at, end - at, line, out_token));
         out_token->digest = sha256_of(text, n_token);
         return STATUS_OK;
 }
@@ -247,9 +277,11 @@ static Status refuse_wrong(Auth *auth, const AuthAddress *address)
         return fail(STATUS_TOKEN, "this token is not known here");
 }
 
-Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, RouteId route)
+Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, RouteId route, char out_name[AUTH_NAME_MAX + 1])
 {
         int needed = scope_of(route), has = 0;
+        const char *name = "";
+        out_name[0] = '\0';
         if (needed == 0)
                 return STATUS_OK;
         if (authorization == NULL)
@@ -258,10 +290,14 @@ Status auth_check(Auth *auth, const char *authorization, const AuthAddress *addr
                 return fail(STATUS_TOKEN, "this server takes bearer tokens only: Authorization: Bearer <token>");
         const char *token = authorization + 7;
         HashHex digest = sha256_of(token, strnlen(token, TOKEN_MAX + 1));
-        for (uint32_t i = 0; i < auth->tokens->n; i++)
-                has |= same_digest(&digest, &auth->tokens->rows[i].digest) ? auth->tokens->rows[i].scopes : 0;
+        for (uint32_t i = 0; i < auth->tokens->n; i++) {
+                bool same = same_digest(&digest, &auth->tokens->rows[i].digest);
+                has |= same ? auth->tokens->rows[i].scopes : 0;
+                name = same ? auth->tokens->rows[i].name : name;
+        }
         if (has == 0)
                 return refuse_wrong(auth, address);
+        snprintf(out_name, AUTH_NAME_MAX + 1, "%s", name);
         if ((has & needed) == 0)
                 return fail(STATUS_SCOPE, "this token lacks the scope \"%s\"", scope_name(needed));
         return STATUS_OK;

@@ -79,7 +79,7 @@ static Status check_token(Exchange *exchange, Status known)
         Failure found = *failure_current();
         AuthAddress address = address_of(exchange);
         Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
-                                   known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE);
+                                   known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE, exchange->token_name);
         if (status != STATUS_OK) {
                 exchange->allow[0] = '\0';
                 return status;

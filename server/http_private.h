@@ -33,6 +33,7 @@ typedef struct Exchange {
         size_t n_dropped;
         bool counted;
         char allow[64];
+        char token_name[AUTH_NAME_MAX + 1]; // "": without a token
         // While its job is away.
         struct Exchange *away_next, *away_previous;
         int64_t away_ns;

@@ -259,15 +259,20 @@ static void push(const char *bytes, size_t n, bool whole)
         pthread_mutex_unlock(&sink.mutex);
 }
 
+static void begin_line(Text *line, bool json)
+{
+        Line start = { .n = 0 };
+        add_time(&start, json);
+        text_add_n(line, start.bytes, start.n);
+}
+
 static void push_message(const char *level, const char *format, va_list arguments)
 {
         char message[MESSAGE_MAX_BYTES];
-        Line start = { .n = 0 };
         Text line = { .n = 0 };
         bool json = atomic_load(&sink.json);
         vsnprintf(message, sizeof(message), format, arguments);
-        add_time(&start, json);
-        text_add_n(&line, start.bytes, start.n);
+        begin_line(&line, json);
         if (json) {
                 text_addf(&line, ", \"level\": \"%s\", \"message\": ", level);
                 text_add_json(&line, message);
@@ -297,6 +302,49 @@ void log_error(const char *format, ...)
         va_end(arguments);
 }
 
+static void add_fields(Text *line, bool json, const LogField *fields, size_t n);
+
+static void add_field(Text *line, bool json, const LogField *field)
+{
+        if (json) {
+                text_add_json(line, field->key);
+                text_add(line, ": ");
+        } else {
+                text_addf(line, "%s=", field->key);
+        }
+        if (field->members != NULL) {
+                text_add_char(line, '{');
+                add_fields(line, json, field->members, field->n_members);
+                text_add_char(line, '}');
+        } else if (field->text == NULL) {
+                text_addf(line, "%lld", (long long)field->number);
+        } else if (json) {
+                text_add_json(line, field->text);
+        } else {
+                text_add(line, field->text);
+        }
+}
+
+static void add_fields(Text *line, bool json, const LogField *fields, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                text_add(line, i == 0 ? "" : json ? ", " : " ");
+                add_field(line, json, &fields[i]);
+        }
+}
+
+void log_record(const char *message, const LogField *fields, size_t n_fields)
+{
+        Text line = { .n = 0 };
+        bool json = atomic_load(&sink.json);
+        begin_line(&line, json);
+        text_addf(&line, json ? ", \"level\": \"info\", \"message\": \"%s\", " : "%s: ", message);
+        add_fields(&line, json, fields, n_fields);
+        text_add(&line, json ? "}" : "");
+        push(line.data, line.n, !line.failed);
+        text_deinit(&line);
+}
+
 static bool given(const char *text)
 {
         return text != NULL && text[0] != '\0';
@@ -312,9 +360,15 @@ static void add_member(Line *line, const char *key, const char *value)
         add(line, "\"");
 }
 
+// Too much at once (503) and too long (504) are told apart from what went wrong inside.
+static const char *level_of(int status)
+{
+        return status == 503 || status == 504 ? "warning" : status >= 500 ? "error" : "info";
+}
+
 static void add_json_request(Line *line, const LogRequest *request)
 {
-        add(line, request->status >= 500 ? ", \"level\": \"error\"" : ", \"level\": \"info\"");
+        add_member(line, ", \"level\": ", level_of(request->status));
         add_member(line, ", \"request_id\": ", request->id);
         add_member(line, ", \"method\": ", request->method);
         add_member(line, ", \"route\": ", request->route);
@@ -339,6 +393,7 @@ static void add_json_request(Line *line, const LogRequest *request)
         add(line, ", \"response_bytes\": ");
         add_number(line, request->response_bytes);
         add_member(line, ", \"client\": ", request->client);
+        add_member(line, ", \"token\": ", request->token);
         add_member(line, ", \"trace_id\": ", request->trace_id);
         add_member(line, ", \"parent_id\": ", request->parent_id);
         add_member(line, ", \"span_id\": ", request->span_id);
@@ -376,6 +431,7 @@ static void add_text_request(Line *line, const LogRequest *request)
         add(line, " bytes in, ");
         add_number(line, request->response_bytes);
         add_word(line, " out, ", request->id);
+        add_word(line, " token ", request->token);
         add_word(line, " trace ", request->trace_id);
 }
 

@@ -22,10 +22,21 @@ uint64_t log_dropped(void);
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// Something that happened, with what belongs to it. A field is an object of `members`, else `text`, else `number`.
+typedef struct LogField LogField;
+struct LogField {
+        const char *key, *text;
+        int64_t number;
+        const LogField *members;
+        size_t n_members;
+};
+void log_record(const char *message, const LogField *fields, size_t n_fields);
+
 // One answered request. Never holds inputs, outputs, targets as sent, or credentials: what a client chose freely is its graph's name and
-// its ids only, both of which were checked. "" or NULL: not known, left out.
+// its ids only, both of which were checked; the token's name is the operator's. "" or NULL: not known, left out.
 typedef struct LogRequest {
         const char *method, *route, *id, *graph, *code, *client;
+        const char *token; // its name, never itself
         const char *trace_id, *parent_id, *span_id;
         int64_t version;
         int status;

@@ -311,6 +311,37 @@ static Status read_count(const char *flag, const char *text, int *out_n)
         return STATUS_OK;
 }
 
+static size_t changed_limits(LogField out[])
+{
+        size_t n = 0;
+        for (size_t i = 0; i < n_limit_rows; i++) {
+                int64_t value = *(const int64_t *)((const char *)&limits + limit_rows[i].offset);
+                if (value != limit_rows[i].value)
+                        out[n++] = (LogField){ .key = limit_rows[i].name, .number = value };
+        }
+        return n;
+}
+
+// What somebody who reads the log later wants to know first.
+static void log_start_of(const Server *server, const Options *options, const ServerFacts *facts, int n_threads, const char *url)
+{
+        LogField *changed = new_array(n_limit_rows, sizeof(*changed));
+        if (changed == NULL)
+                return;
+        const LogField fields[] = { { .key = "server_version", .text = facts->version },
+                                    { .key = "revision", .text = facts->revision },
+                                    { .key = "listen", .text = url },
+                                    { .key = "data", .text = strcmp(options->data, "none") == 0 ? "none" : "folder" },
+                                    { .key = "tokens", .text = server->door.auth != NULL ? "yes" : "no" },
+                                    { .key = "cpu", .text = facts->cpu_level },
+                                    { .key = "cores", .number = facts->n_cores },
+                                    { .key = "workers", .number = facts->n_workers },
+                                    { .key = "threads", .number = n_threads },
+                                    { .key = "limits", .members = changed, .n_members = changed_limits(changed) } };
+        log_record("started", fields, ARRAY_LENGTH(fields));
+        free(changed);
+}
+
 static Status start(Server *server, const Options *options)
 {
         Address address;
@@ -346,9 +377,12 @@ static Status start(Server *server, const Options *options)
         http.facts.n_workers = plan.n_workers;
         TRY(http_start(&http, &server->http));
         door_watch(&server->door, &server->loop);
+        char url[sizeof(address.host) + 32];
         bool v6 = strchr(address.host, ':') != NULL;
-        printf("listening on %s://%s%s%s:%d\n", server->door.tls != NULL ? "https" : "http", v6 ? "[" : "", address.host, v6 ? "]" : "",
-               port_of(fd));
+        snprintf(url, sizeof(url), "%s://%s%s%s:%d", server->door.tls != NULL ? "https" : "http", v6 ? "[" : "", address.host,
+                 v6 ? "]" : "", port_of(fd));
+        log_start_of(server, options, &http.facts, plan.n_wide, url);
+        printf("listening on %s\n", url);
         fflush(stdout);
         notify_manager("READY=1");
         return STATUS_OK;

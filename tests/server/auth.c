@@ -7,6 +7,7 @@
 #include "core/base/limits.h"
 
 static char path[] = "/tmp/fxserve-auth-XXXXXX";
+static char name[AUTH_NAME_MAX + 1];
 static const AuthAddress here = { .bytes = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
 
 static void write_tokens(const char *text, size_t n)
@@ -43,15 +44,31 @@ Test(auth, scopes_open_the_routes_they_name)
         write_tokens(text, sizeof(text) - 1);
         cr_assert_eq(auth_new(path, &auth), STATUS_OK);
         cr_assert_eq(load(auth), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_RUN), STATUS_SCOPE);
-        cr_assert_eq(auth_check(auth, "BEARER bbbbbbbbbbbbbbbb", &here, ROUTE_RUN), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_PUT), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_GET), STATUS_SCOPE);
-        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, ROUTE_GRAPH_DELETE), STATUS_OK);
-        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_LIVEZ), STATUS_OK);
-        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_METRICS), STATUS_TOKEN);
-        cr_assert_eq(auth_check(auth, "Bearer ", &here, ROUTE_METRICS), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_RUN, name), STATUS_SCOPE);
+        cr_assert_eq(auth_check(auth, "BEARER bbbbbbbbbbbbbbbb", &here, ROUTE_RUN, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_PUT, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_GET, name), STATUS_SCOPE);
+        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, ROUTE_GRAPH_DELETE, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_LIVEZ, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_METRICS, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer ", &here, ROUTE_METRICS, name), STATUS_TOKEN);
+        auth_free(auth);
+}
+
+Test(auth, a_token_is_known_by_its_name_or_its_line)
+{
+        static const char text[] = "# who\naaaaaaaaaaaaaaaa read  ci-1.a_B \nbbbbbbbbbbbbbbbb run";
+        Auth *auth;
+        write_tokens(text, sizeof(text) - 1);
+        cr_assert_eq(auth_new(path, &auth), STATUS_OK);
+        cr_assert_eq(load(auth), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
+        cr_assert_str_eq(name, "ci-1.a_B");
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_GET, name), STATUS_SCOPE);
+        cr_assert_str_eq(name, "line-3");
+        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, ROUTE_GRAPH_GET, name), STATUS_TOKEN);
+        cr_assert_str_eq(name, "");
         auth_free(auth);
 }
 
@@ -64,10 +81,10 @@ Test(auth, a_burst_is_counted_per_address_and_the_right_token_is_taken_during_it
         cr_assert_eq(auth_new(path, &auth), STATUS_OK);
         cr_assert_eq(load(auth), STATUS_OK);
         for (int64_t i = 0; i < limits.max_wrong_tokens; i++)
-                cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET), STATUS_TOKEN);
-        cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET), STATUS_TOO_MANY);
-        cr_assert_eq(auth_check(auth, "Bearer x", &other, ROUTE_GRAPH_GET), STATUS_TOKEN);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
+                cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET, name), STATUS_TOO_MANY);
+        cr_assert_eq(auth_check(auth, "Bearer x", &other, ROUTE_GRAPH_GET, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
         auth_free(auth);
 }
 
@@ -78,6 +95,8 @@ Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
                                            "short read\n",
                                            "aaaaaaaaaaaaaaaa\n",
                                            "aaaaaaaaaaaaaaaa fly\n",
+                                           "aaaaaaaaaaaaaaaa read a name\n",
+                                           "aaaaaaaaaaaaaaaa read \"\n",
                                            "aaaaaaaaaaaaaaa\"a read\n",
                                            "aaaaaaaaaaaaaaaa ,\n" };
         Auth *auth;
@@ -91,6 +110,6 @@ Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
         }
         write_tokens("aaaaaaaaaaaaaaaa read\0x\n", 24);
         cr_assert_eq(load(auth), STATUS_USAGE);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
         auth_free(auth);
 }

@@ -209,7 +209,7 @@ def check_probe_when_full(binary):
         {"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_method", "name": "e", "target": "expand", "args": ["%x", 800, 800]},
         {"op": "call_function", "name": "a", "target": "torch.matmul", "args": ["%e", "%e"]}, {"op": "call_function", "name": "b", "target": "torch.matmul", "args": ["%a", "%e"]},
         {"op": "call_function", "name": "s", "target": "torch.mean", "args": ["%b"]}, {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]})
-    server = Server(binary, ["--data", "none", "--workers", "1", "--max-queue", "2", "--run-deadline-ms", "200000"]).start()
+    server = Server(binary, ["--data", "none", "--log-format", "json", "--workers", "1", "--max-queue", "2", "--run-deadline-ms", "200000"]).start()
     try:
         call(server, 201, "PUT", "/v1/graphs/slow", slow.encode())
         clients = [server.connect() for _ in range(6)]
@@ -229,14 +229,18 @@ def check_probe_when_full(binary):
             raise Failed(f"statuses {statuses}")
         for client in clients:
             client.close()
-        return problem(server.stop())
+        problem(server.stop())
+        levels = {row["level"] for row in lines_of(server.log()) if row.get("status") == 503}
+        if levels != {"warning"}:
+            raise Failed(f"503 of an overload is logged as {levels}")
     finally:
         server.clean_up()
 
 
 # ---- log ----
 FIELDS = {"time", "level", "message", "request_id", "method", "route", "graph", "version", "status", "code", "duration_ms", "queue_ms", "run_ms", "request_bytes",
-          "response_bytes", "client", "trace_id", "parent_id", "span_id"}
+          "response_bytes", "client", "token", "trace_id", "parent_id", "span_id"}
+START_FIELDS = {"server_version", "revision", "listen", "data", "tokens", "cpu", "cores", "workers", "threads", "limits"}
 
 
 def lines_of(text):
@@ -246,7 +250,7 @@ def lines_of(text):
             out.append(json.loads(line))
         except ValueError:
             raise Failed(f"a log line is no JSON: {line}") from None
-        if set(out[-1]) - FIELDS or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", out[-1]["time"]):
+        if set(out[-1]) - FIELDS - (START_FIELDS if out[-1].get("message") == "started" else set()) or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", out[-1]["time"]):
             raise Failed(f"a log line has unknown fields or no time: {line}")
     return out
 
@@ -274,6 +278,42 @@ def check_log(binary):
         for word in ("31415", "hunter2", "livez", "readyz", "healthz", "/metrics"):
             if word in text:
                 raise Failed(f"the log holds {word}")
+    finally:
+        server.clean_up()
+
+
+def check_start(binary):
+    """The first line says what serves, and where, and with which limits of its own."""
+    server = Server(binary, ["--data", "data", "--log-format", "json", "--workers", "1", "--threads", "1", "--max-queue", "7"]).start()
+    try:
+        problem(server.stop())
+        rows = [row for row in lines_of(server.log()) if row.get("message") == "started"]
+        facts = dict(rows[0]) if len(rows) == 1 else {}
+        wanted = {"level": "info", "listen": server.url, "data": "folder", "tokens": "no", "workers": 1, "threads": 1, "limits": {"max_queue": 7}}
+        wrong = {key: facts.get(key) for key, value in wanted.items() if facts.get(key) != value}
+        if wrong or set(facts) != START_FIELDS | {"time", "level", "message"} or not re.match(r"\d+\.\d+\.\d+$", facts["server_version"]):
+            raise Failed(f"{wrong} in {facts}")
+        if server.folder in server.log():
+            raise Failed("the log names the data folder's path")
+    finally:
+        server.clean_up()
+
+
+def check_token_names(binary):
+    """The line of a request names its token: by its name, or by its line; a wrong one has no name."""
+    server = Server(binary, ["--data", "none", "--log-format", "json"])
+    path = os.path.join(server.folder, "tokens")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("first-token-0123456789 read  the-ci\nsecond-token-0123456789 run\n")
+    server.flags += ["--token-file", path]
+    try:
+        server.start()
+        for token, status in (("first", 200), ("second", 403), ("third", 401)):
+            call(server, status, "GET", "/v1/graphs", None, [("X-Request-Id", token), ("Authorization", f"Bearer {token}-token-0123456789")])
+        problem(server.stop())
+        names = {row["request_id"]: row.get("token") for row in lines_of(server.log()) if "request_id" in row}
+        if names != {"first": "the-ci", "second": "line-2", "third": None} or "0123456789" in server.log():
+            raise Failed(f"{names}")
     finally:
         server.clean_up()
 
@@ -398,7 +438,7 @@ def check_documents(binary):
     missing = [names[name] for name, status in rows if f"| `{names[name]}` | {status} |" not in text]
     if not rows or missing:
         raise Failed(f"docs/operations.md has no row | `code` | status | for {missing}")
-    missing = [field for field in FIELDS if f"`{field}`" not in text]
+    missing = [field for field in FIELDS | START_FIELDS if f"`{field}`" not in text]
     if missing:
         raise Failed(f"docs/operations.md does not name the log's fields {missing}")
     server = Server(binary, ["--data", "none"]).start()
@@ -436,7 +476,8 @@ def main():
     tally = Tally()
     checks = [("requests and runs are counted, and a strict reader takes the page", check_counts), ("a hundred graphs have a series, the rest share one", check_bounded),
               ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
-              ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("--quiet", check_quiet),
+              ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("the start is one record", check_start),
+              ("a request's line names its token", check_token_names), ("--quiet", check_quiet),
               ("SIGHUP opens the log file again", check_reopen), ("a log pipe that nobody reads holds nobody up", check_stalled),
               ("fxserve health speaks TLS", check_health_tls), ("docs/operations.md names every code, log field and metric", check_documents),
               ("GET /v1/ops counts the golden cases", check_golden_counts)]

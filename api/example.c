@@ -294,12 +294,11 @@ static Status try_sizes(Maker *maker)
 {
         Status status = STATUS_OK;
         for (int filling = 0; filling < N_FILLINGS && maker->n_runs < MAX_RUNS; filling++) {
-                PlannedRun plan = { .n_inputs = 0 };
+                _cleanup_(planned_run_deinit) PlannedRun plan = { .n_inputs = 0 };
                 TRY(make_values(maker, filling));
                 RunRequest request = { .inputs = { maker->values, maker->n }, .mode = RUN_MODE_EAGER };
                 TRY(engine_bind(maker->graph, &request, &plan)); // sizes do not change with the filling
                 status = run_once(maker, &plan);
-                planned_run_deinit(&plan);
                 if (is_final(status))
                         return status;
         }

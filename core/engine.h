@@ -145,9 +145,9 @@ typedef struct PlannedRun {
         struct SharedTune *tune;       // counted; NULL: none
         struct CachedProgram *program; // counted; NULL: eager
 } PlannedRun;
-void planned_run_deinit(PlannedRun *plan);
+void planned_run_deinit(PlannedRun *plan); // leaves it zeroed
 
-// Inputs against the signature: bind.h says what is checked.
+// Inputs against the signature: bind.h says what is checked. A failure leaves the plan zeroed.
 Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *plan);
 
 typedef enum Planned {

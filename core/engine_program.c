@@ -177,7 +177,10 @@ Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *pl
                 return fail_memory();
         for (plan->n_inputs = 0; plan->n_inputs < n; plan->n_inputs++)
                 plan->inputs[plan->n_inputs].kind = VALUE_ABSENT;
-        return bind_inputs(graph, request->inputs, plan->inputs);
+        Status status = bind_inputs(graph, request->inputs, plan->inputs);
+        if (status != STATUS_OK)
+                planned_run_deinit(plan);
+        return status;
 }
 
 CompileOptions engine_compile_options(const PlannedRun *plan)

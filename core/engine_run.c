@@ -56,14 +56,14 @@ bool engine_is_resident(Engine *engine, const GraphVersion *version)
 
 Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
-        Graph *graph = registry_peek(engine->decoded, &version->key);
+        _cleanup_(graph_unrefp) Graph *graph = registry_peek(engine->decoded, &version->key);
         if (graph == NULL) {
                 Status status = engine_read_graph(engine, version, &graph);
                 engine_mark(engine, version, status);
                 TRY(status);
                 TRY(registry_put(engine->decoded, &version->key, graph));
         }
-        *out_graph = graph;
+        *out_graph = take_ptr(graph);
         return STATUS_OK;
 }
 

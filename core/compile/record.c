@@ -52,11 +52,16 @@ static bool same_geometry(const Tensor *a, const Tensor *b)
                memcmp(a->meta.size, b->meta.size, bytes) == 0 && memcmp(a->meta.stride, b->meta.stride, bytes) == 0;
 }
 
+static void drop_values(const Value *take_values, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                value_unref(take_values[i]);
+}
+
 static Status add_call(Recorder *recorder, const OpCall *call, Value *take_args, RecordedCall **out_call)
 {
         if (recorder->recording->n_calls >= recorder->max_calls) {
-                for (uint32_t i = 0; i < call->n_args; i++)
-                        value_unref(take_args[i]);
+                drop_values(take_args, call->n_args);
                 return fail(STATUS_DYNAMIC, "the graph unrolls to more than %u calls", recorder->max_calls);
         }
         TRY(recording_add_call(recorder->recording, call, take_args, out_call));
@@ -78,14 +83,15 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
         if (status == STATUS_OK)
                 status = call_open(&recorder->base, overload, args, 15, &call);
         if (status != STATUS_OK) {
-                for (int i = 0; i < 4; i++)
-                        value_unref(args[i]);
+                drop_values(args, ARRAY_LENGTH(args));
                 return status;
         }
         RecordedCall *added = NULL;
         status = out_view(&call, 0, 0, &tensor->meta, tensor->offset);
         if (status == STATUS_OK)
                 status = add_call(recorder, &call, args, &added);
+        else
+                drop_values(args, ARRAY_LENGTH(args));
         call_close(&call);
         TRY(status);
         TRY(recording_add_value(recorder->recording, FROM_CALL, tensor->storage, &tensor->meta, tensor->offset, out_value));

@@ -93,6 +93,7 @@ static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format
         if (status == STATUS_OK)
                 status = overload->op->infer(&call);
         if (status != STATUS_OK) {
+                call_close(&call);
                 value_unref(args[0]);
                 return status;
         }

@@ -105,8 +105,9 @@ typedef struct ServerFacts {
         int64_t body_bytes;
         uint64_t n_log_dropped;
         bool ready;
-        int64_t certificate_expires_s; // since 1970; 0: there is none
-        int n_files;                   // that are read again when they change
+        int64_t data_bytes, data_free_bytes; // of the data folder and its disk; negative: not known
+        int64_t certificate_expires_s;       // since 1970; 0: there is none
+        int n_files;                         // that are read again when they change
         struct {
                 const char *what;
                 bool stale; // what is on disk could not be taken

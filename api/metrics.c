@@ -50,29 +50,52 @@ void metrics_count_request(Metrics *metrics, RouteId route, int status, double s
         metrics->requests[i].n++;
 }
 
-static bool count_named(Metrics *metrics, const char *name, uint32_t room)
+// The row of a name, made if there is room among the first `room` rows. NULL: there is none.
+static MetricsGraph *graph_named(Metrics *metrics, const char *name, bool may_make, uint32_t room)
 {
         uint32_t i = 0;
-        while (i < metrics->n_runs && strcmp(metrics->runs[i].name, name) != 0)
+        while (i < metrics->n_graphs && strcmp(metrics->graphs[i].name, name) != 0)
                 i++;
-        if (i >= room)
-                return false;
-        if (i == metrics->n_runs) {
-                memcpy(metrics->runs[i].name, name, strlen(name) + 1);
-                metrics->n_runs++;
+        if (i >= room || (i == metrics->n_graphs && !may_make))
+                return NULL;
+        if (i == metrics->n_graphs) {
+                memcpy(metrics->graphs[i].name, name, strlen(name) + 1);
+                metrics->n_graphs++;
         }
-        metrics->runs[i].n++;
-        return true;
+        return &metrics->graphs[i];
 }
 
-void metrics_count_run(Metrics *metrics, const char *graph, double seconds)
+static void count_error(MetricsGraph *graph, int status)
 {
-        observe(&metrics->run_seconds, seconds);
-        if (strlen(graph) >= sizeof(metrics->runs[0].name))
-                graph = "_other";
-        bool counted = graph[0] != '\0' && count_named(metrics, graph, METRICS_MAX_GRAPHS);
-        if (!counted) // their places are beyond those of the names
-                count_named(metrics, graph[0] == '\0' ? "_inline" : "_other", METRICS_MAX_GRAPHS + 2);
+        uint32_t i = 0;
+        while (i < graph->n_errors && graph->errors[i].status != status)
+                i++;
+        if (i == METRICS_MAX_ERRORS)
+                return;
+        if (i == graph->n_errors)
+                graph->errors[graph->n_errors++].status = status;
+        graph->errors[i].n++;
+}
+
+void metrics_count_run(Metrics *metrics, const RunCount *run)
+{
+        enum { ALL = METRICS_MAX_GRAPHS + 2 }; // the last two have places beyond those of the names
+        const char *name = run->graph[0] == '\0' ? "_inline" : run->graph;
+        MetricsGraph *graph = graph_named(metrics, name, run->known, run->graph[0] == '\0' ? ALL : METRICS_MAX_GRAPHS);
+        if (graph == NULL)
+                graph = graph_named(metrics, "_other", true, ALL);
+        if (run->status != 200) {
+                count_error(graph, run->status);
+                return;
+        }
+        graph->n++;
+        observe(&graph->seconds, run->seconds);
+        observe(&metrics->run_seconds, run->run_seconds);
+}
+
+void metrics_count_wait(Metrics *metrics, double seconds)
+{
+        observe(&metrics->wait_seconds, seconds);
 }
 
 // ---- printing ----
@@ -116,36 +139,40 @@ static uint64_t total_of(const Histogram *histogram)
         return total;
 }
 
-static void add_bucket(Text *out, const char *name, const char *route, const char *bound, uint64_t n)
-{
-        text_addf(out, "%s_bucket", name);
-        if (route != NULL)
-                add_label(out, "{", "route", route);
-        text_addf(out, "%sle=\"%s\"} %llu\n", route == NULL ? "{" : ",", bound, (unsigned long long)n);
-}
+typedef struct Label {
+        const char *name, *value;
+} Label;
 
-static void add_end(Text *out, const char *name, const char *suffix, const char *route)
+static void add_start(Text *out, const char *name, const char *suffix, const Label *label)
 {
         text_addf(out, "%s%s", name, suffix);
-        if (route != NULL) {
-                add_label(out, "{", "route", route);
-                text_add_char(out, '}');
-        }
+        if (label != NULL)
+                add_label(out, "{", label->name, label->value);
 }
 
-static void add_histogram(Text *out, const char *name, const char *route, const Histogram *histogram)
+static void add_bucket(Text *out, const char *name, const Label *label, const char *bound, uint64_t n)
 {
+        add_start(out, name, "_bucket", label);
+        text_addf(out, "%sle=\"%s\"} %llu\n", label == NULL ? "{" : ",", bound, (unsigned long long)n);
+}
+
+// Every `step`-th bound is shown; what lies between is in the next bucket.
+static void add_histogram(Text *out, const char *name, const Label *label, const Histogram *histogram, int step)
+{
+        const char *end = label == NULL ? "" : "}";
         uint64_t n = 0;
         for (int i = 0; i < METRICS_N_BOUNDS; i++) {
                 char bound[32];
+                n += histogram->n[i];
                 snprintf(bound, sizeof(bound), "%g", metrics_bounds[i]);
-                add_bucket(out, name, route, bound, n += histogram->n[i]);
+                if ((METRICS_N_BOUNDS - 1 - i) % step == 0)
+                        add_bucket(out, name, label, bound, n);
         }
-        add_bucket(out, name, route, "+Inf", total_of(histogram));
-        add_end(out, name, "_sum", route);
-        text_addf(out, " %.9g\n", histogram->sum);
-        add_end(out, name, "_count", route);
-        text_addf(out, " %llu\n", (unsigned long long)total_of(histogram));
+        add_bucket(out, name, label, "+Inf", total_of(histogram));
+        add_start(out, name, "_sum", label);
+        text_addf(out, "%s %.9g\n", end, histogram->sum);
+        add_start(out, name, "_count", label);
+        text_addf(out, "%s %llu\n", end, (unsigned long long)total_of(histogram));
 }
 
 static void add_requests(const Metrics *metrics, Text *out)
@@ -158,19 +185,43 @@ static void add_requests(const Metrics *metrics, Text *out)
         family(out, "fxserve_request_duration_seconds", "histogram", "From the request line to the reply handed over, by route.");
         for (int i = 0; i <= ROUTE_COUNT; i++)
                 if (total_of(&metrics->request_seconds[i]) > 0)
-                        add_histogram(out, "fxserve_request_duration_seconds", route_template((RouteId)i), &metrics->request_seconds[i]);
+                        add_histogram(out, "fxserve_request_duration_seconds", &(Label){ "route", route_template((RouteId)i) },
+                                      &metrics->request_seconds[i], 1);
+        family(out, "fxserve_queue_wait_seconds", "histogram", "What requests waited until a worker took them.");
+        add_histogram(out, "fxserve_queue_wait_seconds", NULL, &metrics->wait_seconds, 1);
+}
+
+// A hundred graphs make long pages: every second bound will do.
+static void add_graphs(const Metrics *metrics, Text *out)
+{
+        family(out, "fxserve_graph_request_duration_seconds", "histogram",
+               "From the request line of a run to its reply handed over, by graph; runs that ended well.");
+        for (uint32_t i = 0; i < metrics->n_graphs; i++)
+                if (metrics->graphs[i].n > 0)
+                        add_histogram(out, "fxserve_graph_request_duration_seconds", &(Label){ "graph", metrics->graphs[i].name },
+                                      &metrics->graphs[i].seconds, 2);
+        family(out, "fxserve_run_errors_total", "counter",
+               "Runs that did not end well, by graph and status; names that there are not are _other.");
+        for (uint32_t i = 0; i < metrics->n_graphs; i++) {
+                for (uint32_t k = 0; k < metrics->graphs[i].n_errors; k++) {
+                        add_label(out, "fxserve_run_errors_total{", "graph", metrics->graphs[i].name);
+                        text_addf(out, ",code=\"%d\"} %llu\n", metrics->graphs[i].errors[k].status,
+                                  (unsigned long long)metrics->graphs[i].errors[k].n);
+                }
+        }
 }
 
 static void add_runs(const Metrics *metrics, Text *out)
 {
         family(out, "fxserve_runs_total", "counter",
                "Runs that ended well, by graph; the names seen first, all others are _other, graphs sent along are _inline.");
-        for (uint32_t i = 0; i < metrics->n_runs; i++) {
-                add_label(out, "fxserve_runs_total{", "graph", metrics->runs[i].name);
-                text_addf(out, "} %llu\n", (unsigned long long)metrics->runs[i].n);
+        for (uint32_t i = 0; i < metrics->n_graphs; i++) {
+                add_label(out, "fxserve_runs_total{", "graph", metrics->graphs[i].name);
+                text_addf(out, "} %llu\n", (unsigned long long)metrics->graphs[i].n);
         }
+        add_graphs(metrics, out);
         family(out, "fxserve_run_duration_seconds", "histogram", "Time of the run itself, without waiting, reading and writing.");
-        add_histogram(out, "fxserve_run_duration_seconds", NULL, &metrics->run_seconds);
+        add_histogram(out, "fxserve_run_duration_seconds", NULL, &metrics->run_seconds, 1);
         counter(out, "fxserve_runs_cancelled_total", "Runs stopped before their end: the client had gone, or the deadline had passed.",
                 metrics->runs_cancelled);
 }
@@ -201,6 +252,16 @@ static void add_server(const ServerFacts *facts, Text *out)
         gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.", facts->ready);
         counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.", facts->n_log_dropped);
         gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
+}
+
+static void add_disk(const ServerFacts *facts, Text *out)
+{
+        family(out, "fxserve_data_bytes", "gauge", "Disk that the data folder takes, as of the scrape before.");
+        if (facts->data_bytes >= 0)
+                text_addf(out, "fxserve_data_bytes %lld\n", (long long)facts->data_bytes);
+        family(out, "fxserve_data_free_bytes", "gauge", "What is left on that disk.");
+        if (facts->data_free_bytes >= 0)
+                text_addf(out, "fxserve_data_free_bytes %lld\n", (long long)facts->data_free_bytes);
 }
 
 static void add_files(const ServerFacts *facts, Text *out)
@@ -249,6 +310,7 @@ Status metrics_write(const ApiContext *context, Text *out)
         }
         add_engine(&stats, out);
         add_server(facts, out);
+        add_disk(facts, out);
         add_files(facts, out);
         if (facts->process != NULL)
                 add_process(facts->process, out);

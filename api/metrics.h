@@ -4,13 +4,25 @@
 #pragma once
 #include "api/call.h"
 
-enum { METRICS_MAX_GRAPHS = 100, METRICS_N_BOUNDS = 17, METRICS_MAX_COUNTS = 512 };
+enum { METRICS_MAX_GRAPHS = 100, METRICS_N_BOUNDS = 17, METRICS_MAX_COUNTS = 512, METRICS_MAX_ERRORS = 24 };
 extern const double metrics_bounds[METRICS_N_BOUNDS]; // seconds, upper, ascending
 
 typedef struct Histogram {
         uint64_t n[METRICS_N_BOUNDS + 1]; // per bucket, not cumulated; the last is +Inf
         double sum;
 } Histogram;
+
+// What is counted for one name.
+typedef struct MetricsGraph {
+        char name[65];
+        uint64_t n;        // runs that ended well
+        Histogram seconds; // of their requests
+        struct {
+                int status;
+                uint64_t n;
+        } errors[METRICS_MAX_ERRORS]; // as many as there are statuses in errors.def, at least
+        uint32_t n_errors;
+} MetricsGraph;
 
 struct Metrics {
         struct {
@@ -21,11 +33,9 @@ struct Metrics {
         uint32_t n_requests;
         Histogram request_seconds[ROUTE_COUNT + 1]; // by the first route with that path; the last is ROUTE_NONE
         Histogram run_seconds;
-        struct {
-                char name[65];
-                uint64_t n;
-        } runs[METRICS_MAX_GRAPHS + 2]; // the names seen first; then all others; and graphs sent along with their inputs
-        uint32_t n_runs;
+        Histogram wait_seconds;
+        MetricsGraph graphs[METRICS_MAX_GRAPHS + 2]; // the names seen first; then all others; and graphs sent along with their inputs
+        uint32_t n_graphs;
         uint64_t runs_cancelled;
         RouteId first_with_path[ROUTE_COUNT + 1];
         bool knows_paths;
@@ -40,8 +50,16 @@ struct ProcessFacts {
 typedef struct ProcessFacts ProcessFacts;
 
 void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds);
-// `graph` is "" for a graph sent along with its inputs.
-void metrics_count_run(Metrics *metrics, const char *graph, double seconds);
+
+typedef struct RunCount {
+        const char *graph; // "": sent along with its inputs
+        bool known;        // there is such a graph: a name that a client made up gets no place of its own
+        int status;
+        double seconds, run_seconds; // of the request, and of the run itself
+} RunCount;
+void metrics_count_run(Metrics *metrics, const RunCount *run);
+// What a request waited until a worker took it.
+void metrics_count_wait(Metrics *metrics, double seconds);
 
 // Quick enough for the loop thread: no disk, no lock held for long.
 Status metrics_write(const ApiContext *context, Text *out);

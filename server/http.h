@@ -4,6 +4,7 @@
 #pragma once
 #include <uv.h>
 #include "server/door.h"
+#include "server/usage.h"
 #include "server/job.h"
 #include "server/workers.h"
 
@@ -16,7 +17,8 @@ typedef struct HttpOptions {
         const char *host_name, *allow_origin; // "" = none
         void *tls_callback;                   // of tls.h; NULL: plain HTTP
         Auth *auth;                           // NULL: whoever reaches the address may call
-        const Door *door;                     // for /metrics
+        const Door *door;                     // for /metrics, as the next
+        Usage *usage;
         bool quiet;
         bool inline_runs; // short runs with small bodies need no worker
         Engine *engine;

@@ -37,6 +37,7 @@ ServerFacts facts_now(Http *http, RouteId route)
         facts.process = &http->process;
         facts.metrics = &http->metrics;
         door_facts(http->options.door, &facts);
+        usage_read(http->options.usage, &facts.data_bytes, &facts.data_free_bytes);
         return facts;
 }
 
@@ -117,8 +118,14 @@ static void count(Exchange *exchange, int status, const char *code, size_t n_sen
                 return;
         exchange->counted = true;
         metrics_count_request(metrics, job->call.route, status, (double)took_ns / 1e9);
-        if (job->is_run && status == 200)
-                metrics_count_run(metrics, job->call.name, (double)job->step_ns[STEP_RUN] / 1e9);
+        if (job->queue_ns > 0)
+                metrics_count_wait(metrics, (double)job->queue_ns / 1e9);
+        if (job->is_run)
+                metrics_count_run(metrics, &(RunCount){ .graph = job->call.name,
+                                                        .known = job->call.name[0] == '\0' || atomic_load(&job->found_graph),
+                                                        .status = status,
+                                                        .seconds = (double)took_ns / 1e9,
+                                                        .run_seconds = (double)job->step_ns[STEP_RUN] / 1e9 });
         metrics->runs_cancelled += job->is_run && (status == 499 || status == 504);
         if (!exchange->http->options.quiet && !is_probe(job->call.route))
                 log_exchange(exchange, status, code, took_ns, n_sent);

@@ -55,6 +55,7 @@ Status job_stand_in(const Job *job, Job **out_job)
         memcpy(other->call.request_id, job->call.request_id, sizeof(other->call.request_id));
         memcpy(other->call.name, job->call.name, sizeof(other->call.name));
         other->call.version = job->call.version;
+        atomic_store(&other->found_graph, atomic_load(&job->found_graph));
         other->call.trace = job->call.trace;
         other->is_run = job->is_run;
         other->received_ns = job->received_ns;
@@ -250,6 +251,7 @@ static Status step_graph(const Drive *drive, Next *next)
         if (!api_needs_version(job->call.route))
                 return STATUS_OK;
         TRY(engine_find(engine, job->call.name, job->call.version, &job->version));
+        atomic_store(&job->found_graph, true);
         if (!api_needs_graph(job->call.route))
                 return STATUS_OK;
         if (drive->on_loop) {

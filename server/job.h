@@ -40,6 +40,7 @@ struct Job {
         bool is_run;
         JobStep step;
         GraphVersion *version;
+        _Atomic bool found_graph; // it has been: its name may be shown among the metrics
         Graph *graph;
         Ticket graph_ticket, program_ticket;
         bool planning; // its program ticket was parked

@@ -27,6 +27,7 @@
 #include "server/log.h"
 #include "server/notify.h"
 #include "server/preload.h"
+#include "server/usage.h"
 #include "server/version.h"
 
 enum { GRACE_MS = 2000 };
@@ -42,6 +43,7 @@ typedef struct Server {
         Workers *workers;
         Engine *engine;
         Door door;
+        Usage *usage; // of the data folder
         Phase phase;
         bool forced; // what was under way was told to stop, if anything was
 } Server;
@@ -172,7 +174,7 @@ static int64_t default_max_upload(void)
         return row->value;
 }
 
-static Status open_engine(const Options *options, Engine **out_engine)
+static Status open_engine(const Options *options, Server *server)
 {
         char buffer[4096];
         const char *folder;
@@ -184,7 +186,8 @@ static Status open_engine(const Options *options, Engine **out_engine)
                                  .log = log_message,
                                  .scrub = true,
                                  .no_warm_up = options->no_warm_up[0] != '\0' };
-        Status status = engine_open(&engine, out_engine);
+        TRY(usage_new(folder, &server->usage));
+        Status status = engine_open(&engine, &server->engine);
         if (status == STATUS_OK || folder == NULL)
                 return status;
         failure_append(" (--data %s)", folder);
@@ -217,6 +220,7 @@ static void close_loop(Server *server)
         uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         door_stop(&server->door);
+        usage_stop(server->usage);
 }
 
 static void stop_now(uv_timer_t *timer)
@@ -351,7 +355,7 @@ static Status start(Server *server, const Options *options)
         TRY(parse_address(options->listen, &address));
         TRY(resolve(&address));
         TRY(door_open(options, address.host, address.is_loopback, &server->door));
-        TRY(open_engine(options, &server->engine));
+        TRY(open_engine(options, server));
         TRY(preload(server, options));
         TRY(listen_on(&address, &fd));
         int cores = granted_cores();
@@ -365,6 +369,7 @@ static Status start(Server *server, const Options *options)
                              .allow_origin = options->allow_origin,
                              .auth = server->door.auth,
                              .door = &server->door,
+                             .usage = server->usage,
                              .tls_callback = server->door.tls == NULL ? NULL : tls_callback(),
                              .inline_runs = options->no_inline[0] == '\0',
                              .quiet = options->quiet[0] != '\0',
@@ -377,6 +382,7 @@ static Status start(Server *server, const Options *options)
         http.facts.n_workers = plan.n_workers;
         TRY(http_start(&http, &server->http));
         door_watch(&server->door, &server->loop);
+        usage_start(server->usage, &server->loop);
         char url[sizeof(address.host) + 32];
         bool v6 = strchr(address.host, ':') != NULL;
         snprintf(url, sizeof(url), "%s://%s%s%s:%d", server->door.tls != NULL ? "https" : "http", v6 ? "[" : "", address.host,
@@ -425,6 +431,7 @@ int server_main(const Options *options)
                 workers_stop(server.workers);
                 engine_close(server.engine);
                 door_deinit(&server.door);
+                usage_free(server.usage);
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
@@ -434,6 +441,7 @@ int server_main(const Options *options)
         http_free(server.http);
         engine_close(server.engine);
         door_deinit(&server.door);
+        usage_free(server.usage);
         uv_loop_close(&server.loop);
         log_line("stopped");
         log_stop();

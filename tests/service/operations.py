@@ -27,6 +27,10 @@ METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)')
 RELU = '{"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "target": "torch.relu", "args": ["%x"]}, ' \
        '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]}'
+SLOW = json.dumps({"format": "fx/1", "nodes": [
+    {"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_method", "name": "e", "target": "expand", "args": ["%x", 800, 800]},
+    {"op": "call_function", "name": "a", "target": "torch.matmul", "args": ["%e", "%e"]}, {"op": "call_function", "name": "b", "target": "torch.matmul", "args": ["%a", "%e"]},
+    {"op": "call_function", "name": "s", "target": "torch.mean", "args": ["%b"]}, {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]})
 SECRET = 31415.926
 
 
@@ -171,6 +175,58 @@ def problem(problems):
         raise Failed("; ".join(problems))
 
 
+def check_by_graph(binary):
+    """Times and errors by graph: of graphs that there are; a name that a client made up gets no series of its own. A run that waited for a worker is among the waits."""
+    server = Server(binary, ["--data", "none", "--no-inline"]).start()
+    try:
+        good, bad = b'{"inputs": {"x": [1.5]}}', b'{"inputs": {"y": [1.5]}}'
+        for name, graph in (("a", RELU), ("b", SLOW)):
+            call(server, 201, "PUT", f"/v1/graphs/{name}", graph.encode())
+        for name, body, status in (("a", good, 200), ("a", good, 200), ("a", bad, 400), ("b", bad, 400), ("b", bad, 400), ("made-up", good, 404), ("none", good, 404)):
+            call(server, status, "POST", f"/v1/graphs/{name}/run", body)
+        call(server, 504, "POST", "/v1/graphs/b/run?deadline_ms=1", b'{"inputs": {"x": [[0.01]]}}')
+        call(server, 400, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"y": [1.5]}}')
+        families = metrics_of(server)
+        errors = {(labels["graph"], labels["code"]): value for _, labels, value in families["fxserve_run_errors_total"]}
+        if errors != {("a", "400"): 1, ("b", "400"): 2, ("b", "504"): 1, ("_other", "404"): 2, ("_inline", "400"): 1}:
+            raise Failed(f"errors by graph: {errors}")
+        times = {labels["graph"]: value for sample, labels, value in families["fxserve_graph_request_duration_seconds"] if sample.endswith("_count")}
+        if times != {"a": 2}:
+            raise Failed(f"times by graph: {times}")
+        waits = sum(value for sample, _, value in families["fxserve_queue_wait_seconds"] if sample.endswith("_count"))
+        if not 9 <= waits <= 11:
+            raise Failed(f"{waits} requests waited for a worker")
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
+def check_disk(binary):
+    server = Server(binary, ["--data", "data"]).start()
+
+    def used():
+        families = metrics_of(server)
+        return value_of(families, "fxserve_data_bytes"), value_of(families, "fxserve_data_free_bytes")
+
+    def until(what, holds):
+        end = time.monotonic() + 60
+        while not holds(*used()):
+            if time.monotonic() > end:
+                raise Failed(f"{what}: {used()}")
+            time.sleep(0.1)
+
+    try:
+        until("a first count", lambda used, free: used > 0 and free > 0)
+        before = used()[0]
+        call(server, 201, "PUT", "/v1/graphs/m", RELU.encode() + b" " * 700000)
+        until("after an upload of 700 kB", lambda used, _: used >= before + 700000)
+        call(server, 204, "DELETE", "/v1/graphs/m")
+        until("after the delete", lambda used, _: used < before + 100000)
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
 def check_bounded(binary):
     server = Server(binary, ["--data", "none"]).start()
     try:
@@ -194,6 +250,7 @@ def check_promtool(binary):
     try:
         call(server, 201, "PUT", "/v1/graphs/m", RELU.encode())
         call(server, 200, "POST", "/v1/graphs/m/run", b'{"inputs": {"x": [1.5]}}')
+        call(server, 400, "POST", "/v1/graphs/m/run", b"{")
         text = call(server, 200, "GET", "/metrics").body
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
         if done.returncode != 0 or done.stderr or done.stdout:
@@ -205,13 +262,9 @@ def check_promtool(binary):
 
 def check_probe_when_full(binary):
     """Metrics and probes are answered while every worker is busy and the queue is full: that is when they are looked at."""
-    slow = json.dumps({"format": "fx/1", "nodes": [
-        {"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_method", "name": "e", "target": "expand", "args": ["%x", 800, 800]},
-        {"op": "call_function", "name": "a", "target": "torch.matmul", "args": ["%e", "%e"]}, {"op": "call_function", "name": "b", "target": "torch.matmul", "args": ["%a", "%e"]},
-        {"op": "call_function", "name": "s", "target": "torch.mean", "args": ["%b"]}, {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]})
     server = Server(binary, ["--data", "none", "--log-format", "json", "--workers", "1", "--max-queue", "2", "--run-deadline-ms", "200000"]).start()
     try:
-        call(server, 201, "PUT", "/v1/graphs/slow", slow.encode())
+        call(server, 201, "PUT", "/v1/graphs/slow", SLOW.encode())
         clients = [server.connect() for _ in range(6)]
         clients[0].request("POST", "/v1/graphs/slow/run", b'{"inputs": {"x": [[0.01]]}}')
         families, end = metrics_of(server), time.monotonic() + 10
@@ -475,7 +528,7 @@ def main():
         return 2
     tally = Tally()
     checks = [("requests and runs are counted, and a strict reader takes the page", check_counts), ("a hundred graphs have a series, the rest share one", check_bounded),
-              ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
+              ("times and errors by graph", check_by_graph), ("the data folder's bytes", check_disk), ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
               ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("the start is one record", check_start),
               ("a request's line names its token", check_token_names), ("--quiet", check_quiet),
               ("SIGHUP opens the log file again", check_reopen), ("a log pipe that nobody reads holds nobody up", check_stalled),

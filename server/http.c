@@ -125,7 +125,7 @@ static enum MHD_Result submit(Exchange *exchange)
                 exchange->done = true;
                 return send_reply(exchange);
         }
-        if (http->draining) {
+        if (http->forced) {
                 fail(STATUS_BUSY, "the server is stopping");
                 return refuse(exchange);
         }
@@ -229,8 +229,6 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         job_free(exchange->job);
         free(exchange->target_memory);
         free(exchange);
-        if (http->draining && http->n_exchanges == 0 && !http->stopped)
-                http->options.idle(http->options.idle_context);
 }
 
 // ---- the loop ----
@@ -359,42 +357,6 @@ Status http_start(const HttpOptions *options, Http **out_http)
         *out_http = http;
         http_turn(http);
         return STATUS_OK;
-}
-
-// Requests that are not complete yet have this long to go on; a client that vanished in the middle would otherwise be waited for until it
-// times out.
-enum { DRAIN_SILENCE_S = 2 };
-
-void http_leave(Http *http)
-{
-        http->leaving = true;
-}
-
-void http_drain(Http *http)
-{
-        if (http->draining)
-                return;
-        http->draining = true;
-        MHD_socket fd = MHD_quiesce_daemon(http->daemon);
-        if (fd != MHD_INVALID_SOCKET)
-                close(fd);
-        for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next)
-                if (!exchange->submitted)
-                        MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, DRAIN_SILENCE_S);
-        if (http->n_exchanges == 0)
-                http->options.idle(http->options.idle_context);
-        else
-                http_turn(http);
-}
-
-void http_cancel_all(Http *http)
-{
-        for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next) {
-                if (exchange->submitted && !exchange->done)
-                        job_cancel(exchange->job);
-                else if (exchange->conn != NULL) // a body is still coming in, or a reply going out
-                        shutdown(exchange->conn->fd, SHUT_RDWR);
-        }
 }
 
 void http_stop(Http *http)

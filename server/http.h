@@ -24,7 +24,7 @@ typedef struct HttpOptions {
         Engine *engine;
         Workers *workers;
         ServerFacts facts;           // the fixed part
-        void (*idle)(void *context); // called when the last request ended while draining
+        void (*idle)(void *context); // called when the last connection has ended while draining; perhaps more than once
         void *idle_context;
 } HttpOptions;
 
@@ -34,9 +34,9 @@ bool http_pools_are_known(void);
 Status http_start(const HttpOptions *options, Http **out_http);
 // From here on /readyz says no, and replies ask their clients to come back on another connection; all else goes on.
 void http_leave(Http *http);
-// Stops accepting; calls options->idle once nothing is under way (at once if so).
+// After http_leave: accepts what has arrived and nothing new, then calls options->idle once everything is answered and closed.
 void http_drain(Http *http);
-// Cancels what runs.
+// Cancels what runs; options->idle is called as soon as no request is left.
 void http_cancel_all(Http *http);
 // After drain: closes connections and the daemon, starts closing the loop's handles; call http_free when the loop has ended.
 void http_stop(Http *http);

@@ -51,6 +51,7 @@ static void start_clock(Conn *conn, ConnPhase phase)
 void conn_has_read(Conn *conn, size_t n)
 {
         ConnPhase phase = raw_in_body(&conn->raw) ? CONN_BODY : CONN_HEAD;
+        conn->n_read_ever += n;
         if (phase == CONN_HEAD && !raw_in_head(&conn->raw)) {
                 conn_settle(conn);
                 return;
@@ -160,6 +161,7 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
                 http->has_room |= http->n_conns-- >= http->max_conns;
                 if (conn != NULL) {
                         tap_remove(conn);
+                        drain_remove(conn);
                         conn_settle(conn);
                         idle_remove(conn);
                         free(conn);
@@ -173,10 +175,12 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
         if (conn == NULL)
                 return; // its requests find no count of sound heads and are not answered
         conn->http = http;
+        conn->connection = connection;
         conn->fd = fd->connect_fd;
         conn->tls = http->options.tls_callback != NULL;
         raw_init(&conn->raw);
         tap_add(conn);
+        drain_add(conn);
         if (conn->tls)
                 start_clock(conn, CONN_HEAD); // the handshake and the first head together
         *state = conn;
@@ -277,6 +281,7 @@ Status conn_start(Http *http)
         uv_timer_init(http->options.loop, &http->slow_timer);
         uv_timer_init(http->options.loop, &http->away_timer);
         idle_start(http);
+        drain_start(http);
         uv_poll_init(http->options.loop, &http->watch, http->watch_fd);
         http->slow_timer.data = http->away_timer.data = http->watch.data = http;
         uv_poll_start(&http->watch, UV_READABLE, on_gone);
@@ -294,5 +299,6 @@ void conn_stop(Http *http)
         uv_close((uv_handle_t *)&http->slow_timer, NULL);
         uv_close((uv_handle_t *)&http->away_timer, NULL);
         idle_stop(http);
+        drain_stop(http);
         uv_close((uv_handle_t *)&http->watch, on_closed);
 }

@@ -50,8 +50,7 @@ void idle_remove(Conn *conn)
         conn->waits = false;
 }
 
-// Everything that has come has been a whole request, and was answered.
-static bool is_between(const Conn *conn)
+bool conn_is_between(const Conn *conn)
 {
         const RawReader *raw = &conn->raw;
         return conn->exchange == NULL && raw->state == RAW_START && raw->n_line == 0 && raw->n_requests == conn->n_begun;
@@ -75,7 +74,7 @@ static void sweep(uv_timer_t *timer)
         for (int i = 0; i < MOST_PER_TICK && http->idle_first != NULL && now - http->idle_first->waits_since_ns >= IDLE_NS; i++) {
                 Conn *conn = http->idle_first;
                 idle_remove(conn);
-                if (conn->n_begun != conn->n_begun_then || !is_between(conn))
+                if (conn->n_begun != conn->n_begun_then || !conn_is_between(conn))
                         append(conn);
                 else
                         give_back(conn);

@@ -9,6 +9,7 @@
 #include "server/spool.h"
 
 typedef struct Conn Conn;
+typedef struct Linger Linger;
 typedef enum ConnPhase { CONN_HEAD, CONN_BODY, CONN_REPLY } ConnPhase;
 
 // One HTTP exchange: made when the request line is read, freed when MHD says that the request is completed.
@@ -44,6 +45,7 @@ typedef struct Exchange {
 struct Conn {
         Conn *next, *previous; // those in the middle of a head, a body or a large reply
         Http *http;
+        struct MHD_Connection *connection;
         Exchange *exchange; // under way, or NULL
         int fd;
         bool tls;
@@ -55,6 +57,11 @@ struct Conn {
         uint64_t n_heads;        // sound heads when it began
         uint64_t n_acknowledged; // bytes taken by the client when a reply began
         uint64_t n_read;         // bytes of it
+        // http_drain.c
+        Conn *open_next, *open_previous;   // all there are
+        uint64_t n_read_ever, n_read_then; // bytes of the connection's life; at the last sweep
+        int64_t quiet_ns;                  // nothing has come, and nothing was under way, since
+        int64_t ended_ns;                  // we have closed our side; 0: not yet
         // http_idle.c
         uint8_t *pool; // libmicrohttpd's, where that is known
         Conn *idle_next, *idle_previous;
@@ -88,7 +95,13 @@ struct Http {
         uint32_t n_slow_sweeps;
         int watch_fd; // epoll: sockets of requests that are away
         uv_poll_t watch;
-        bool leaving, draining, stopped;
+        bool leaving, draining, forced, stopped;
+        // http_drain.c
+        int64_t leave_ns, drain_ns;
+        bool listening;
+        Conn *open;        // every connection
+        Linger *lingering; // sockets whose connection libmicrohttpd has closed
+        uv_timer_t drain_timer;
         int64_t started_ns;
         Metrics metrics;
         ProcessFacts process; // as of the last GET /metrics
@@ -123,7 +136,15 @@ void away_sweep(uv_timer_t *timer);
 Status conn_start(Http *http);
 void conn_stop(Http *http);
 
+// http_drain.c: connections at the server's end.
+void drain_add(Conn *conn);
+void drain_remove(Conn *conn); // before its descriptor is closed
+void drain_start(Http *http);
+void drain_stop(Http *http);
+
 // http_idle.c: the memory of connections between two requests.
+// Everything that has come has been a whole request, and was answered.
+bool conn_is_between(const Conn *conn);
 size_t idle_pool_bytes(void); // of every connection, for libmicrohttpd
 // libmicrohttpd reads into room for `capacity`: the first time, that shows where the pool is.
 void idle_note_pool(Conn *conn, uint8_t *bytes, size_t capacity);

@@ -121,7 +121,7 @@ static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity)
 {
         RawReader *raw = &conn->raw;
         int64_t start;
-        if (raw->state == RAW_BAD)
+        if (raw->state == RAW_BAD || conn->ended_ns != 0)
                 return 0; // the end of the stream
         idle_note_pool(conn, bytes, capacity);
         size_t sound = raw_read(raw, bytes, n, &start);

@@ -4,7 +4,7 @@
 // Stop: SERVING → LEAVING → DRAINING → end.
 //   LEAVING    first SIGTERM or SIGINT: /readyz says 503, all else goes on for --drain-delay seconds, so that whoever sends requests here
 //              learns of it first
-//   DRAINING   no new connections, new requests get 503, those under way finish; after --drain-s they are cancelled
+//   DRAINING   no new connections, what was let in is answered (http_drain.c); after --drain-s it is cancelled
 // A second signal cancels what runs at once, in any state. What does not stop when cancelled is left behind after GRACE_MS: uploads are
 // durable when they are answered, so nothing is lost that was promised.
 #include "server/server.h"

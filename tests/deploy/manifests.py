@@ -51,13 +51,23 @@ class Program:
         table = subprocess.run([binary, "--help=markdown"], capture_output=True, text=True, check=True).stdout
         rows = re.findall(r"^\| `--([a-z0-9-]+)(?: [^`]+)?` \| `(FXSERVE_\w+)` \| `?([^|`]*)`? \|", table, re.M)
         self.flags, self.variables = {row[0] for row in rows}, {row[1]: row[2].strip() for row in rows}
-        server = Server(binary, ["--data", "none"]).start()
+        token = "token-of-the-deployment-test"
+        server = Server(binary, ["--data", "data"])
+        with open(os.path.join(server.folder, "tokens"), "w", encoding="utf-8") as file:
+            file.write(f"{token} admin\n")
+        server.flags += ["--token-file", "tokens"]
+        server.start()
+
+        def ask(*request):
+            return server.call(*request, headers=[("Authorization", f"Bearer {token}")])
+
         try:
             relu = b'{"graph": {"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]},' \
                    b' "inputs": {"x": [1.5]}}'
-            if server.call("POST", "/v1/run", relu).status != 200:
+            if ask("POST", "/v1/run", relu).status != 200:
                 raise Failed("the server does not run a graph")
-            self.metrics = read_metrics(server.call("GET", "/metrics").body.decode())
+            ask("POST", "/v1/run", relu.replace(b'"x": [', b'"y": ['))
+            self.metrics = read_metrics(ask("GET", "/metrics").body.decode())
             self.routes = set(re.findall(r'^ROUTE\(\w+, "GET", "([^"]+)"', read("api/routes.def"), re.M))
             if server.stop():
                 raise Failed("the server does not end well")
@@ -66,7 +76,7 @@ class Program:
 
     def samples(self):
         """{sample name: its labels}"""
-        out = {}
+        out = {name: set() for name, rows in self.metrics.items() if not rows}  # a certificate's, and the like: not here and now
         for rows in self.metrics.values():
             for name, labels, _ in rows:
                 out.setdefault(name, set()).update(labels)
@@ -91,8 +101,13 @@ def expressions():
     ids = [panel["id"] for panel in dashboard["panels"]]
     if len(set(ids)) != len(ids) or not ids:
         raise Failed("the dashboard's panels have no ids of their own")
+    taken = set()
     for panel in dashboard["panels"]:
         box = panel["gridPos"]
+        cells = {(x, y) for x in range(box["x"], box["x"] + box["w"]) for y in range(box["y"], box["y"] + box["h"])}
+        if cells & taken:
+            raise Failed(f"panel {panel['title']} lies on another one")
+        taken |= cells
         if box["x"] + box["w"] > 24 or not panel["targets"]:
             raise Failed(f"panel {panel['title']} does not fit, or shows nothing")
         for target in panel["targets"]:
@@ -118,6 +133,21 @@ def check_metrics(program):
             problems.append(f"{place}: brackets in {text}")
     if problems or n < 30:
         raise Failed(f"{n} metrics named; " + "; ".join(problems))
+
+
+def check_alerts(_program):
+    """The alerts fire whatever the job is called, also when no server is there at all, and know what they speak of."""
+    rules = re.findall(r"- alert: (\w+)\n\s+expr: (.*)\n", read("deploy/prometheus/alerts.yaml"))
+    named = [name for name, text in rules if re.search(r"\bjob\s*(=~|!=|!~|=)", text)]
+    split = [name for name, text in rules if re.search(r"\bby \((?!job, instance\b)", text)]
+    if named or split or len(rules) < 15:
+        raise Failed(f"{len(rules)} alerts; tied to a job's name: {named}; without job and instance in their sums: {split}")
+    if not any(text.startswith("absent(") for _, text in rules) or not any(re.match(r"up == 0 and on \(job, instance\)", text) for _, text in rules):
+        raise Failed("no alert says that a server, or every server, is gone")
+    kept = {"tls_certificate_expiry_timestamp_seconds", "file_stale", "data_free_bytes", "queue_wait_seconds_bucket"}
+    missing = [name for name in kept if not any(f"fxserve_{name}" in text for _, text in rules)]
+    if missing:
+        raise Failed(f"no alert looks at {missing}")
 
 
 def containers(path):
@@ -210,8 +240,9 @@ def check_prometheus(_program):
                  "deploy/grafana/datasource.yaml", "deploy/grafana/dashboards.yaml"):
         documents(path)
     if shutil.which("promtool") is not None:
-        for kind, path in (("rules", "alerts.yaml"), ("config", "prometheus.yaml")):
-            done = subprocess.run(["promtool", "check", kind, os.path.join(DEPLOY, "prometheus", path)], capture_output=True, text=True, check=False)
+        for kind, path in (("check rules", "deploy/prometheus/alerts.yaml"), ("check config", "deploy/prometheus/prometheus.yaml"),
+                           ("test rules", "tests/deploy/alerts_test.yaml")):
+            done = subprocess.run(["promtool", *kind.split(), os.path.join(ROOT, path)], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise Failed(done.stdout + done.stderr)
 
@@ -243,7 +274,7 @@ def main():
         print("usage: manifests.py FXSERVE")
         return 2
     tally, program = Tally(), Program(os.path.abspath(sys.argv[1]))
-    checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics), ("systemd unit", check_unit), ("scripts", check_scripts)]
+    checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics), ("alerts", check_alerts), ("systemd unit", check_unit), ("scripts", check_scripts)]
     if have_yaml():
         checks += [("Kubernetes", check_kubernetes), ("compose", check_compose), ("Prometheus", check_prometheus)]
     for name, check in checks:

@@ -25,11 +25,21 @@ ServerFacts version_facts(void)
                               .ready = true };
 }
 
-// What depends on the version of a library. `is_there` false: said by --version.
+static bool has_openmp(void)
+{
+#ifdef _OPENMP
+        return true;
+#else
+        return false;
+#endif
+}
+
+// What depends on the libraries and the compiler at hand. `is_there` false: said by --version.
 static const struct {
         bool (*is_there)(void);
         const char *without;
 } features[] = {
+        { has_openmp, "one run uses one thread (built without OpenMP)" },
         { http_pools_are_known, "memory of idle connections stays with them (their pools are known for libmicrohttpd 0.9.75 only)" },
 };
 

@@ -49,12 +49,12 @@ static void turn_block(const uint32_t *from, int64_t from_step, uint32_t *to, in
 {
         Four a = *(const LooseFour *)from, b = *(const LooseFour *)(from + from_step), c = *(const LooseFour *)(from + 2 * from_step),
              d = *(const LooseFour *)(from + 3 * from_step);
-        Four ab = __builtin_shuffle(a, b, (Four){ 0, 4, 1, 5 }), cd = __builtin_shuffle(c, d, (Four){ 0, 4, 1, 5 }),
-             ab_high = __builtin_shuffle(a, b, (Four){ 2, 6, 3, 7 }), cd_high = __builtin_shuffle(c, d, (Four){ 2, 6, 3, 7 });
-        *(LooseFour *)to = __builtin_shuffle(ab, cd, (Four){ 0, 1, 4, 5 });
-        *(LooseFour *)(to + to_step) = __builtin_shuffle(ab, cd, (Four){ 2, 3, 6, 7 });
-        *(LooseFour *)(to + 2 * to_step) = __builtin_shuffle(ab_high, cd_high, (Four){ 0, 1, 4, 5 });
-        *(LooseFour *)(to + 3 * to_step) = __builtin_shuffle(ab_high, cd_high, (Four){ 2, 3, 6, 7 });
+        Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+             ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+        *(LooseFour *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+        *(LooseFour *)(to + to_step) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+        *(LooseFour *)(to + 2 * to_step) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+        *(LooseFour *)(to + 3 * to_step) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
 // Columns begin..end of one image; sixteen at a time, so that what is read of a line is used while it is there.

@@ -4,6 +4,7 @@
 #include "core/kernels/matmul_tile.h"
 #include <string.h>
 #include "core/base/memory.h"
+#include "core/kernels/target.h"
 
 // Plain: what every x86-64 (or other) CPU has.
 #define TILE_TARGET
@@ -71,7 +72,7 @@
 #undef TILE_ROWS
 #undef TILE_BYTES
 
-#define TILE_TARGET        __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")))
+#define TILE_TARGET        TARGET_512("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
 #define TILE_ROWS          12
 #define TILE_BYTES         64
 #define TILE(x)            f32_avx512_##x

@@ -98,7 +98,7 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
         {                                                                                                                                  \
                 const uint8_t *xs = tile->in[0], *ys = tile->in[1];                                                                        \
                 uint8_t *out = tile->out;                                                                                                  \
-                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
                 {                                                                                                                          \
                         const bool x = xs[i] != 0, y = ys[i] != 0;                                                                         \
                         out[i] = (formula);                                                                                                \
@@ -137,7 +137,7 @@ const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
                 const uint8_t *mask = tile->in[at_mask];                                                                                   \
                 const type *yes = tile->in[at_yes], *no = tile->in[at_no];                                                                 \
                 type *out = tile->out;                                                                                                     \
-                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++) out[i] = mask[i] != 0 ? yes[i] : no[i];                          \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++) out[i] = mask[i] != 0 ? yes[i] : no[i];                              \
         }
 #define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                                                         \
         CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                                              \

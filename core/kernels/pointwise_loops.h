@@ -6,6 +6,7 @@
 #include <tgmath.h>
 #undef I // complex.h's imaginary unit
 #include "core/kernels/pointwise.h"
+#include "core/kernels/target.h"
 #include "core/tensor/half.h"
 
 #ifdef POINT_SUFFIX
@@ -101,7 +102,7 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                                                   \
                 const T *xs = tile->in[0];                                                                                                 \
                 out_type *out = tile->out;                                                                                                 \
-                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
                 {                                                                                                                          \
                         const T x = xs[i];                                                                                                 \
                         (void)x;                                                                                                           \
@@ -115,7 +116,7 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                                                   \
                 const T *xs = tile->in[0], *ys = tile->in[1];                                                                              \
                 out_type *out = tile->out;                                                                                                 \
-                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
                 {                                                                                                                          \
                         const T x = xs[i], y = ys[i];                                                                                      \
                         (void)x, (void)y;                                                                                                  \
@@ -133,21 +134,21 @@ static inline double round_f64(double x, Dtype half)
                 out_type *out = tile->out;                                                                                                 \
                 const T x0 = xs[0], y0 = ys[0];                                                                                            \
                 if (tile->uniform == 2) {                                                                                                  \
-                        _Pragma("GCC ivdep") POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                             \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                                 \
                         {                                                                                                                  \
                                 const T x = xs[i], y = y0;                                                                                 \
                                 (void)x, (void)y;                                                                                          \
                                 out[i] = (out_type)(formula);                                                                              \
                         }                                                                                                                  \
                 } else if (tile->uniform == 1) {                                                                                           \
-                        _Pragma("GCC ivdep") POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                             \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                                 \
                         {                                                                                                                  \
                                 const T x = x0, y = ys[i];                                                                                 \
                                 (void)x, (void)y;                                                                                          \
                                 out[i] = (out_type)(formula);                                                                              \
                         }                                                                                                                  \
                 } else {                                                                                                                   \
-                        _Pragma("GCC ivdep") POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                             \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                                 \
                         {                                                                                                                  \
                                 const T x = xs[i], y = ys[i];                                                                              \
                                 (void)x, (void)y;                                                                                          \
@@ -164,7 +165,7 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                                                   \
                 const T *xs = tile->in[0], *ys = tile->in[1], *zs = tile->in[2];                                                           \
                 out_type *out = tile->out;                                                                                                 \
-                _Pragma("GCC ivdep") for (size_t i = 0; i < tile->n; i++)                                                                  \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
                 {                                                                                                                          \
                         const T x = xs[i], y = ys[i], z = zs[i];                                                                           \
                         (void)x, (void)y, (void)z;                                                                                         \
@@ -213,7 +214,7 @@ static inline double round_f64(double x, Dtype half)
                         float *out = (float *)tile->out + begin, large[BLOCK];                                                             \
                         size_t n = tile->n - begin < BLOCK ? tile->n - begin : BLOCK;                                                      \
                         int n_large = 0;                                                                                                   \
-                        _Pragma("GCC ivdep") for (size_t i = 0; i < n; i++)                                                                \
+                        INDEPENDENT_LOOP for (size_t i = 0; i < n; i++)                                                                    \
                         {                                                                                                                  \
                                 const float x = xs[i];                                                                                     \
                                 large[i] = x;                                                                                              \

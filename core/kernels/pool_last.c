@@ -3,6 +3,7 @@
 // loop; the order of additions is that of pool.c (down the rows of a column, then along the columns), and so are the bits.
 #include <math.h>
 #include "core/kernels/pool.h"
+#include "core/kernels/target.h"
 
 typedef struct Row {
         const PoolAxis *columns;
@@ -44,7 +45,7 @@ typedef void RowKernel(const Row *row);
 #undef LAST_LANES
 #undef LAST
 #undef LAST_LARGER
-#define LAST_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,prefer-vector-width=512")))
+#define LAST_TARGET TARGET_512("avx512f,avx512vl,avx512dq")
 #define LAST_LANES  16
 #define LAST(x)     avx512_##x
 #define LAST_LARGER(best, value)                                                                                                           \

@@ -3,6 +3,7 @@
 // NaN is NaN, as in PyTorch. Float32 sums run in float lanes within chunks and in double across them. Rows go one by one when they are
 // contiguous; otherwise blocks of neighbouring columns go together so that memory is read in order.
 #include "core/kernels/softmax.h"
+#include "core/kernels/target.h"
 #include <math.h>
 #include <string.h>
 
@@ -78,7 +79,7 @@ ROWS_OF(plain);
 #undef SOFT
 #undef SOFT_TARGET
 #define SOFT(x)     x##_f32_avx512
-#define SOFT_TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,prefer-vector-width=512")))
+#define SOFT_TARGET TARGET_512("avx512f,avx512dq,avx512vl,avx512bw,avx2")
 #include "core/kernels/softmax_rows.inc"
 ROWS_OF(avx2);
 ROWS_OF(avx512);

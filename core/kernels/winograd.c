@@ -6,6 +6,7 @@
 // Two things keep errors near those of plain sums: weights with which noise comes out worse are refused, and an input is convolved directly
 // when some tile holds values far larger than what one of its results sees (a marker among pixels), or when a result is not finite.
 #include "core/kernels/winograd.h"
+#include "core/kernels/target.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -57,7 +58,7 @@ typedef struct Kernels {
 #undef WINOGRAD_STEP
 #undef WINOGRAD_TARGET
 #if defined(__x86_64__)
-#define WINOGRAD_TARGET __attribute__((target("avx512f,avx512vl,prefer-vector-width=512")))
+#define WINOGRAD_TARGET TARGET_512("avx512f,avx512vl")
 #define WINOGRAD(x)     avx512_4_##x
 #define WINOGRAD_STEP   4
 #include "core/kernels/winograd_tile.inc"

@@ -424,11 +424,10 @@ static Status roll_run(const OpRun *run)
         int64_t by = 0;
         int n = 0;
         TRY(arg_ints(run->call, 1, 1, &by, &n));
-        Tensor *flat;
+        _cleanup_(tensor_unrefp) Tensor *flat = NULL;
         TensorMeta dense = from.meta;
         meta_set_contiguous(&dense);
         TRY(tensor_new(&dense, run->ctx == NULL ? NULL : run->ctx->budget, &flat));
-        _cleanup_(tensor_unrefp) Tensor *owned = flat;
         Region copy = region_of(&dense, tensor_data(flat));
         TRY(copy_region(run->ctx, &from, &copy));
         shift[0] = (by % numel + numel) % numel;

@@ -65,14 +65,6 @@ static inline int64_t keep_u64(uint64_t value)
 {
         return (int64_t)value;
 }
-static inline double float_as_double(float value)
-{
-        return (double)value;
-}
-static inline double keep_double(double value)
-{
-        return value;
-}
 static inline uint64_t i64_as_u64(int64_t value)
 {
         return (uint64_t)value;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gcc and clang spell differently about vectors.
+#pragma once
+
+#ifdef __clang__
+// The iterations of the loop that follows do not depend on each other. A permission: where clang cannot use it, nothing is wrong.
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
+// A function for these instruction sets, AVX-512 among them, which uses the whole width.
+#define TARGET_512(features) __attribute__((target(features), min_vector_width(512)))
+#else
+#define INDEPENDENT_LOOP     _Pragma("GCC ivdep")
+#define TARGET_512(features) __attribute__((target(features ",prefer-vector-width=512")))
+#endif

@@ -30,7 +30,7 @@ need() {
 # package would start the server. Prints nothing; fails when the package cannot be had.
 unpack() {
         local folder=$PWD/build-tools/$2 scratch
-        command -v "$1" >/dev/null || [ -x "$folder/usr/sbin/$1" ] && return 0
+        command -v "$1" >/dev/null || [ -x "$folder/usr/sbin/$1" ] || [ -x "$folder/usr/bin/$1" ] && return 0
         scratch=$(mktemp -d)
         # apt's own user reads what it writes here
         chmod 755 "$scratch"
@@ -38,7 +38,7 @@ unpack() {
                 mkdir -p build-tools && rm -rf "$folder" && mv "$scratch/unpacked" "$folder"
         fi
         rm -rf "$scratch"
-        [ -x "$folder/usr/sbin/$1" ]
+        [ -x "$folder/usr/sbin/$1" ] || [ -x "$folder/usr/bin/$1" ]
 }
 
 BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config python3 curl libmicrohttpd-dev libgnutls28-dev libjansson-dev libuv1-dev libdnnl-dev nettle-dev zlib1g-dev"

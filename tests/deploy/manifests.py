@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
-from operations import read_metrics  # noqa: E402
+from operations import promtool, read_metrics  # noqa: E402
 from service import ROOT, Failed, Server, Tally  # noqa: E402
 
 DEPLOY = os.path.join(ROOT, "deploy")
@@ -239,10 +239,11 @@ def check_prometheus(_program):
     for path in ("deploy/prometheus/alerts.yaml", "deploy/prometheus/prometheus.yaml", "deploy/prometheus/adapter.yaml",
                  "deploy/grafana/datasource.yaml", "deploy/grafana/dashboards.yaml"):
         documents(path)
-    if shutil.which("promtool") is not None:
+    program = promtool()
+    if program is not None:
         for kind, path in (("check rules", "deploy/prometheus/alerts.yaml"), ("check config", "deploy/prometheus/prometheus.yaml"),
                            ("test rules", "tests/deploy/alerts_test.yaml")):
-            done = subprocess.run(["promtool", *kind.split(), os.path.join(ROOT, path)], capture_output=True, text=True, check=False)
+            done = subprocess.run([program, *kind.split(), os.path.join(ROOT, path)], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise Failed(done.stdout + done.stderr)
 

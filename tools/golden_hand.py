@@ -31,7 +31,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
-    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products, windows, norms, others, plumbing, corners):
+    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products, windows, norms, others, plumbing, corners, attacks):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -817,3 +817,43 @@ def corners():
     yield "scaled_dot_product_attention.default", [*causal, ramp(1, 1, 3, 3) > 0, 0.0, True]
     for batch in ((1, 2), (2,)):  # no keys
         yield "scaled_dot_product_attention.default", [ramp(*batch, 3, 4), ramp(*batch, 0, 4), ramp(*batch, 0, 4), ramp(3, 0), 0.0, True]
+
+
+def attacks():
+    """What was found by comparing at the edges of dtypes and shapes."""
+    for dim, index in ((0, [-1]), (0, [-4, 3, 7]), (None, [2])):
+        yield "take_along_dim.default", [t([1.0, 2.0, 3.0]), t(index, i64)], {"dim": dim}
+    yield "take_along_dim.default", [ints(2, 3), t([[-1], [-5]], i64), 1]
+    yield "take_along_dim.default", [ramp(2, 3), t([[-1, 2, 3]], i64), 0]
+    for name in ("softmax.int", "log_softmax.int", "_safe_softmax.default"):
+        yield name, [t([2**31 - 1, 3], i32), 0], {"dtype": f16}
+        yield name, [t([7e4, 3.0]), 0], {"dtype": f16}
+        yield name, [t([1 / 3, 0.1], f64), 0], {"dtype": bf16}
+        for dtype in (i32, i64, boolean):
+            yield name, [torch.empty(2, 0, dtype=dtype), 1]
+        yield name, [torch.empty(0), 0], {"dtype": i32}
+    for name in ("_softmax.default", "_log_softmax.default"):
+        yield name, [torch.empty(0, 3, dtype=i32), 1, False]
+    for dtype in (i8, u8, i32, i64):
+        for start, end, step in ((1, 10, 0.3), (10, 1, -0.3), (1.5, 5, 1), (1.7, 5.2, 1.9), (-1.5, 5, 1)):
+            yield "arange.start_step", [start, end, step], {"dtype": dtype}
+    for source in (t([inf]), t([[inf]]), t(inf), t([inf, 1.0]), torch.full((3, 4), inf)[:, ::2], torch.full((3, 4), inf).t(), t([inf], f64)):
+        yield "gelu.default", [source]
+    infinite = t([[1.0, 2.0, inf], [inf, 2.0, 3.0], [3.0, 4.0, 5.0], [1.0, -inf, 2.0]])
+    for dtype in (f32, f64, bf16):
+        for name in ("std_mean", "var_mean"):
+            yield f"{name}.correction", [infinite.to(dtype), [1]]
+            yield f"{name}.correction", [infinite.to(dtype), [0]], {"correction": 0}
+            yield f"{name}.default", [infinite[2:].to(dtype)]
+            yield f"{name}.default", [t([1.0, 2.0, inf], dtype)]
+    yield "var_mean.default", [t([1.5e308, 1.7e308], f64)]
+    for weight in (torch.zeros(1, 0, 17, 17), torch.zeros(5, 0, 3, 3)):
+        for bias in (None, torch.ones(weight.shape[0])):
+            yield "conv2d.default", [torch.zeros(1, 0, 20, 20), weight, bias]
+    yield "conv1d.default", [torch.zeros(2, 0, 8), torch.zeros(4, 0, 3)]
+    yield "conv2d.default", [torch.zeros(0, 8, 8), torch.zeros(4, 0, 3, 3), None, [1, 1], [0, 0], [1, 1], 2]
+    extremes = t([[[2**63 - 1, 2**63 - 1, -(2**63), -(2**63), 5, 3, -(2**63), 0]]], i64)
+    yield "avg_pool1d.default", [extremes, [2]]
+    for x, y in ((nan, 1.0), (1.0, nan), (inf, inf), (-inf, -inf), (inf, -inf), (-inf, 1.0)):
+        yield "logaddexp.default", [t([x]), t([y])]
+        yield "logaddexp2.default", [t([x, x], f64), t([y, 1.0], f64)]

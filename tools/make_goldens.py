@@ -3,6 +3,7 @@
 
     python tools/make_goldens.py            everything in tests/golden/overloads.txt
     python tools/make_goldens.py --new      only what was added to that list
+    python tools/make_goldens.py --hand     only the calls of golden_hand.py that stand in no file yet
 
 The arguments come from PyTorch's own operator tests (torch.testing's OpInfo samples; needs the package expecttest), from
 variants of them (other dtypes, strides, special values, Python numbers in tensor slots) and from golden_hand.py. An overload
@@ -16,6 +17,7 @@ The form of the files is in tests/golden/README.md.
 import argparse
 import collections
 import contextlib
+import hashlib
 import json
 import math
 import pathlib
@@ -23,15 +25,19 @@ import resource
 import time
 import warnings
 
-import torch
-from safetensors.torch import load_file
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from needed import need
 
-from count_goldens import TABLE, counted, table
-from expected import write_safetensors
-from export_fx import Unsupported, encode_value
-from golden_variants import DTYPES, overlaps, place_tensor, variants
+need("torch==2.13.0", "numpy", "safetensors", "expecttest")
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten  # noqa: E402
+
+from count_goldens import TABLE, counted, table  # noqa: E402
+from expected import write_safetensors  # noqa: E402
+from export_fx import Unsupported, encode_value  # noqa: E402
+from golden_variants import DTYPES, overlaps, place_tensor, variants  # noqa: E402
 
 warnings.filterwarnings("ignore")
 
@@ -600,17 +606,54 @@ def without_cases(groups, folder):
     return {group: names for group, names in lacking.items() if names}
 
 
+def call_of(case, tensors):
+    """The call of a case as a text, tensors by their content: equal for equal calls."""
+
+    def known(value):
+        if isinstance(value, dict) and "$tensor" in value:
+            tensor = tensors[value["$tensor"]]
+            content = hashlib.sha256(bytes(tensor.contiguous().reshape(-1).view(torch.uint8).tolist())).hexdigest()
+            return [str(tensor.dtype), list(tensor.shape), content, value.get("stride"), value.get("offset")]
+        return [known(item) for item in value] if isinstance(value, list) else value
+
+    kwargs = {name: known(value) for name, value in case.get("kwargs", {}).items()}
+    return json.dumps([case["op"], known(case["args"]), kwargs], sort_keys=True)
+
+
+def add_hand_cases(folder, groups, collector):
+    """Appends the hand-written cases that the files lack; the number of them."""
+    n_added = 0
+    for group, names in groups.items():
+        tensors = load_file(folder / f"{group}.safetensors")
+        lines = (folder / f"{group}.jsonl").read_text(encoding="utf-8").splitlines()
+        known = {call_of(case, tensors) for case in map(json.loads, lines) if case["opinfo"] == "hand"}
+        made = {}
+        for candidate in [candidate for name in names for candidate in collector.found[name].values()]:
+            fresh = {}
+            made.setdefault(call_of(encode_case(candidate, fresh, 0), fresh), candidate)
+        lacking = [candidate for call, candidate in made.items() if call not in known]
+        if lacking:
+            write_group(folder, group, lacking, {}, True)
+            print(f"{group}: {len(lacking)} cases")
+        n_added += len(lacking)
+    return n_added
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--overloads", type=pathlib.Path, default=here / "overloads.txt")
     parser.add_argument("--out", type=pathlib.Path, default=here)
     parser.add_argument("--new", action="store_true", help="keep the files, add those of the list that have no cases yet")
+    parser.add_argument("--hand", action="store_true", help="keep the files, add hand-written calls that they lack")
     parser.add_argument("--only", nargs="*", metavar="OVERLOAD", help="these overloads instead of the list's")
     parser.add_argument("--cases", type=int, default=11, help="cases per overload (default: 11)")
     parser.add_argument("--seconds", type=float, default=1.0, help="time limit per OpInfo and dtype (default: 1)")
     parser.add_argument("--verbose", action="store_true", help="print each OpInfo's name when its turn comes")
     options = parser.parse_args()
+
+    if not torch.__version__.startswith("2.13."):
+        raise SystemExit(f"golden cases are recorded with PyTorch 2.13; this is {torch.__version__}")
 
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -629,6 +672,11 @@ def main():
     for name, args, kwargs in hand_cases():
         if name in targets and not collector.offer(targets[name], args, kwargs, "hand") and options.verbose:
             print(f"PyTorch refuses a hand-written case of {name}")
+    if options.hand:
+        print(f"{add_hand_cases(options.out, groups, collector)} cases added")
+        if options.out == here:
+            TABLE.write_text(table(counted()), encoding="utf-8")
+        return
     for opinfo in op_db:
         if not opinfo.name.startswith(SKIPPED_OPINFOS):
             if options.verbose:

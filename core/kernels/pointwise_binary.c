@@ -85,9 +85,15 @@ static inline int64_t int_lcm(int64_t x, int64_t y, int64_t bits)
 DEFINE_FLOAT_DIVISION(f32, float, fmodf, floorf, copysignf)
 DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
 
-#define DIV_FLOOR(x, y)         _Generic((x), float : div_floor_f32, default : div_floor_f64)(x, y)
-#define REMAINDER(x, y)         _Generic((x), float : remainder_f32, default : remainder_f64)(x, y)
-#define LERP(x, y, weight)      (fabs(weight) < K(0.5) ? (x) + (weight) * ((y) - (x)) : (y) - ((y) - (x)) * (K(1) - (weight)))
+#define DIV_FLOOR(x, y)    _Generic((x), float : div_floor_f32, default : div_floor_f64)(x, y)
+#define REMAINDER(x, y)    _Generic((x), float : remainder_f32, default : remainder_f64)(x, y)
+#define LERP(x, y, weight) (fabs(weight) < K(0.5) ? (x) + (weight) * ((y) - (x)) : (y) - ((y) - (x)) * (K(1) - (weight)))
+// Which NaN a sum of two gives is up to the order of its operands, which the compiler chooses per loop: here it is the first one's.
+#define LOGADDEXP(x, y, power, unit)                                                                                                       \
+        ((x) != (x)                    ? (x)                                                                                               \
+         : (y) != (y)                  ? (y)                                                                                               \
+         : (x) == (y) && isinf(x) != 0 ? (x)                                                                                               \
+                                       : ((x) > (y) ? (x) : (y)) + log1p(power(-fabs((x) - (y)))) * (unit))
 #define CLAMP_NAN(x, low, high) ((x) != (x) ? (x) : (low) != (low) ? (low) : (high) != (high) ? (high) : CLAMP(x, low, high))
 
 #include "core/kernels/pointwise_binary.def"

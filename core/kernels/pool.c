@@ -64,10 +64,12 @@ typedef struct PoolRun {
         _Atomic int failed;
 } PoolRun;
 
-#define POOL(x)        x##_f32
-#define POOL_T         float
-#define POOL_LOWEST    (-INFINITY)
-#define POOL_IS_NAN(x) ((x) != (x))
+#define POOL(x)                 x##_f32
+#define POOL_T                  float
+#define POOL_LOWEST             (-INFINITY)
+#define POOL_IS_NAN(x)          ((x) != (x))
+#define POOL_ADD(x, y)          ((x) + (y))
+#define POOL_DIVIDE(sum, count) ((count) == 0 ? 0 : (sum) / (count))
 #include "core/kernels/pool_planes.inc"
 #undef POOL
 #undef POOL_T
@@ -77,11 +79,22 @@ typedef struct PoolRun {
 #undef POOL
 #undef POOL_T
 #undef POOL_LOWEST
-#define POOL(x)     x##_i64
-#define POOL_T      int64_t
-#define POOL_LOWEST INT64_MIN
 #undef POOL_IS_NAN
-#define POOL_IS_NAN(x) false
+#undef POOL_ADD
+#undef POOL_DIVIDE
+// Sums wrap, as PyTorch's do; so does the lowest number divided by -1.
+static int64_t divide_wrapping(int64_t sum, int64_t count)
+{
+        if (count == -1)
+                return (int64_t)(0 - (uint64_t)sum);
+        return count == 0 ? 0 : sum / count;
+}
+#define POOL(x)                 x##_i64
+#define POOL_T                  int64_t
+#define POOL_LOWEST             INT64_MIN
+#define POOL_IS_NAN(x)          false
+#define POOL_ADD(x, y)          ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
+#define POOL_DIVIDE(sum, count) divide_wrapping(sum, count)
 #include "core/kernels/pool_planes.inc"
 #undef POOL
 #undef POOL_T

@@ -243,6 +243,8 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         TRY(check_channels(&args, &input, weight, arg_meta(call, 2)));
         args.out_size[0] = input.size[0];
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
+        if (!args.transposed && input.size[1] == 0)
+                args.out_size[1] = 0; // as PyTorch shapes what is made of no channels
         TRY(args.transposed ? transposed_sizes(&args, &input, weight) : forward_sizes(&args, &input, weight, same));
         args.channels_last = keeps_channels_last(&args, &input, weight);
         *out_args = args;

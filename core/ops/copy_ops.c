@@ -139,6 +139,12 @@ Status value_element(Value number, Dtype dtype, void *out_element)
         return STATUS_OK;
 }
 
+static Status fill_scalar_infer(OpCall *call)
+{
+        TRY(number_check_fits(arg_number(call, 1), arg_meta(call, 0)->dtype));
+        return plain_copy_infer(call);
+}
+
 static Status fill_scalar_prepare(const OpCall *call, void *out_state)
 {
         return value_element(arg_number(call, 1), arg_meta(call, 0)->dtype, out_state);
@@ -210,7 +216,7 @@ const OpDef copy_ops[] = {
         { .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .flags = OP_NUMBERS, .expand = copy_expand },
         { .schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
           .flags = OP_INPLACE | OP_ELEMENTWISE,
-          .infer = plain_copy_infer,
+          .infer = fill_scalar_infer,
           .prepare = fill_scalar_prepare,
           .run = fill_scalar_run },
         { .schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/kernels/copy.h"
+#include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
 // ---- filled ----
@@ -64,6 +65,7 @@ static Status empty_infer(OpCall *call)
 
 static Status full_infer(OpCall *call)
 {
+        TRY(number_check_fits(arg_number(call, 1), arg_dtype(call, 2, number_dtype(arg_number(call, 1)))));
         return out_shape(call, 0, arg_dtype(call, 2, number_dtype(arg_number(call, 1))));
 }
 
@@ -75,7 +77,9 @@ static Status new_infer(OpCall *call)
 
 static Status new_full_infer(OpCall *call)
 {
-        return out_shape(call, 1, arg_dtype(call, 3, arg_meta(call, 0)->dtype));
+        Dtype dtype = arg_dtype(call, 3, arg_meta(call, 0)->dtype);
+        TRY(number_check_fits(arg_number(call, 2), dtype));
+        return out_shape(call, 1, dtype);
 }
 
 // zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
@@ -86,7 +90,9 @@ static Status like_infer(OpCall *call)
 
 static Status full_like_infer(OpCall *call)
 {
-        return out_like(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype), arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE));
+        Dtype dtype = arg_dtype(call, 2, arg_meta(call, 0)->dtype);
+        TRY(number_check_fits(arg_number(call, 1), dtype));
+        return out_like(call, dtype, arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE));
 }
 
 static Status empty_strided_infer(OpCall *call)
@@ -109,6 +115,7 @@ static Status empty_strided_infer(OpCall *call)
 static Status scalar_tensor_infer(OpCall *call)
 {
         TensorMeta meta;
+        TRY(number_check_fits(arg_number(call, 0), arg_dtype(call, 1, DTYPE_F32)));
         meta_init(&meta, arg_dtype(call, 1, DTYPE_F32), 0, NULL);
         return out_fresh(call, 0, &meta);
 }
@@ -197,7 +204,8 @@ static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_
                                  .step = number_as_int(by),
                                  .start_f = number_as_double(from),
                                  .step_f = number_as_double(by) };
-        double last = number_as_double(to), first = out_plan->start_f, step = out_plan->is_int ? (double)out_plan->step : out_plan->step_f;
+        double last = number_as_double(to), first = out_plan->start_f,
+               step = dtype == DTYPE_I64 ? (double)out_plan->step : out_plan->step_f;
         if (step == 0)
                 return fail(STATUS_VALUE, "step must be nonzero");
         if (!isfinite(first) || !isfinite(last))

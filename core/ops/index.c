@@ -115,15 +115,32 @@ static Status gather_infer(OpCall *call)
         return fresh(call, self->dtype, index->rank, index->size);
 }
 
+// take_along_dim counts around the dimension, as Python's % does.
+static Status wrap_indices(const RunContext *ctx, int64_t size, int64_t n, const int64_t *indices, Scratch *out_wrapped)
+{
+        if (size == 0)
+                return fail(STATUS_INDEX, "take_along_dim: the dimension that is taken from is empty");
+        TRY(scratch_init(out_wrapped, ctx, n, sizeof(int64_t)));
+        int64_t *wrapped = out_wrapped->data;
+        for (int64_t i = 0; i < n; i++) {
+                int64_t at = indices[i] % size;
+                wrapped[i] = at < 0 ? at + size : at;
+        }
+        return STATUS_OK;
+}
+
 // out (shape of the positions) = self along `dim` by the int64 index.
-static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self, const TensorMeta *index_meta)
+static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self, const TensorMeta *index_meta, bool wraps)
 {
         const TensorMeta *out = run->out_meta[0];
         if (meta_numel(out) == 0)
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense index = { 0 };
+        _cleanup_(scratch_deinit) Scratch wrapped = { 0 };
         TRY(dense_init(&index, run->ctx, run->in[1], index_meta, DTYPE_I64));
-        IndexWalk walk = { .rank = out->rank, .dim = dim, .index = index.data, .dtype = self->dtype };
+        if (wraps)
+                TRY(wrap_indices(run->ctx, self->rank == 0 ? 1 : self->size[dim], meta_numel(index_meta), index.data, &wrapped));
+        IndexWalk walk = { .rank = out->rank, .dim = dim, .index = wraps ? wrapped.data : index.data, .dtype = self->dtype };
         memcpy(walk.size, out->size, sizeof(walk.size));
         memcpy(walk.plain_stride, out->stride, sizeof(walk.plain_stride));
         if (self->rank > 0)
@@ -141,7 +158,7 @@ static Status gather_run(const OpRun *run)
 {
         int dim;
         TRY(arg_dim(run->call, 1, run->in_meta[0]->rank, &dim));
-        return gather_positions(run, dim, run->in_meta[0], run->in_meta[1]);
+        return gather_positions(run, dim, run->in_meta[0], run->in_meta[1], false);
 }
 
 // Broadcasts all dimensions but `dim`.
@@ -202,7 +219,7 @@ static Status along_run(const OpRun *run)
                 size[dim] = n;
                 broadcast_to(&self, size);
         }
-        return gather_positions(run, dim, &self, &index);
+        return gather_positions(run, dim, &self, &index, true);
 }
 
 // ---- take: flat positions ----

@@ -161,7 +161,7 @@ const OpDef pointwise_unary_ops[] = {
         FLOATING("sqrt", sqrt),
         FLOATING("tan", tan),
         FLOATING("tanh", tanh),
-        FUNCTION("special_expit(Tensor self) -> Tensor", 0, .kernel = &point_sigmoid, .typing = TYPE_FLOAT),
+        FLOATING("special_expit", sigmoid),
         FUNCTION("isnan(Tensor self) -> Tensor", 0, .kernel = &point_isnan),
         FUNCTION("isinf(Tensor self) -> Tensor", 0, .kernel = &point_isinf),
         FUNCTION("isfinite(Tensor self) -> Tensor", 0, .kernel = &point_isfinite),
@@ -180,10 +180,12 @@ OP_FILE(pointwise_unary_ops);
 
 static const PointOp *select_gelu(const OpCall *call)
 {
-        static const PointOp none = { .kernel = &point_gelu, .args = "t." }, tanh_form = { .kernel = &point_gelu_tanh, .args = "t." };
+        static const PointOp none = { .kernel = &point_gelu, .args = "t." }, tanh_form = { .kernel = &point_gelu_tanh, .args = "t." },
+                             at_infinity = { .kernel = &point_gelu_at_infinity, .args = "t." };
+        const TensorMeta *self = arg_meta(call, 0);
         const char *approximate = arg_text(call, 1);
         if (approximate == NULL || strcmp(approximate, "none") == 0)
-                return &none;
+                return meta_is_contiguous(self) && meta_numel(self) != 1 ? &none : &at_infinity;
         if (strcmp(approximate, "tanh") == 0)
                 return &tanh_form;
         fail(STATUS_VALUE, "approximate argument must be either none or tanh.");

@@ -6,10 +6,13 @@
 
 static const SoftmaxKind plain = SOFTMAX, logarithm = SOFTMAX_LOG, safe = SOFTMAX_SAFE;
 
+// What is empty may be of any dtype.
 static Status infer_along(OpCall *call, Dtype dtype)
 {
         TensorMeta meta = *arg_meta(call, 0);
         int dim;
+        if (!dtype_is_float(dtype) && meta_numel(&meta) != 0)
+                return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", dtype_words(dtype));
         TRY(arg_dim(call, 1, meta.rank, &dim));
         meta.dtype = dtype;
         meta_set_contiguous(&meta);
@@ -26,11 +29,7 @@ static Status softmax_infer(OpCall *call)
 // dtype= converts before: for softmax.int and _safe_softmax, whose input may then be of any dtype.
 static Status converting_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
-        Dtype dtype = arg_dtype(call, 2, self->dtype);
-        if (!dtype_is_float(dtype))
-                return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", dtype_words(dtype));
-        return infer_along(call, dtype);
+        return infer_along(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype));
 }
 
 static Status softmax_op_run(const OpRun *run)
@@ -45,9 +44,17 @@ static Status softmax_op_run(const OpRun *run)
                 outer *= self->size[d];
         for (int d = dim + 1; d < self->rank; d++)
                 inner *= self->size[d];
-        _cleanup_(dense_deinit) Dense in = { 0 };
+        if (meta_numel(self) == 0)
+                return STATUS_OK;
+        // Converted to the result's dtype first, then to the one that is computed in.
+        TensorMeta given = *run->out_meta[0];
+        meta_set_contiguous(&given);
+        _cleanup_(dense_deinit) Dense converted = { 0 }, in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
-        TRY(dense_init(&in, run->ctx, run->in[0], self, as));
+        bool converts = self->dtype != given.dtype;
+        if (converts)
+                TRY(dense_init(&converted, run->ctx, run->in[0], self, given.dtype));
+        TRY(dense_init(&in, run->ctx, converts ? converted.data : run->in[0], converts ? &given : self, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
         TRY(softmax_run(run->ctx, kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner, in.data, out.data));
         TRY(dense_out_store(&out));
@@ -55,11 +62,11 @@ static Status softmax_op_run(const OpRun *run)
 }
 
 const OpDef softmax_ops[] = {
-        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
-          .run = softmax_op_run, .row = &plain },
+        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_REAL, .infer = softmax_infer, .run = softmax_op_run,
+          .row = &plain },
         { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
           .run = softmax_op_run, .row = &plain },
-        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
+        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_REAL, .infer = softmax_infer,
           .run = softmax_op_run, .row = &logarithm },
         { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
           .run = softmax_op_run, .row = &logarithm },

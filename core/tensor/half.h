@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits of half floats, inline so that loops over them vectorise. Round to nearest even; NaN stays NaN.
+// Bits of half floats, inline so that loops over them vectorise. Round to nearest even; NaN stays NaN and keeps its sign, as it
+// does in a copy of its bits.
 #pragma once
 #include <stdint.h>
 
@@ -48,8 +49,8 @@ static inline uint16_t float_to_bfloat(float value)
 {
         FloatBits in = { .f = value };
         uint32_t rounded = (in.u + 0x7fff + (in.u >> 16 & 1)) >> 16;
-        uint32_t out = (in.u & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded;
-        return (uint16_t)out;
+        uint32_t nan = (in.u >> 16 & 0x8000) | 0x7fc0;
+        return (uint16_t)((in.u & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
 // Casts of floats to integers as x86 has them and PyTorch shows them: towards zero; NaN and what does not fit give the smallest integer.

@@ -22,7 +22,7 @@ typedef struct Emitter Emitter;
 enum { OP_STATE_BYTES = 512, OP_INLINE_OUTS = 4, OP_MAX_OUTS = 65536 };
 
 enum OpFlags {
-        OP_INPLACE = 1 << 0,     // an in-place twin `name_` exists, writing to the first argument
+        OP_INPLACE = 1 << 0,     // has an in-place twin `name_`, writing to the first argument, if PyTorch has one (twins.def)
         OP_ELEMENTWISE = 1 << 1, // output element i depends on input elements i only: the twin may run straight into self
         OP_RANDOM = 1 << 2,
         OP_EFFECT = 1 << 3,  // asserts and the like: never removed

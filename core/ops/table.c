@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// table.c: all rows of all groups (ops.def), their schemas parsed, and the in-place twins that OP_INPLACE asks for. Built once before
-// threads start and never freed; read-only afterwards. One map: "aten::add.Tensor" -> overload; other spellings are brought to that form
-// first.
+// table.c: all rows of all groups (ops.def), their schemas parsed, and the in-place twins that OP_INPLACE asks for and PyTorch has
+// (twins.def). Built once before threads start and never freed; read-only afterwards. One map: "aten::add.Tensor" -> overload; other
+// spellings are brought to that form first.
 #include "core/ops/op.h"
 
 #include <stdio.h>
@@ -14,6 +14,12 @@ static const OpGroup *const groups[] = {
         NULL,
 };
 #undef OP_GROUP
+
+static const char *const twins[] = {
+#define TWIN(name) name,
+#include "core/ops/twins.def"
+#undef TWIN
+};
 
 typedef struct OverloadList {
         const Overload **items;
@@ -99,6 +105,30 @@ static Status twin_schema(const char *text, const char **out_text)
         return STATUS_OK;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+        return strcmp(a, *(const char *const *)b);
+}
+
+// `schema` begins "aten::abs_(" or "aten::add_.Tensor(".
+static Status pytorch_has(const char *schema, bool *out_has)
+{
+        const char *name = arena_format(&table.arena, "%.*s", (int)strcspn(schema, "("), schema);
+        if (name == NULL)
+                return fail_memory();
+        *out_has = bsearch(name, twins, ARRAY_LENGTH(twins), sizeof(twins[0]), compare_names) != NULL;
+        return STATUS_OK;
+}
+
+static Status table_add_twin(const OpDef *op)
+{
+        const char *twin = NULL;
+        bool exists = false;
+        TRY(twin_schema(op->schema, &twin));
+        TRY(pytorch_has(twin, &exists));
+        return exists ? table_add(op, twin) : STATUS_OK;
+}
+
 Status ops_init(void)
 {
         if (table.ready)
@@ -108,11 +138,8 @@ Status ops_init(void)
                 for (uint32_t i = 0; i < (*group)->n; i++) {
                         const OpDef *op = &(*group)->ops[i];
                         TRY(table_add(op, op->schema));
-                        if ((op->flags & OP_INPLACE) == 0)
-                                continue;
-                        const char *twin = NULL;
-                        TRY(twin_schema(op->schema, &twin));
-                        TRY(table_add(op, twin));
+                        if ((op->flags & OP_INPLACE) != 0)
+                                TRY(table_add_twin(op));
                 }
         }
         table.ready = true;

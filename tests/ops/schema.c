@@ -423,6 +423,16 @@ Test(schema, the_flag_makes_in_place_twins)
         cr_assert(!op_find("aten::clone")->inplace);
 }
 
+Test(schema, a_row_with_the_flag_has_no_twin_that_pytorch_lacks)
+{
+        cr_assert_eq(ops_init(), STATUS_OK);
+        const Overload *expit = op_find("aten::special_expit");
+        cr_assert_not_null(expit);
+        cr_assert_neq(expit->op->flags & OP_INPLACE, 0);
+        cr_assert_null(op_find("aten::special_expit_"));
+        cr_assert_not_null(op_find("aten::sigmoid_"));
+}
+
 Test(schema, overloads_of_a_base_name_come_in_table_order)
 {
         cr_assert_eq(ops_init(), STATUS_OK);

@@ -176,6 +176,24 @@ Test(conv_passes, batch_norm_goes_into_the_convolution_before_it)
                   CALL("c", "conv1d.default", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
 }
 
+// With an eps as large as the variances, results without it differ in the first digit.
+Test(conv_passes, folded_batch_norm_adds_eps_to_the_variance)
+{
+#define WIDE_NORM(name, in, target, rest) CALL(name, target, "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", " rest)
+        try_graph("convolution", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
+                  CONV("c", "x0", "w") WIDE_NORM("n", "c", "batch_norm.default", "false, 0.1, 0.75, true") OUTPUT("\"%n\""), 1);
+        try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\", \"%k\"") WIDE_NORM("n", "c", "batch_norm.default", "false, 0.1, 0.75, true")
+                          OUTPUT("\"%n\""),
+                  1);
+        try_graph("core IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
+                  CONV("c", "x0", "w") WIDE_NORM("n", "c", "_native_batch_norm_legit_no_training.default",
+                                                 "0.1, 0.75") "{\"name\": \"i\", \"op\": \"call_function\", \"target\": "
+                                                              "\"_operator.getitem\", \"args\": [\"%n\", 0]}," OUTPUT("\"%i\""),
+                  1);
+#undef WIDE_NORM
+}
+
 Test(conv_passes, batch_norm_goes_into_linear_and_addmm)
 {
         try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),

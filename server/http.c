@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/base/limits.h"
@@ -321,6 +320,7 @@ static struct MHD_Daemon *start_daemon(Http *http)
 static Status start_http(Http *http)
 {
         TRY(tap_start());
+        TRY(random_fill(http));
         http->daemon = start_daemon(http);
         const union MHD_DaemonInfo *info = http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         if (info == NULL)
@@ -345,8 +345,6 @@ Status http_start(const HttpOptions *options, Http **out_http)
         budget_init(&http->bodies, (size_t)limits.max_body_budget);
         budget_init(&http->replies, (size_t)limits.max_reply_budget);
         frame_init(&http->frame);
-        if (getrandom(&http->id_seed, sizeof(http->id_seed), 0) != sizeof(http->id_seed))
-                http->id_seed = (uint64_t)http->started_ns;
         Status status = start_http(http);
         if (status != STATUS_OK) {
                 if (http->daemon != NULL)

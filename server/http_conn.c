@@ -104,10 +104,10 @@ static void refuse_slow(Conn *conn)
 {
         static const char body[] = "{\"error\": \"the request came too slowly\", \"code\": \"slow_client\"}\n";
         char text[512];
-        int n = snprintf(
-                text, sizeof(text),
-                "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                sizeof(body) - 1, body);
+        int n = snprintf(text, sizeof(text),
+                         "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nX-Content-Type-Options: "
+                         "nosniff\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                         sizeof(body) - 1, body);
         conn_settle(conn);
         conn->slow = conn->phase != CONN_REPLY;
         if (conn->phase == CONN_REPLY) {

@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include "api/inflate.h"
 #include "core/base/limits.h"
 #include "server/http_private.h"
 
 typedef struct HeaderCount {
-        int n_host, n_content_encoding;
+        int n_host, n_origin, n_authorization, n_content_encoding;
         const char *host, *origin, *content_encoding;
 } HeaderCount;
 
@@ -22,7 +23,10 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
                 count->n_host++;
                 count->host = value;
         } else if (strcasecmp(key, "Origin") == 0) {
+                count->n_origin++;
                 count->origin = value;
+        } else if (strcasecmp(key, "Authorization") == 0) {
+                count->n_authorization++;
         } else if (strcasecmp(key, "Content-Encoding") == 0) {
                 count->n_content_encoding++;
                 count->content_encoding = value;
@@ -35,6 +39,18 @@ static HeaderCount count_headers(const Exchange *exchange)
         HeaderCount count = { .n_host = 0 };
         MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, count_header, &count);
         return count;
+}
+
+// host [ ":" port ] of RFC 3986, without user information: what stands there otherwise, another server may read in another way.
+static bool is_authority(const char *text)
+{
+        size_t n = text[0] == '[' ? strspn(text + 1, "0123456789abcdefABCDEF:.") + 1 : strcspn(text, ":@/?#[]\\\"<>, \t");
+        if (text[0] == '[' && text[n++] != ']')
+                return false;
+        if (text[n] == '\0')
+                return true;
+        size_t digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
+        return text[n] == ':' && digits <= 5 && text[n + 1 + digits] == '\0';
 }
 
 // Host without its port; "[::1]:80" gives "[::1]".
@@ -58,7 +74,7 @@ static Status check_host(const Http *http, const HeaderCount *count)
         if (count->origin == NULL || (http->options.allow_origin[0] != '\0' && strcmp(count->origin, http->options.allow_origin) == 0))
                 return STATUS_OK;
         char own[CALL_HEADER_MAX];
-        snprintf(own, sizeof(own), "http://%.240s", count->host);
+        snprintf(own, sizeof(own), "%s://%.240s", http->options.tls_callback != NULL ? "https" : "http", count->host);
         if (strcasecmp(own, count->origin) != 0)
                 return fail(STATUS_ORIGIN, "a page of another origin may not call this server; start it with --allow-origin to let it");
         return STATUS_OK;
@@ -81,19 +97,22 @@ Status guard_body(const Exchange *exchange)
 }
 
 // http://host:port/path is /path, asked of that host; the Host header counts for nothing then (RFC 9112, 3.2.2).
-static void take_absolute_form(Exchange *exchange, HeaderCount *count, char host[CALL_HEADER_MAX])
+static Status take_absolute_form(Exchange *exchange, HeaderCount *count, char host[CALL_HEADER_MAX])
 {
         const char *target = exchange->target;
         size_t scheme = strncasecmp(target, "http://", 7) == 0 ? 7 : strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
         size_t n = strcspn(target + scheme, "/?");
-        if (scheme == 0 || n == 0 || n >= CALL_HEADER_MAX)
-                return;
+        if (scheme == 0)
+                return STATUS_OK;
+        if (n == 0 || n >= CALL_HEADER_MAX)
+                return fail(STATUS_MALFORMED, "the request target names no host, or one that is too long");
         memcpy(host, target + scheme, n);
         host[n] = '\0';
         count->host = host;
         exchange->target = exchange->target_memory + scheme + n;
         if (exchange->target[0] != '/')
                 exchange->target = "/";
+        return STATUS_OK;
 }
 
 Status guard_request(Exchange *exchange, const char *method)
@@ -106,25 +125,44 @@ Status guard_request(Exchange *exchange, const char *method)
         HeaderCount count = count_headers(exchange);
         if (count.n_host != 1)
                 return fail(STATUS_MALFORMED, "a request has exactly one Host header");
-        take_absolute_form(exchange, &count, host);
+        TRY(take_absolute_form(exchange, &count, host));
+        if (!is_authority(count.host))
+                return fail(STATUS_MALFORMED, "the host of a request is a name or an address and perhaps a port, without user information");
+        if (count.n_origin > 1 || count.n_authorization > 1)
+                return fail(STATUS_MALFORMED, "a request has one %s header at most", count.n_origin > 1 ? "Origin" : "Authorization");
         if (count.n_content_encoding > 1)
                 return fail(STATUS_ENCODING, "a body has one Content-Encoding at most");
         TRY(encoding_named(count.content_encoding, &exchange->job->call.encoding));
         return check_host(exchange->http, &count);
 }
 
+// Ids are tickets to profiles and stand in other systems' logs: nobody may tell one from another. The system's randomness is asked for many
+// at a time.
+Status random_fill(Http *http)
+{
+        if (getrandom(http->random, sizeof(http->random), 0) != sizeof(http->random))
+                return fail(STATUS_INTERNAL, "the system gives no random numbers");
+        http->n_random = ARRAY_LENGTH(http->random);
+        return STATUS_OK;
+}
+
+uint64_t random_next(Http *http)
+{
+        if (http->n_random == 0 && random_fill(http) != STATUS_OK)
+                abort(); // it gave some at start, and never gives up to 256 bytes in part
+        return http->random[--http->n_random];
+}
+
 // The client's X-Request-Id if it is well-formed, else a fresh one.
 void take_request_id(Exchange *exchange)
 {
         static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-        Http *http = exchange->http;
         char *id = exchange->job->call.request_id;
         const char *wish = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "X-Request-Id");
         size_t n = wish == NULL ? 0 : strlen(wish);
         if (n > 0 && n <= PROFILE_ID_MAX && strspn(wish, allowed) == n) {
                 memcpy(id, wish, n + 1);
         } else {
-                uint64_t number = ++http->next_id * 0x9e3779b97f4a7c15u ^ http->id_seed;
-                snprintf(id, PROFILE_ID_MAX + 1, "%016llx", (unsigned long long)number);
+                snprintf(id, PROFILE_ID_MAX + 1, "%016llx", (unsigned long long)random_next(exchange->http));
         }
 }

@@ -105,7 +105,8 @@ struct Http {
         int64_t started_ns;
         Metrics metrics;
         ProcessFacts process; // as of the last GET /metrics
-        uint64_t next_id, id_seed;
+        uint64_t random[32];  // unused: the first n_random
+        uint32_t n_random;
 };
 
 // http.c
@@ -158,6 +159,8 @@ Status guard_request(Exchange *exchange, const char *method);
 // Once more when the body is complete: it may have been framed badly.
 Status guard_body(const Exchange *exchange);
 void take_request_id(Exchange *exchange);
+Status random_fill(Http *http);   // once, at start
+uint64_t random_next(Http *http); // 64 bits that nobody can foresee
 
 // http_body.c
 // What Content-Length says; 0 without one.

@@ -65,7 +65,7 @@ void take_trace(Exchange *exchange)
         MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, find_trace, &header);
         if (header.n != 1 || header.value == NULL || !trace_parse(header.value, trace))
                 return;
-        uint64_t span = (++exchange->http->next_id * 0x9e3779b97f4a7c15u) ^ exchange->http->id_seed;
+        uint64_t span = random_next(exchange->http);
         snprintf(trace->span_id, sizeof(trace->span_id), "%016llx", (unsigned long long)(span == 0 ? 1 : span));
 }
 
@@ -246,6 +246,7 @@ enum MHD_Result send_reply(Exchange *exchange)
         if (reply->content_type != NULL)
                 MHD_add_response_header(response, "Content-Type", reply->content_type);
         MHD_add_response_header(response, "X-Request-Id", job->call.request_id);
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
         if (exchange->allow[0] != '\0')
                 MHD_add_response_header(response, "Allow", exchange->allow);
         if (exchange->refused || http->leaving)

@@ -67,6 +67,11 @@ def https(binary):
                 body = b" " * 300000 + RUN
                 connection.request("POST", "/v1/graphs/m/run", body, chunk=70000)
                 expect(connection.reply().status, 200, "a large run in chunks")
+        # A page of this very server may call it; the same host without TLS is another origin.
+        for scheme, status in (("https", 200), ("http", 403)):
+            with secure(server, cert) as connection:
+                connection.request("GET", "/v1", headers=[("Host", f"localhost:{server.port}"), ("Origin", f"{scheme}://localhost:{server.port}")])
+                expect(connection.reply().status, status, f"an Origin of {scheme}")
         # The strict reader sees what was decrypted.
         with secure(server, cert) as connection:
             connection.send(b"GET /v1/graphs HTTP/1.1\nHost: localhost\n\n")
@@ -126,6 +131,27 @@ def commands_over_https(binary):
         expect(json.loads(ask("call digits", "--ca", cert)[1])["outputs"][0]["shape"][1], 10, "a run of the example")
         code, _, words = ask("list", "--insecure", token="wrong-" + TOKEN)
         expect((code, "HTTP 401" in words), (1, True), "another token")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+def request_ids(binary):
+    """Ids that were seen do not tell the next one."""
+    server, step, mask = Server(binary, ["--data", "none", "--quiet"]), 0x9e3779b97f4a7c15, (1 << 64) - 1
+    try:
+        server.start()
+        ids = []
+        with server.connect() as connection:
+            for _ in range(300):
+                connection.request("GET", "/livez")
+                ids.append(int(connection.reply().header("X-Request-Id"), 16))
+        expect(len(set(ids)), 300, "different ids")
+        expect(300 * 64 * 0.45 < sum(bin(one).count("1") for one in ids) < 300 * 64 * 0.55, True, "as many ones as zeros")
+        pairs = list(zip(ids, ids[1:]))
+        expect(len({(b - a) & mask for a, b in pairs}), 299, "different steps")
+        # A counter times a constant, mixed with a seed.
+        expect([n for n in range(1000) for a, b in pairs[:1] if (n + 1) * step & mask ^ (n * step & mask ^ a) == b], [], "a counter that explains them")
         expect(server.stop(), [], "the end")
     finally:
         server.clean_up()
@@ -472,7 +498,7 @@ def main():
         return 2
     tally = Tally()
     for name, check in (("HTTPS", https), ("commands over HTTPS", commands_over_https), ("files that change under a running server", reloading),
-                        ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
+                        ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("request ids", request_ids), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

@@ -50,6 +50,12 @@ taken("a slash in the path, encoded", b"GET /v1/graphs%2fm HTTP/1.1\r\n" + HOST 
 taken("dots in the path", b"GET /v1/graphs/../graphs HTTP/1.1\r\n" + HOST + b"\r\n", "ours: never normalised", 404)
 taken("dots in the path, encoded", b"GET /v1/graphs/%2e%2e HTTP/1.1\r\n" + HOST + b"\r\n", "ours: no name", 400)
 
+taken("absolute-form with a user", b"GET http://localhost@elsewhere.example/v1/graphs HTTP/1.1\r\n" + HOST + b"\r\n", "9110 4.2.4: user information is refused", 400)
+taken("absolute-form without a host", b"GET http:///v1/graphs HTTP/1.1\r\n" + HOST + b"\r\n", "9110 4.2.1: an empty host is refused", 400)
+taken("two ports in the host", b"GET /v1/graphs HTTP/1.1\r\nHost: localhost:80:elsewhere.example\r\n\r\n", "9110 7.2: host and perhaps a port", 400)
+taken("no number for a port", b"GET /v1/graphs HTTP/1.1\r\nHost: localhost:http\r\n\r\n", "9110 7.2: host and perhaps a port", 400)
+taken("two Authorization headers", GET + b"Authorization: Bearer one\r\nAuthorization: Bearer two\r\n\r\n", "9110 5.3: no list, so once", 400)
+
 # ---- lines ----
 refused("bare LF everywhere", b"GET /v1/graphs HTTP/1.1\nHost: localhost\n\n", "9112 2.2: may be taken")
 refused("bare LF behind the request line", b"GET /v1/graphs HTTP/1.1\n" + HOST + b"\r\n", "9112 2.2: may be taken")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // control_rows.c: torch.ops.higher_order.* and asserts. Branches and bodies are child graphs: VALUE_GRAPH, as get_attr nodes yield them.
-#include "core/targets/py.h"
+#include "core/targets/refuse.h"
 
 #include <string.h>
 
@@ -45,14 +45,10 @@ static Status set_grad_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status autocast_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { DEVICE, DTYPE, ENABLED, CACHE, BODY, ARGS };
+        enum { BODY = 4, ARGS };
         const Graph *body;
         TRY(graph_arg(call, BODY, &body));
-        if (arg_bool(call, ENABLED, true))
-                return fail(
-                        STATUS_UNSUPPORTED,
-                        "wrap_with_autocast(enabled=True) is not supported yet; export the model outside torch.autocast, or decompose the "
-                        "program with run_decompositions()");
+        TRY(refuse_autocast(call));
         return emitter->vtbl->call(emitter, body, span_arg(call, ARGS), out);
 }
 

@@ -3,6 +3,7 @@
 // `out=None`, texts for modes, unbiased for correction.
 #include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
+#include "core/targets/refuse.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,8 +26,7 @@ static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
         enum { INPUT, P, DIM, KEEPDIM, OUT, DTYPE };
         Value p = call->args[P];
         TRY(refuse_out(call, OUT));
-        if (p.kind == VALUE_STR && strcmp(p.str->text, "fro") != 0)
-                return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are", p.str->text);
+        TRY(refuse_norm(call));
         if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
                 p = value_float(2);
         return vector_norm(emitter, call->args[INPUT], p, call->args[DIM], call->args[KEEPDIM], call->args[DTYPE], out);

@@ -4,6 +4,7 @@
 // `_stacklevel`); most rows only forward.
 #include "core/base/number.h"
 #include "core/targets/operators.h"
+#include "core/targets/refuse.h"
 
 #include <string.h>
 
@@ -102,9 +103,7 @@ static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
         double lower, upper;
         TRY(arg_double(call, 1, &lower));
         TRY(arg_double(call, 2, &upper));
-        if (arg_bool(call, 3, false))
-                return fail(STATUS_UNSUPPORTED,
-                            "rrelu with training=True draws random slopes, which this version does not do; export the model in eval mode");
+        TRY(refuse_rrelu(call));
         const Value args[] = { call->args[0], value_float((lower + upper) / 2) };
         return arg_bool(call, 4, false) ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out)
                                         : aten_call(emitter, "aten::leaky_relu", args, 2, out);
@@ -250,10 +249,8 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
 // ---- embedding ----
 static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { INPUT, WEIGHT, PADDING_IDX, MAX_NORM };
-        if (!arg_is_none(call, MAX_NORM))
-                return fail(STATUS_UNSUPPORTED,
-                            "embedding with max_norm rescales its weights at every call, which this version does not do");
+        enum { INPUT, WEIGHT, PADDING_IDX };
+        TRY(refuse_embedding(call));
         Value padding = arg_is_none(call, PADDING_IDX) ? value_int(-1) : call->args[PADDING_IDX];
         return ATEN(emitter, "aten::embedding", out, call->args[WEIGHT], call->args[INPUT], padding);
 }

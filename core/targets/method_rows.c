@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // method_rows.c: Tensor methods whose Python call forms differ from the operator's schema: to, float, split, item lists; and methods of
 // Python containers.
-#include "core/targets/py.h"
+#include "core/targets/refuse.h"
 
 #include <string.h>
 
@@ -122,9 +122,8 @@ static Status same_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status cuda_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        (void)call;
         (void)out;
-        return fail(STATUS_UNSUPPORTED, "cuda() needs a GPU: fxserve runs on the CPU; export the graph for \"cpu\"");
+        return refuse_cuda(call);
 }
 
 // ---- data as Python values ----

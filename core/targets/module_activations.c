@@ -16,11 +16,17 @@ static Status gelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
         return EMIT(emitter, "aten::gelu", out, call->args[0], call->config[0]);
 }
 
-static Status rrelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
+static Status rrelu_refuse(const ModuleCall *call)
 {
         if (call->module->training)
                 return fail(STATUS_UNSUPPORTED, "torch.nn.RReLU in training mode draws random slopes, which this version does not do; call "
                                                 "model.eval() before exporting");
+        return STATUS_OK;
+}
+
+static Status rrelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
+{
+        TRY(rrelu_refuse(call));
         const Value slope = value_float((python_float(call->config[0]) + python_float(call->config[1])) / 2);
         return call->config[2].b ? aten_inplace(emitter, "aten::leaky_relu", (const Value[]){ call->args[0], slope }, 2, out)
                                  : ATEN(emitter, "aten::leaky_relu", out, call->args[0], slope);
@@ -35,7 +41,7 @@ static const ModuleClass rows[] = {
         { "torch.nn.PReLU", "nn::PReLU(int num_parameters=1, float init=0.25) -> ()", "weight", INPUT, .emits = "aten::prelu a0 s0",
           .shapes = "num_parameters" },
         { "torch.nn.RReLU", "nn::RReLU(float lower=0.125, float upper=0.3333333333333333, " INPLACE, "", INPUT, .run = rrelu_run,
-          .needs = "aten::leaky_relu" },
+          .refuse = rrelu_refuse, .needs = "aten::leaky_relu" },
         { "torch.nn.ELU", "nn::ELU(float alpha=1.0, " INPLACE, "", INPUT, .emits = "aten::elu a0 c0 !c1" },
         { "torch.nn.SELU", "nn::SELU(" INPLACE, "", INPUT, .emits = "aten::selu a0 !c0" },
         { "torch.nn.CELU", "nn::CELU(float alpha=1.0, " INPLACE, "", INPUT, .emits = "aten::celu a0 c0 !c1" },

@@ -28,6 +28,9 @@ struct ModuleClass {
         // config: bound per `config`; state: by position in `state` (VALUE_NONE when absent), as the run sees it; args: bound per
         // `forward`.
         Status (*run)(Emitter *emitter, const ModuleCall *call, Value *out);
+        // At upload: STATUS_UNSUPPORTED for configurations that no run can serve. Arguments and state are VALUE_DYNAMIC. NULL: none are
+        // known.
+        Status (*refuse)(const ModuleCall *call);
         // Shapes of the state, by position, as configuration values: "out_features,in_features out_features". NULL: not checked; '-': not
         // this one.
         const char *shapes;

@@ -259,23 +259,35 @@ static Status identity_run(Emitter *emitter, const ModuleCall *call, Value *out)
         return STATUS_OK;
 }
 
-static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
+static Status dropout_refuse(const ModuleCall *call)
 {
-        (void)emitter;
         Value p = call->config[0];
         if (call->module->training && value_is_number(p) && python_float(p) != 0)
                 return fail(STATUS_UNSUPPORTED,
                             "%s in training mode draws random numbers, which this version does not do; call model.eval() before exporting",
                             call->module->type);
+        return STATUS_OK;
+}
+
+static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
+{
+        (void)emitter;
+        TRY(dropout_refuse(call));
         *out = value_ref(call->args[0]);
+        return STATUS_OK;
+}
+
+static Status embedding_refuse(const ModuleCall *call)
+{
+        if (call->config[3].kind != VALUE_NONE)
+                return fail(STATUS_UNSUPPORTED,
+                            "Embedding with max_norm rescales its weights at every call, which this version does not do");
         return STATUS_OK;
 }
 
 static Status embedding_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
-        if (call->config[3].kind != VALUE_NONE)
-                return fail(STATUS_UNSUPPORTED,
-                            "Embedding with max_norm rescales its weights at every call, which this version does not do");
+        TRY(embedding_refuse(call));
         Value padding = call->config[2].kind == VALUE_NONE ? value_int(-1) : call->config[2];
         return ATEN(emitter, "aten::embedding", out, call->state[0], call->args[0], padding);
 }
@@ -341,12 +353,13 @@ static const ModuleClass rows[] = {
         { "torch.nn.Embedding",
           "nn::Embedding(int num_embeddings, int embedding_dim, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool "
           "scale_grad_by_freq=False, bool sparse=False) -> ()",
-          "weight", INPUT, .run = embedding_run, .needs = "aten::embedding", .shapes = "num_embeddings,embedding_dim" },
-        { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run },
-        { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout_run },
-        { "torch.nn.Dropout2d", "nn::Dropout2d" DROPOUT, "", INPUT, .run = dropout_run },
-        { "torch.nn.Dropout3d", "nn::Dropout3d" DROPOUT, "", INPUT, .run = dropout_run },
-        { "torch.nn.AlphaDropout", "nn::AlphaDropout" DROPOUT, "", INPUT, .run = dropout_run },
-        { "torch.nn.FeatureAlphaDropout", "nn::FeatureAlphaDropout" DROPOUT, "", INPUT, .run = dropout_run },
+          "weight", INPUT, .run = embedding_run, .refuse = embedding_refuse, .needs = "aten::embedding",
+          .shapes = "num_embeddings,embedding_dim" },
+        { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
+        { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
+        { "torch.nn.Dropout2d", "nn::Dropout2d" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
+        { "torch.nn.Dropout3d", "nn::Dropout3d" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
+        { "torch.nn.AlphaDropout", "nn::AlphaDropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
+        { "torch.nn.FeatureAlphaDropout", "nn::FeatureAlphaDropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
 };
 const ModuleTable layer_classes = MODULE_TABLE(rows);

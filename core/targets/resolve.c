@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // resolve.c: the check at upload. Every call's name is looked up, its arguments are tried against the overloads (values of other nodes fit
 // anything), and where the exporter recorded dtypes they are tried too. A node adds to at most one row: its first problem.
+#include "core/targets/refuse.h"
 #include "core/targets/resolve.h"
 
 #include <stdio.h>
@@ -102,6 +103,8 @@ static Status resolve_call(Node *node, const Target *target, const char *what, C
 {
         CallArgs call = call_of(node);
         Status status = target_check(target, &call);
+        if (status == STATUS_OK)
+                status = target_refuse(target, node);
         if (status != STATUS_OK)
                 return report_failed_check(report, node, what, status);
         node->resolved = target;
@@ -144,10 +147,11 @@ static Status resolve_module_call(Graph *graph, Node *node, CheckReport *report)
         uint64_t given;
         CallArgs call = call_of(node);
         Status status = schema_bind(&resolved->entry->forward, &call, BIND_STRICT, args, &given);
-        if (status != STATUS_OK)
-                return report_failed_check(report, node, module->type, status);
-        schema_release(&resolved->entry->forward, args, given);
-        return STATUS_OK;
+        if (status == STATUS_OK) {
+                schema_release(&resolved->entry->forward, args, given);
+                status = module_refuse(module);
+        }
+        return status == STATUS_OK ? STATUS_OK : report_failed_check(report, node, module->type, status);
 }
 
 static Status resolve_get_attr(Graph *graph, Node *node, CheckReport *report)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shape_rows.c: pooling, padding, resizing: functions of torch.nn.functional that look at the input's shape, or at a mode, before they know
 // their operator.
+#include "core/targets/refuse.h"
 #include "core/targets/shape_rows.h"
 
 #include <math.h>
@@ -182,6 +183,15 @@ static const struct {
         { "bicubic", { NULL, "aten::upsample_bicubic2d.vec", NULL }, "aten::_upsample_bicubic2d_aa.vec", true },
         { "area", { "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d" }, NULL, false },
 };
+
+const char *antialiased_resize(const char *mode)
+{
+        for (size_t row = 0; row < ARRAY_LENGTH(resize_modes); row++) {
+                if (strcmp(resize_modes[row].mode, mode) == 0)
+                        return resize_modes[row].antialiased;
+        }
+        return NULL;
+}
 
 static Status resize_check(const Resize *resize, bool aligns)
 {

@@ -2,7 +2,7 @@
 // targets.c: the map from names to overloads. Built once from the operator table and the Python rows, read-only afterwards. A name found in
 // the rows comes first, then whatever derives: torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only
 // those whose first argument is `self`). torch.nn.functional.* never derives: its functions have signatures of their own.
-#include "core/targets/py.h"
+#include "core/targets/refuse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +80,11 @@ static Status template_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         TemplateSources sources = { .args = call->args };
         return template_run(emitter, call->op->row, &sources, out);
+}
+
+bool op_is_template(const OpDef *op)
+{
+        return op->expand == template_expand;
 }
 
 // The OpDef and Overload of a row; *out_overload = NULL when an operator it needs is missing.

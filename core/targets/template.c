@@ -156,6 +156,8 @@ static Status apply_filter(const Template *template, const TemplateArg *arg, Val
         case '~':
                 if (none || (value.kind == VALUE_BOOL && !value.b))
                         return STATUS_OK;
+                if (value.kind == VALUE_DYNAMIC)
+                        return fail(STATUS_DYNAMIC, "%s: whether an argument is None is not known before the run", template->op);
                 return fail(STATUS_UNSUPPORTED, "%s: an argument that this version supports only as None or False was given", template->op);
         default:
                 *out = value.kind == VALUE_ABSENT ? value_none() : value;

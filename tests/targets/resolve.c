@@ -438,3 +438,82 @@ Test(names, every_spelling_of_relu_is_found)
         cr_expect_null(target_function("numpy.relu"));
         cr_expect_null(module_class("torch.nn.Sequential"));
 }
+
+// ---- what constants alone say ----
+static void one_call(Build *build, Opcode op, const char *target, const char *args)
+{
+        start(build);
+        add(build, OP_PLACEHOLDER, "x", "x", "[]");
+        add(build, OP_PLACEHOLDER, "y", "y", "[]");
+        add(build, op, "n", target, args);
+        finish(build);
+}
+
+static void expect_word(Opcode op, const char *target, const char *args, const char *word)
+{
+        Build build;
+        one_call(&build, op, target, args);
+        cr_expect_eq(resolve(&build), STATUS_UNSUPPORTED, "%s%s is accepted", target, args);
+        cr_expect(strstr(failure_current()->message, word) != NULL, "%s%s: %s", target, args, failure_current()->message);
+        graph_unref(build.graph);
+}
+
+static void expect_accepted(Opcode op, const char *target, const char *args)
+{
+        Build build;
+        one_call(&build, op, target, args);
+        cr_expect_eq(resolve(&build), STATUS_OK, "%s%s: %s", target, args, failure_current()->message);
+        graph_unref(build.graph);
+}
+
+#define FUNCTIONAL "torch.nn.functional."
+Test(resolve, constant_arguments_that_no_run_can_serve_are_refused)
+{
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "interpolate", "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, true]",
+                    "antialias");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "feature_alpha_dropout", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
+        expect_word(OP_CALL_FUNCTION, "torch.ops.aten.native_dropout.default", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
+        expect_word(OP_CALL_FUNCTION, "torch.dropout_", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "rrelu", "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, true]", "eval mode");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, {\"f\": \"1.0\"}]", "max_norm");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention", "[\"%x\", \"%x\", \"%y\", null, {\"f\": \"0.1\"}]",
+                    "dropout_p=0");
+        expect_word(OP_CALL_FUNCTION, "torch.norm", "[\"%x\", \"nuc\"]", "nuc");
+        expect_word(OP_CALL_METHOD, "cuda", "[\"%x\"]", "cpu");
+        expect_word(OP_CALL_METHOD, "to", "[\"%x\", \"cuda\"]", "cpu");
+        expect_word(OP_CALL_FUNCTION, "torch.ops.higher_order.wrap_with_autocast", "[\"cpu\", null, true, true, \"%y\", \"%x\"]",
+                    "wrap_with_autocast(enabled=True)");
+}
+
+Test(resolve, the_same_calls_with_constants_that_can_be_served_are_accepted)
+{
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate", "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, false]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate", "[\"%x\", {\"list\": [5, 5]}, null, \"%y\", null, null, true]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, false]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.0\"}, true]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"1.0\"}, true]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, \"%y\"]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", \"%y\", true]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "rrelu", "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, \"%y\"]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, null]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention", "[\"%x\", \"%x\", \"%y\", null, {\"f\": \"0.0\"}]");
+        expect_accepted(OP_CALL_FUNCTION, "torch.norm", "[\"%x\", \"fro\"]");
+        expect_accepted(OP_CALL_METHOD, "to", "[\"%x\", \"cpu\"]");
+        expect_accepted(OP_CALL_METHOD, "to", "[\"%x\", \"%y\"]");
+        expect_accepted(OP_CALL_FUNCTION, "torch.ops.higher_order.wrap_with_autocast", "[\"cpu\", null, false, true, \"%y\", \"%x\"]");
+}
+
+Test(resolve, modules_in_training_mode_that_draw_are_refused)
+{
+        for (int training = 0; training < 2; training++) {
+                Build build;
+                start(&build);
+                add(&build, OP_PLACEHOLDER, "x", "x", "[]");
+                add_module(&build, "drop", "torch.nn.Dropout", "{\"p\": {\"f\": \"0.25\"}}")->training = training == 1;
+                add(&build, OP_CALL_MODULE, "n", "drop", "[\"%x\"]");
+                finish(&build);
+                cr_expect_eq(resolve(&build), training == 1 ? STATUS_UNSUPPORTED : STATUS_OK, "%s", failure_current()->message);
+                graph_unref(build.graph);
+        }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse.c: calls that no run can serve, whatever the tensors are, told from constant arguments alone. A call is emitted with its nodes as
+// unknown values: calls of a template go on to the operators it names, everything else stops before anything is inferred.
+#include "core/targets/refuse.h"
+
+#include <string.h>
+#include "core/targets/module_table.h"
+
+// ---- rows ----
+// Where the argument stands: the same function serves operators that have it at different places. -1: it is not there, None, or unknown.
+static int given_at(const OpCall *call, const char *name)
+{
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                if (strcmp(call->schema->args[i].name, name) != 0)
+                        continue;
+                ValueKind kind = call->args[i].kind;
+                bool unknown = kind == VALUE_NODE || kind == VALUE_DYNAMIC || kind == VALUE_NONE || kind == VALUE_ABSENT;
+                return unknown ? -1 : (int)i;
+        }
+        return -1;
+}
+
+static const Value *constant_named(const OpCall *call, const char *name)
+{
+        int at = given_at(call, name);
+        return at < 0 ? NULL : &call->args[at];
+}
+
+static bool is_on(const OpCall *call, const char *name)
+{
+        int at = given_at(call, name);
+        return at >= 0 && arg_bool(call, at, true);
+}
+
+// Probabilities that need random numbers: at 0 nothing is dropped, at 1 everything.
+static bool draws(const OpCall *call, const char *name, double *out_p)
+{
+        const Value *p = constant_named(call, name);
+        *out_p = p == NULL || !value_is_number(*p) || p->kind == VALUE_COMPLEX ? 0 : python_float(*p);
+        return *out_p > 0 && *out_p < 1;
+}
+
+Status refuse_autocast(const OpCall *call)
+{
+        if (!is_on(call, "enabled"))
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED,
+                    "wrap_with_autocast(enabled=True) is not supported yet; export the model outside torch.autocast, or decompose the "
+                    "program with run_decompositions()");
+}
+
+Status refuse_cuda(const OpCall *call)
+{
+        (void)call;
+        return fail(STATUS_UNSUPPORTED, "cuda() needs a GPU: fxserve runs on the CPU; export the graph for \"cpu\"");
+}
+
+Status refuse_rrelu(const OpCall *call)
+{
+        if (!is_on(call, "training"))
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED,
+                    "rrelu with training=True draws random slopes, which this version does not do; export the model in eval mode");
+}
+
+Status refuse_embedding(const OpCall *call)
+{
+        if (constant_named(call, "max_norm") == NULL)
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED, "embedding with max_norm rescales its weights at every call, which this version does not do");
+}
+
+Status refuse_norm(const OpCall *call)
+{
+        const Value *p = constant_named(call, "p");
+        if (p == NULL || p->kind != VALUE_STR || strcmp(p->str->text, "fro") == 0)
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are", p->str->text);
+}
+
+static Status refuse_device(const OpCall *call)
+{
+        const Value *device = constant_named(call, "device"), *args = constant_named(call, "args");
+        if (device != NULL)
+                TRY(check_device(*device));
+        for (uint32_t i = 0; args != NULL && value_is_sequence(*args) && i < args->seq->n; i++) {
+                if (args->seq->items[i].kind == VALUE_DEVICE || args->seq->items[i].kind == VALUE_STR)
+                        TRY(check_device(args->seq->items[i]));
+        }
+        return STATUS_OK;
+}
+
+static Status refuse_antialias(const OpCall *call)
+{
+        const Value *mode = constant_named(call, "mode");
+        const char *op = mode == NULL || mode->kind != VALUE_STR || !is_on(call, "antialias") ? NULL : antialiased_resize(mode->str->text);
+        if (op == NULL || ops_present(op))
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED, "interpolate with antialias=True is not supported by this version (it lacks %s)", op);
+}
+
+static Status refuse_dropout(const OpCall *call)
+{
+        double p;
+        if (!(is_on(call, "train") || is_on(call, "training")) || !draws(call, "p", &p))
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED,
+                    "%s(p=%g) in training mode draws random numbers, which are not supported; call model.eval() before tracing or "
+                    "exporting, or set p=0",
+                    call->schema->name, p);
+}
+
+static Status refuse_attention(const OpCall *call)
+{
+        double p;
+        if (!draws(call, "dropout_p", &p))
+                return STATUS_OK;
+        return fail(STATUS_UNSUPPORTED,
+                    "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not supported; pass dropout_p=0 for "
+                    "inference",
+                    p);
+}
+
+static const struct {
+        const char *ns, *name; // of the schema
+        Status (*refuse)(const OpCall *call);
+} rows[] = {
+        { "aten", "alpha_dropout", refuse_dropout },
+        { "aten", "dropout", refuse_dropout },
+        { "aten", "feature_alpha_dropout", refuse_dropout },
+        { "aten", "feature_dropout", refuse_dropout },
+        { "aten", "native_dropout", refuse_dropout },
+        { "aten", "scaled_dot_product_attention", refuse_attention },
+        { "py", "alpha_dropout", refuse_dropout },
+        { "py", "cuda", refuse_cuda },
+        { "py", "dropout", refuse_dropout },
+        { "py", "embedding", refuse_embedding },
+        { "py", "feature_alpha_dropout", refuse_dropout },
+        { "py", "feature_dropout", refuse_dropout },
+        { "py", "interpolate", refuse_antialias },
+        { "py", "norm", refuse_norm },
+        { "py", "rrelu", refuse_rrelu },
+        { "py", "tensor", refuse_device },
+        { "py", "to", refuse_device },
+        { "py", "wrap_with_autocast", refuse_autocast },
+};
+
+static Status refuse_row(const OpCall *call)
+{
+        size_t n = strlen(call->schema->name);
+        n -= n > 0 && call->schema->name[n - 1] == '_'; // in-place twins
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                if (strncmp(rows[i].name, call->schema->name, n) == 0 && rows[i].name[n] == '\0' &&
+                    strcmp(rows[i].ns, call->schema->ns) == 0)
+                        return rows[i].refuse(call);
+        }
+        return STATUS_OK;
+}
+
+// ---- the walk through templates ----
+static Status probe_check(Emitter *emitter, const OpCall *call)
+{
+        (void)emitter;
+        TRY(refuse_row(call));
+        return op_is_template(call->op) ? STATUS_OK : fail(STATUS_DYNAMIC, "%s is not run here", call->schema->name);
+}
+
+static Emitter probe_of(void)
+{
+        static const EmitterVtbl vtbl = { .check = probe_check };
+        return (Emitter){ .vtbl = &vtbl };
+}
+
+// What came of it: only what no run can serve is a failure.
+static Status judge(Status status, Value *result)
+{
+        value_clear(result);
+        return status == STATUS_UNSUPPORTED || (status_class(status) == STATUS_CLASS_INTERNAL && status != STATUS_DYNAMIC) ? status
+                                                                                                                           : STATUS_OK;
+}
+
+// Nodes as values that are not known, also within lists.
+static Status hide_node(void *context, const Value *leaf, Value *out)
+{
+        (void)context;
+        *out = leaf->kind == VALUE_NODE ? (Value){ .kind = VALUE_DYNAMIC } : value_ref(*leaf);
+        return STATUS_OK;
+}
+
+static Status refuse_overload(const Overload *overload, const CallArgs *call)
+{
+        Value args[SCHEMA_MAX_ARGS], result = value_none();
+        uint64_t given;
+        Emitter probe = probe_of();
+        if (!schema_try_bind(&overload->schema, call, BIND_NUMBERS, args, &given))
+                return STATUS_OK;
+        Status status = emit(&probe, overload, args, given, &result);
+        schema_release(&overload->schema, args, given);
+        return judge(status, &result);
+}
+
+// What a node gives decides whether the overload fits: unless it takes anything where nodes stand.
+static bool fits_surely(const Overload *overload, const CallArgs *call)
+{
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                bool takes_any = i < overload->schema.n_args && overload->schema.args[i].type == ARG_ANY;
+                if (call->args[i].kind == VALUE_DYNAMIC && !takes_any)
+                        return false;
+        }
+        for (uint32_t i = 0; i < call->n_kwargs; i++) {
+                if (call->kwargs[i].value.kind == VALUE_DYNAMIC)
+                        return false;
+        }
+        return schema_fits(&overload->schema, call, BIND_STRICT);
+}
+
+// Where several overloads fit, which one a run takes depends on its tensors: each of them has to refuse, up to one that is taken surely.
+static Status refuse_hidden(const Target *target, const CallArgs *call)
+{
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const Overload *overload = target->overloads[i];
+                if (!schema_fits(&overload->schema, call, BIND_NUMBERS))
+                        continue;
+                status = refuse_overload(overload, call);
+                if (status == STATUS_OK || fits_surely(overload, call))
+                        return status;
+        }
+        return status;
+}
+
+static bool may_refuse(const Target *target)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const Schema *schema = &target->overloads[i]->schema;
+                if (strcmp(schema->ns, "py") == 0)
+                        return true;
+                for (size_t k = 0; k < ARRAY_LENGTH(rows); k++) {
+                        size_t n = strlen(rows[k].name);
+                        if (strncmp(schema->name, rows[k].name, n) == 0 && (schema->name[n] == '\0' || schema->name[n] == '_'))
+                                return true;
+                }
+        }
+        return false;
+}
+
+Status target_refuse(const Target *target, const Node *node)
+{
+        _cleanup_(value_clear) Value args = value_none();
+        _cleanup_(value_clear) Value kwargs = value_none();
+        if (!may_refuse(target))
+                return STATUS_OK;
+        TRY(value_map(node->args, hide_node, NULL, &args));
+        TRY(value_map(node->kwargs, hide_node, NULL, &kwargs));
+        CallArgs call = { .args = args.seq->items, .n_args = args.seq->n };
+        if (kwargs.kind == VALUE_DICT) {
+                call.kwargs = kwargs.dict->items;
+                call.n_kwargs = kwargs.dict->n;
+        }
+        return refuse_hidden(target, &call);
+}
+
+Status module_refuse(const Module *module)
+{
+        const ResolvedModule *resolved = module->resolved;
+        const ModuleEntry *entry = resolved->entry;
+        Value args[SCHEMA_MAX_ARGS], state[MODULE_MAX_STATE], result = value_none();
+        ModuleCall call = { .module = module, .config = resolved->config, .state = state, .args = args };
+        for (uint32_t i = 0; i < entry->forward.n_args; i++)
+                args[i].kind = VALUE_DYNAMIC;
+        for (uint32_t i = 0; i < MODULE_MAX_STATE; i++)
+                state[i].kind = VALUE_DYNAMIC;
+        if (entry->class->refuse != NULL)
+                return entry->class->refuse(&call);
+        if (entry->class->run != NULL)
+                return STATUS_OK;
+        Emitter probe = probe_of();
+        TemplateSources sources = { .args = args, .config = resolved->config, .state = state };
+        return judge(template_run(&probe, &entry->emits, &sources, &result), &result);
+}

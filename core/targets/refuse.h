@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside targets/: what no run can serve, told from constants alone (at upload), and by the rows themselves when they run.
+#pragma once
+#include "core/targets/py.h"
+
+// STATUS_UNSUPPORTED if every run of this call would fail with it, whatever its nodes give. OK says little: what depends on values or on
+// shapes is not looked at.
+Status target_refuse(const Target *target, const Node *node);
+// The same for a module whose class and configuration are resolved.
+Status module_refuse(const Module *module);
+
+// What rows ask when they run, too.
+Status refuse_autocast(const OpCall *call);
+Status refuse_cuda(const OpCall *call);
+Status refuse_rrelu(const OpCall *call);
+Status refuse_embedding(const OpCall *call);
+Status refuse_norm(const OpCall *call);
+// The operator that resizes with antialiasing in this mode (shape_rows.c); NULL: there is none.
+const char *antialiased_resize(const char *mode);
+// The row forwards to operators by a template (targets.c).
+bool op_is_template(const OpDef *op);

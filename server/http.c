@@ -27,9 +27,9 @@ static void job_finished(Job *job)
 }
 
 // ---- requests ----
-static const char *const method_names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
+static const char *const method_names[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS" };
 
-static const char *header_of(const Exchange *exchange, const char *name)
+const char *header_of(const Exchange *exchange, const char *name)
 {
         return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
@@ -96,6 +96,12 @@ static Status open_request(Exchange *exchange, const char *method)
                 if (strcmp(method, method_names[i]) == 0)
                         snprintf(exchange->method, sizeof(exchange->method), "%s", method);
         TRY(guard_request(exchange, method));
+        bool is_answered;
+        TRY(cors_preflight(exchange, method, &is_answered));
+        if (is_answered) {
+                exchange->done = exchange->dropping = true; // a body, which no browser sends
+                return STATUS_OK;
+        }
         Status known = route_parse(exchange->method, exchange->target, &job->call, exchange->allow);
         TRY(check_token(exchange, known));
         copy_header(exchange, "Content-Type", job->call.content_type);
@@ -319,6 +325,7 @@ static struct MHD_Daemon *start_daemon(Http *http)
 // Whatever can fail comes before the first handle of the loop.
 static Status start_http(Http *http)
 {
+        TRY(cors_check(http->options.allow_origin));
         TRY(tap_start());
         TRY(random_fill(http));
         http->daemon = start_daemon(http);

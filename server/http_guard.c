@@ -71,7 +71,7 @@ static Status check_host(const Http *http, const HeaderCount *count)
                 known |= host_is(count->host, ours[i]);
         if (!known)
                 return fail(STATUS_HOST, "the Host header is not this server's; use localhost, or start it with --host-name");
-        if (count->origin == NULL || (http->options.allow_origin[0] != '\0' && strcmp(count->origin, http->options.allow_origin) == 0))
+        if (count->origin == NULL || origin_is_allowed(http, count->origin))
                 return STATUS_OK;
         char own[CALL_HEADER_MAX];
         snprintf(own, sizeof(own), "%s://%.240s", http->options.tls_callback != NULL ? "https" : "http", count->host);

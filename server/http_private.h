@@ -110,6 +110,7 @@ struct Http {
 };
 
 // http.c
+const char *header_of(const Exchange *exchange, const char *name); // NULL: there is none
 // Lets libmicrohttpd do what is due, and sets its next time.
 void http_turn(Http *http);
 
@@ -161,6 +162,14 @@ Status guard_body(const Exchange *exchange);
 void take_request_id(Exchange *exchange);
 Status random_fill(Http *http);   // once, at start
 uint64_t random_next(Http *http); // 64 bits that nobody can foresee
+
+// http_cors.c: pages of other origins.
+bool origin_is_allowed(const Http *http, const char *origin); // by --allow-origin
+// STATUS_USAGE if --allow-origin holds what no browser sends.
+Status cors_check(const char *list);
+// Answers a preflight of an allowed origin: the job's reply is ready. STATUS_ORIGIN for that of another one.
+Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered);
+void cors_add_headers(Exchange *exchange, struct MHD_Response *response);
 
 // http_body.c
 // What Content-Length says; 0 without one.

@@ -247,6 +247,7 @@ enum MHD_Result send_reply(Exchange *exchange)
                 MHD_add_response_header(response, "Content-Type", reply->content_type);
         MHD_add_response_header(response, "X-Request-Id", job->call.request_id);
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        cors_add_headers(exchange, response);
         if (exchange->allow[0] != '\0')
                 MHD_add_response_header(response, "Allow", exchange->allow);
         if (exchange->refused || http->leaving)

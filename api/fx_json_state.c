@@ -189,7 +189,7 @@ static Status read_entry(FxReader *reader, Graph *graph, const char *path)
         if (json_peek(reader->json) == JSON_OBJECT)
                 TRY(tensor_json_read_described(reader->json, NULL, &tensor, &said));
         else
-                TRY(tensor_json_read(reader->json, DTYPE_NONE, NULL, &tensor));
+                TRY(tensor_json_read(reader->json, DTYPE_NONE, NULL, &tensor, NULL));
         reader->data_bytes += tensor == NULL ? 0 : json_tell(reader->json) - start;
         if (tensor != NULL)
                 return add_state(graph, path, tensor);

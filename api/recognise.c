@@ -3,11 +3,13 @@
 // wrong file: what it is, and the line that makes the right one.
 #include "api/recognise.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "api/zip.h"
 
 #define EXPORT_LINE "torch.export.save(torch.export.export(model, args), \"m.pt2\")"
 #define SEND_LINE   "curl -T m.pt2 ..."
+#define FX_LINE     "python tools/export_fx.py model.py:Net net.json writes such a graph as FX JSON with its weights"
 
 static bool starts_with(ByteSpan bytes, const char *prefix, size_t n)
 {
@@ -83,6 +85,36 @@ static void read_signs(const Zip *zip, Signs *signs)
         }
 }
 
+static bool contains(ByteSpan bytes, const char *word)
+{
+        return memmem(bytes.data, MIN(bytes.n, (size_t)4096), word, strlen(word)) != NULL;
+}
+
+// A pickle of a torch.fx.GraphModule names its reducer first.
+static bool is_graph_module(ByteSpan pickle)
+{
+        return contains(pickle, "torch.fx.graph_module");
+}
+
+static bool holds_graph_module(const Zip *zip)
+{
+        for (uint32_t i = 0; i < zip_count(zip); i++) {
+                const ZipEntry *entry = zip_entry(zip, i);
+                _cleanup_(zip_content_deinit) ZipContent content = { 0 };
+                if (strcmp(base_name(entry->name), "data.pkl") == 0 && !entry->deflated &&
+                    zip_read(zip, entry, SIZE_MAX, &content) == STATUS_OK)
+                        return is_graph_module(content.span);
+        }
+        return false;
+}
+
+static Status fail_graph_module(void)
+{
+        return fail(STATUS_WRONG_FILE, "this is a pickled torch.fx.GraphModule, and a pickle is code, which is never run here; " FX_LINE
+                                       " (its export_fx(graph_module) does it from Python), or export the model: " EXPORT_LINE
+                                       ", then " SEND_LINE);
+}
+
 static Status recognise_archive(const Zip *zip)
 {
         Signs signs = { 0 };
@@ -99,6 +131,8 @@ static Status recognise_archive(const Zip *zip)
                 return fail(STATUS_WRONG_FILE,
                             "this is a TorchScript archive (torch.jit.save); export the original model instead: " EXPORT_LINE
                             ", then " SEND_LINE);
+        if (signs.data_pkl && holds_graph_module(zip))
+                return fail_graph_module();
         if (signs.data_pkl)
                 return fail(STATUS_WRONG_FILE,
                             "this is a pickle written by torch.save (a state_dict or a whole model), not a graph, and a pickle is code; "
@@ -147,9 +181,9 @@ static bool is_html(ByteSpan bytes)
         return false;
 }
 
-static bool contains(ByteSpan bytes, const char *word)
+static bool is_pickle(ByteSpan bytes)
 {
-        return memmem(bytes.data, MIN(bytes.n, (size_t)4096), word, strlen(word)) != NULL;
+        return bytes.n > 2 && bytes.data[0] == 0x80 && bytes.data[1] >= 2 && bytes.data[1] <= 5;
 }
 
 static Status fail_other(ByteSpan bytes)
@@ -157,8 +191,9 @@ static Status fail_other(ByteSpan bytes)
         if (starts_with(bytes, "version https://git-lfs", 23))
                 return fail(STATUS_WRONG_FILE,
                             "this is a git-LFS pointer, not the file itself; fetch it with `git lfs pull` and send it again");
-        if (starts_with(bytes, "\x80\x02", 2) || starts_with(bytes, "\x80\x03", 2) || starts_with(bytes, "\x80\x04", 2) ||
-            starts_with(bytes, "\x80\x05", 2))
+        if (is_pickle(bytes) && is_graph_module(bytes))
+                return fail_graph_module();
+        if (is_pickle(bytes))
                 return fail(STATUS_WRONG_FILE, "this is a Python pickle (an old torch.save file), not a graph, and a pickle is code; load "
                                                "it in Python and export the model: " EXPORT_LINE ", then " SEND_LINE);
         if (starts_with(bytes, "\x1f\x8b", 2))
@@ -223,4 +258,57 @@ Status recognise_graph(ByteSpan bytes, FileKind *out_kind)
         }
         *out_kind = kind;
         return STATUS_OK;
+}
+
+// ---- bodies of runs ----
+#define ARRAY_LINE "send arrays as .npy, .npz (numpy.savez(\"x.npz\", x=x)), safetensors or JSON"
+
+static Status recognise_run_archive(ByteSpan bytes, Status status)
+{
+        _cleanup_(zip_freep) Zip *zip = NULL;
+        Signs signs = { 0 };
+        if (zip_open(bytes, &zip) != STATUS_OK)
+                return status;
+        read_signs(zip, &signs);
+        if (signs.models || signs.old_program)
+                return fail(STATUS_WRONG_FILE, "this is a graph (.pt2), and a run takes inputs; upload it first: curl -T m.pt2 "
+                                               ".../v1/graphs/m (PUT), then POST its inputs to .../v1/graphs/m/run");
+        if (signs.code || signs.constants_pkl)
+                return fail(STATUS_WRONG_FILE, "this is a TorchScript archive (torch.jit.save), and a run takes inputs; " ARRAY_LINE);
+        if (signs.data_pkl)
+                return fail(STATUS_WRONG_FILE, "this is a file of torch.save: a pickle, which is code and never read here; " ARRAY_LINE
+                                               "; a model is exported and uploaded with PUT: " EXPORT_LINE ", then " SEND_LINE);
+        return status;
+}
+
+Status recognise_run_body(ByteSpan bytes, Status status)
+{
+        char message[FAILURE_MESSAGE_MAX], argument[FAILURE_PLACE_MAX];
+        FileKind kind = recognise_kind(bytes);
+        if (status != STATUS_MALFORMED && status != STATUS_UNSUPPORTED && status != STATUS_INPUT)
+                return status;
+        if (kind == FILE_PT2) {
+                snprintf(message, sizeof(message), "%s", failure_current()->message);
+                snprintf(argument, sizeof(argument), "%s", failure_current()->argument);
+                if (recognise_run_archive(bytes, STATUS_OK) != STATUS_OK)
+                        return STATUS_WRONG_FILE;
+                return failure_at_argument(fail(status, "%s", message), argument[0] == '\0' ? NULL : argument);
+        }
+        if (kind != FILE_OTHER || bytes.n < 2)
+                return status;
+        if (is_pickle(bytes))
+                return fail(STATUS_WRONG_FILE, "this is a Python pickle, which is code and never read here; " ARRAY_LINE);
+        if (starts_with(bytes, "\x1f\x8b", 2))
+                return fail(STATUS_WRONG_FILE, "this is a gzip file; send it with the header Content-Encoding: gzip, or unpack it first");
+        if (starts_with(bytes, "\x89PNG", 4) || starts_with(bytes, "\xff\xd8\xff", 3))
+                return fail(STATUS_WRONG_FILE, "this is an image, and images are not decoded here; " ARRAY_LINE " of its pixels");
+        if (is_onnx(bytes))
+                return fail(STATUS_WRONG_FILE, "this looks like an ONNX model, and a run takes inputs; " ARRAY_LINE);
+        size_t at = first_printed(bytes);
+        bool is_utf16 = starts_with(bytes, "\xff\xfe", 2) || starts_with(bytes, "\xfe\xff", 2); // the reader names the cure
+        if (at < bytes.n && (bytes.data[at] < 0x20 || bytes.data[at] >= 0x7f) && !is_utf16)
+                return fail(STATUS_WRONG_FILE, "the body is neither JSON nor an array file; " ARRAY_LINE);
+        if (at < bytes.n && memchr(bytes.data, '=', MIN(bytes.n, (size_t)256)) != NULL && bytes.data[at] != '<')
+                failure_append("; this looks like a form: send JSON, {\"inputs\": {...}}, or files with curl -F x=@x.npy");
+        return status;
 }

@@ -50,18 +50,54 @@ static bool decode(const char *from, const char *end, bool plus_is_blank, char *
         return true;
 }
 
+// What stands below a graph, for whoever asked for something else there.
+static void add_graph_paths(void)
+{
+        static const char below[] = "/v1/graphs/{name}/";
+        for (size_t i = 0, n = 0; i < ROUTE_COUNT; i++) {
+                const char *rest = routes[i].path + sizeof(below) - 1;
+                if (strncmp(routes[i].path, below, sizeof(below) - 1) == 0 && strncmp(rest, "versions/", 9) != 0)
+                        failure_append("%s%s", n++ == 0 ? "; below a graph there are " : ", ", rest);
+        }
+        failure_append(" and versions/1/...");
+}
+
+static Status fail_path(const Segments *path)
+{
+        Status status = fail(STATUS_NOT_FOUND, "there is nothing at this path");
+        bool is_graph = path->n >= 3 && strcmp(path->text[0], "v1") == 0 && strcmp(path->text[1], "graphs") == 0;
+        if (path->n > 1 && path->text[path->n - 1][0] == '\0')
+                failure_append("; leave out the slash at its end");
+        else if (is_graph)
+                add_graph_paths();
+        else
+                failure_append("; GET /v1 lists the paths, a run is POST /v1/graphs/NAME/run");
+        return status;
+}
+
+static Status fail_method(const char *method, const Segments *path, const char *allow)
+{
+        Status status = fail(STATUS_METHOD, "this path takes %s", allow);
+        bool of_graphs = path->n >= 2 && path->n <= 3 && strcmp(path->text[1], "graphs") == 0;
+        if (of_graphs && path->n == 3 && strcmp(method, "POST") == 0)
+                failure_append("; a run is POST /v1/graphs/%.64s/run", path->text[2]);
+        else if (of_graphs && path->n == 2 && strcmp(method, "PUT") == 0)
+                failure_append("; an upload is PUT /v1/graphs/NAME");
+        return status;
+}
+
 static Status split_path(const char *path, const char *end, Segments *out)
 {
         out->n = 0;
         if (path == end || *path != '/')
-                return fail(STATUS_NOT_FOUND, "there is nothing here; GET /v1 shows the way");
+                return fail(STATUS_NOT_FOUND, "there is nothing here; GET /v1 lists the paths");
         while (path < end) {
                 const char *start = path + 1;
                 const char *stop = memchr(start, '/', (size_t)(end - start));
                 if (stop == NULL)
                         stop = end;
                 if (out->n == MAX_SEGMENTS)
-                        return fail(STATUS_NOT_FOUND, "there is nothing at this path; GET /v1 shows the way");
+                        return fail_path(out);
                 if (!decode(start, stop, false, out->text[out->n], SEGMENT_MAX))
                         return fail(STATUS_VALUE, "the path holds a bad percent escape, a control character or a segment over %d bytes",
                                     SEGMENT_MAX - 1);
@@ -155,8 +191,8 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
                                       strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
         }
         if (known)
-                return fail(STATUS_METHOD, "this path takes %s", out_allow);
-        return fail(STATUS_NOT_FOUND, "there is nothing at this path; GET /v1 shows the way");
+                return fail_method(method, path, out_allow);
+        return fail_path(path);
 }
 
 // ---- query ----

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/condition.h"
+#include "api/recognise.h"
 #include "api/run_private.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
@@ -52,19 +53,18 @@ Status run_take_reply(const char *text, RunCall *run)
         return STATUS_OK;
 }
 
-// "deterministic" is eager: programs may choose between implementations by their speed.
 Status run_take_mode(const char *text, RunCall *run)
 {
         static const struct {
                 const char *name;
                 RunMode mode;
-        } modes[] = { { "compiled", RUN_MODE_COMPILED }, { "eager", RUN_MODE_EAGER }, { "deterministic", RUN_MODE_EAGER } };
+        } modes[] = { { "auto", RUN_MODE_AUTO }, { "compiled", RUN_MODE_COMPILED }, { "eager", RUN_MODE_EAGER } };
         for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
                 if (strcmp(text, modes[i].name) == 0) {
                         run->mode = modes[i].mode;
                         return STATUS_OK;
                 }
-        return fail(STATUS_VALUE, "\"mode\" is \"compiled\", \"eager\" or \"deterministic\", not \"%s\"", text);
+        return fail(STATUS_VALUE, "\"mode\" is \"auto\", \"compiled\" or \"eager\", not \"%s\"", text);
 }
 
 Status run_take_outputs(const char *names, size_t n, RunCall *run)
@@ -156,7 +156,9 @@ static Status decode_json(const ApiCall *call, RunCall *run)
         JsonReader *reader = NULL;
         Status status = open_body(call, &arena, &reader);
         if (status == STATUS_OK)
-                status = run_read_body(reader, (const char *)call->body->data, call->route == ROUTE_RUN_INLINE, run);
+                status = run_read_body(reader, (ByteSpan){ call->body->data, call->body->n_bytes }, call->route == ROUTE_RUN_INLINE, run);
+        if (status != STATUS_OK)
+                run_add_list_hint(run, status);
         json_close(reader);
         arena_deinit(&arena);
         return status;
@@ -171,7 +173,10 @@ Status run_decode(const ApiCall *call, RunCall *run)
         if (call->body == NULL || call->body->n_bytes == 0)
                 return run->n_inputs == 0 ? STATUS_OK : fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
         RunBody body = run_body_kind(call->body);
-        return body == RUN_BODY_JSON ? decode_json(call, run) : run_read_binary(call, body, run);
+        Status status = body == RUN_BODY_JSON ? decode_json(call, run) : run_read_binary(call, body, run);
+        return status == STATUS_OK || body == RUN_BODY_MULTIPART
+                       ? status
+                       : recognise_run_body((ByteSpan){ call->body->data, call->body->n_bytes }, status);
 }
 
 // ---- run ----
@@ -192,24 +197,6 @@ static void describe_inputs(RunCall *run)
         }
 }
 
-// The two hints of API "Errors" that need to know what was sent.
-static Status add_hints(const RunCall *run, Status status)
-{
-        Failure *failure = failure_current();
-        if (run->inputs_as_list && (status == STATUS_SHAPE || status == STATUS_INPUT) && failure->node[0] == '\0') {
-                failure_append(": \"inputs\" as a list holds one entry per argument");
-                if (run->inputs_text[0] != '\0' && run->n_inputs > 0)
-                        failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?", run->inputs_text,
-                                       run->user[0]->placeholder->target, run->inputs_text);
-        }
-        if (run->guessed_int != NULL && status == STATUS_DTYPE)
-                failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, send {\"dtype\": \"float32\", "
-                               "\"data\": ...}, or declare it in "
-                               "the graph",
-                               run->guessed_int);
-        return status;
-}
-
 Status run_bind(RunCall *run)
 {
         RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch, .mode = run->mode };
@@ -219,7 +206,7 @@ Status run_bind(RunCall *run)
         run->ctx.seeded = run->seeded;
         run->plan.n_threads = run->ctx.n_threads;
         Status status = engine_bind(run->graph, &request, &run->plan);
-        return status == STATUS_OK ? status : add_hints(run, status);
+        return status == STATUS_OK ? status : run_add_hints(run, status);
 }
 
 Status run_execute(RunCall *run)
@@ -230,5 +217,5 @@ Status run_execute(RunCall *run)
                         TRY(engine_plan_here(run->engine, &run->plan));
         }
         Status status = engine_execute(&run->plan, &run->ctx, run->frame, run->profile, &run->result);
-        return status == STATUS_OK ? status : add_hints(run, status);
+        return status == STATUS_OK ? status : run_add_hints(run, status);
 }

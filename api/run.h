@@ -7,6 +7,8 @@
 typedef enum RunEncoding { RUN_ENCODING_LIST, RUN_ENCODING_FLAT, RUN_ENCODING_B64 } RunEncoding;
 typedef enum RunAs { RUN_AS_JSON, RUN_AS_NPY, RUN_AS_NPZ, RUN_AS_SAFETENSORS, RUN_AS_COUNT } RunAs;
 
+enum { RUN_HINT_BYTES = 96 }; // longest list that a message repeats
+
 typedef struct RunCall {
         // options, from the query and then the body (given twice: STATUS_VALUE)
         const ApiCall *call; // whose query was read; NULL: none
@@ -35,9 +37,11 @@ typedef struct RunCall {
         RunResult result;
         RunProfile *profile;
         // for the hints of API "Errors"
-        char inputs_text[128]; // the JSON of "inputs" when it was a list and short, else ""
+        char inputs_text[RUN_HINT_BYTES + 1]; // the JSON of "inputs" when it was a list and short, else ""
         bool inputs_as_list;
         const char *guessed_int; // an input whose dtype was guessed as int64 (lives in the graph); NULL: none
+        char path[160];          // where in a structure the reader is: "batch.b", cut when too long
+        size_t path_n;
 } RunCall;
 
 void run_call_init(RunCall *run);

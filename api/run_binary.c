@@ -73,15 +73,15 @@ static Status read_safetensors(Storage *bytes, RunCall *run)
 }
 
 // ---- multipart ----
-typedef Status (*ReadJson)(JsonReader *reader, const char *document, const char *name, RunCall *run);
+typedef Status (*ReadJson)(JsonReader *reader, ByteSpan document, const char *name, RunCall *run);
 
-static Status read_request(JsonReader *reader, const char *document, const char *name, RunCall *run)
+static Status read_request(JsonReader *reader, ByteSpan document, const char *name, RunCall *run)
 {
         (void)name;
         return run_read_options(reader, document, run);
 }
 
-static Status read_value(JsonReader *reader, const char *document, const char *name, RunCall *run)
+static Status read_value(JsonReader *reader, ByteSpan document, const char *name, RunCall *run)
 {
         (void)document;
         TRY(run_check_value(reader));
@@ -99,7 +99,7 @@ static Status read_json_part(const MultipartPart *part, ReadJson read, RunCall *
         if (status == STATUS_OK)
                 status = json_open(text, part->content.n, (int)limits.max_json_depth_run + MAX_RANK, 0, &arena, &reader);
         if (status == STATUS_OK)
-                status = read(reader, text, part->name, run);
+                status = read(reader, part->content, part->name, run);
         json_close(reader);
         arena_deinit(&arena);
         return status;

@@ -6,7 +6,7 @@
 #include "api/run_private.h"
 #include "core/base/limits.h"
 
-static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding, overrides";
+static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding";
 
 // How many '[' and '{' there are, also within strings, which hold next to none in what is large enough to matter.
 // At most 255 bytes, so that the compiler counts in bytes. The two differ in one bit, which no third character of ASCII shares.
@@ -39,7 +39,7 @@ static Status read_outputs(JsonReader *reader, RunCall *run)
 {
         bool more;
         if (json_peek(reader) != JSON_ARRAY)
-                return fail(STATUS_VALUE, "\"outputs\" is a list of node names");
+                return fail(STATUS_VALUE, "\"outputs\" is a list of node names, as in [\"relu\"]");
         TRY(json_enter_array(reader));
         for (;;) {
                 const char *name;
@@ -49,7 +49,7 @@ static Status read_outputs(JsonReader *reader, RunCall *run)
                         return STATUS_OK;
                 TRY(run_check_value(reader));
                 if (json_peek(reader) != JSON_STRING)
-                        return fail(STATUS_VALUE, "\"outputs\" is a list of node names");
+                        return fail(STATUS_VALUE, "\"outputs\" is a list of node names, as in [\"relu\"]");
                 TRY(json_read_string(reader, &name, &n));
                 if (memchr(name, ',', n) != NULL)
                         return fail(STATUS_VALUE, "\"outputs\" names \"%.64s\", but the graph has no such node", name);
@@ -113,29 +113,23 @@ static Status read_option(JsonReader *reader, const char *key, bool graph_allowe
         }
         if (strcmp(key, "overrides") == 0)
                 return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
-        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key, graph_allowed ? "graph, " : "",
-                    known_members);
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key, graph_allowed ? "graph, " : "",
+                             known_members);
+        run_hint_of_member(run, key);
+        return status;
 }
 
-static Status read_inputs(JsonReader *reader, const char *document, RunCall *run, size_t *out_bytes)
+static Status read_inputs(JsonReader *reader, ByteSpan document, RunCall *run, size_t *out_bytes)
 {
         size_t before = json_tell(reader);
+        if (json_peek(reader) == JSON_ARRAY)
+                run_note_list(run, (const char *)document.data + before, document.n - before);
         TRY(run_read_inputs(reader, run));
         *out_bytes = json_tell(reader) - before;
-        const char *start = document + before;
-        size_t n = *out_bytes;
-        while (n > 0 && (*start == ' ' || *start == '\n' || *start == '\t' || *start == '\r')) {
-                start++;
-                n--;
-        }
-        while (n > 0 && start[n - 1] != ']')
-                n--;
-        if (run->inputs_as_list && n < 64)
-                snprintf(run->inputs_text, sizeof(run->inputs_text), "%.*s", (int)n, start);
         return STATUS_OK;
 }
 
-static Status read_members(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run, bool *out_seen_inputs)
+static Status read_members(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run, bool *out_seen_inputs)
 {
         const char *key;
         bool more, seen_inputs = false;
@@ -169,13 +163,13 @@ static Status read_members(JsonReader *reader, const char *document, bool graph_
         return STATUS_OK;
 }
 
-Status run_read_options(JsonReader *reader, const char *document, RunCall *run)
+Status run_read_options(JsonReader *reader, ByteSpan document, RunCall *run)
 {
         bool seen_inputs;
         return read_members(reader, document, false, run, &seen_inputs);
 }
 
-Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run)
+Status run_read_body(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run)
 {
         bool seen_inputs;
         TRY(read_members(reader, document, graph_allowed, run, &seen_inputs));

@@ -2,6 +2,7 @@
 // POST /v1/run: the graph comes along, as a member of a JSON body or as a part of a form (with its weights, if it has any apart). Graphs
 // are cached by content, so that sending one again costs a hash.
 #include <string.h>
+#include "api/recognise.h"
 #include "api/run_private.h"
 #include "api/upload.h"
 #include "core/base/limits.h"
@@ -135,6 +136,7 @@ Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall 
         case RUN_BODY_MULTIPART:
                 return take_form(context, call, run);
         default:
-                return fail(STATUS_INPUT, "this body holds arrays and no graph; " WANTED);
+                return recognise_run_body((ByteSpan){ call->body->data, call->body->n_bytes },
+                                          fail(STATUS_INPUT, "this body holds arrays and no graph; " WANTED));
         }
 }

@@ -8,7 +8,7 @@
 #include "core/base/json.h"
 
 // Reads the members of a run body (`document`, the reader at its start) into `run`; "graph" is skipped when `graph_allowed`.
-Status run_read_body(JsonReader *reader, const char *document, bool graph_allowed, RunCall *run);
+Status run_read_body(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run);
 // STATUS_TOO_LARGE for a text of more lists and objects than limits.max_json_values, before a parser takes it up. Numbers do not count.
 Status run_check_lists(const char *text, size_t n);
 // Text that is no JSON value is the reader's to report, before anything is said about what belongs there.
@@ -22,13 +22,30 @@ Status run_read_named(JsonReader *reader, const char *name, RunCall *run);
 // on failure.
 Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor);
 
+// Arguments of forward, and what the n-th is called; "?" where the export does not say.
+uint32_t run_n_arguments(const RunCall *run);
+const char *run_argument_name(const RunCall *run, uint32_t index);
+
+// ---- what failures say besides (run_hints.c); all return `status` ----
+// Puts the input's name before a message about its value, and into details.argument.
+Status run_name_input(Status status, const char *name);
+// Keeps the text of "inputs", a list of at most `n` bytes from `text` on, for the hints.
+void run_note_list(RunCall *run, const char *text, size_t n);
+// After a failed bind or run; after a failed decode.
+Status run_add_hints(const RunCall *run, Status status);
+Status run_add_list_hint(const RunCall *run, Status status);
+// Appends what an unknown member of a run body was probably meant to be.
+void run_hint_of_member(const RunCall *run, const char *key);
+// Reads an int; what is none is STATUS_INPUT and says what to send.
+Status run_read_whole(JsonReader *reader, int64_t *out);
+
 // ---- bodies that are not JSON (run_binary.c) ----
 typedef enum RunBody { RUN_BODY_JSON, RUN_BODY_NPY, RUN_BODY_NPZ, RUN_BODY_SAFETENSORS, RUN_BODY_MULTIPART } RunBody;
 RunBody run_body_kind(const Storage *body);
 Status run_open_multipart(const ApiCall *call, Multipart *out_multipart); // a body of that kind
 Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run);
 // Reads a JSON run body that may leave its inputs out ("request" of a multipart body).
-Status run_read_options(JsonReader *reader, const char *document, RunCall *run);
+Status run_read_options(JsonReader *reader, ByteSpan document, RunCall *run);
 
 // A value that is no tensor as JSON: numbers, texts, names of dtypes, null. STATUS_RUN for one without such a form.
 Status run_write_plain(Value value, Text *out);

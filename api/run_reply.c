@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies that are not JSON. Each output is one array; a number or flag becomes an array without dimensions (int64, float64, bool), as
-// numpy.asarray makes of it. Arrays that are not contiguous are made so first; no byte is copied otherwise.
+// numpy.asarray makes of it; None is left out. Arrays that are not contiguous are made so first; no byte is copied otherwise.
 #include <string.h>
 #include <strings.h>
 #include "api/npy.h"
@@ -126,25 +126,35 @@ Status run_write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiRepl
         }
 }
 
+static Status fail_count(const OutputList *list, uint32_t n)
+{
+        if (n == 0 && list->n > 0)
+                return fail(STATUS_NOT_ACCEPTABLE, "as=npy holds one array, but no output is one; use as=json");
+        return fail(STATUS_NOT_ACCEPTABLE,
+                    "as=npy holds one array, but there are %u outputs; pick one with outputs=NODE, or use as=npz, as=safetensors or "
+                    "as=json",
+                    n);
+}
+
+// Outputs that are None are left out: no form of arrays has one, and the others are still there.
 Status run_write_binary(RunAs as, const OutputList *list, Budget *budget, ApiReply *reply)
 {
-        if (as == RUN_AS_NPY && list->n != 1)
-                return fail(
-                        STATUS_NOT_ACCEPTABLE,
-                        "as=npy holds one array, but there are %u outputs; pick one with outputs=NODE, or use as=npz, as=safetensors or "
-                        "as=json",
-                        list->n);
         NamedTensor *arrays = new_array(list->n, sizeof(*arrays));
         if (arrays == NULL)
                 return fail_memory();
         Status status = STATUS_OK;
+        uint32_t n = 0;
         for (uint32_t i = 0; i < list->n && status == STATUS_OK; i++) {
-                arrays[i].name = list->leaves[i].name;
-                status = array_of(&list->leaves[i], budget, &arrays[i].tensor);
+                if (list->leaves[i].value.kind == VALUE_NONE)
+                        continue;
+                arrays[n].name = list->leaves[i].name;
+                status = array_of(&list->leaves[i], budget, &arrays[n++].tensor);
         }
+        if (status == STATUS_OK && as == RUN_AS_NPY && n != 1)
+                status = fail_count(list, n);
         if (status == STATUS_OK)
-                status = run_write_arrays(as, arrays, list->n, reply);
-        for (uint32_t i = 0; i < list->n; i++)
+                status = run_write_arrays(as, arrays, n, reply);
+        for (uint32_t i = 0; i < n; i++)
                 tensor_unref(arrays[i].tensor);
         free(arrays);
         return status;

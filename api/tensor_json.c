@@ -241,6 +241,19 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
         return STATUS_OK;
 }
 
+static Status fail_member(const char *key)
+{
+        static const char *const meant[][2] = {
+                { "datatype", "dtype" }, { "type", "dtype" },    { "size", "shape" },  { "dims", "shape" },
+                { "values", "data" },    { "value", "data" },    { "array", "data" },  { "base64", "b64" },
+        };
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "a tensor has no member \"%.60s\"; it knows dtype, shape, data, b64", key);
+        for (size_t i = 0; i < ARRAY_LENGTH(meant); i++)
+                if (strcmp(meant[i][0], key) == 0)
+                        failure_append("; did you mean \"%s\"?", meant[i][1]);
+        return status;
+}
+
 // One member. Data is read at once when its dtype is known by now, else its text is kept.
 static Status read_member(JsonReader *reader, const char *key, Description *description, Budget *budget, Tensor **tensor)
 {
@@ -254,7 +267,7 @@ static Status read_member(JsonReader *reader, const char *key, Description *desc
                 return json_read_raw(reader, &description->b64, &description->n_b64);
         }
         if (strcmp(key, "data") != 0)
-                return fail(STATUS_UNKNOWN_MEMBER, "a tensor has no member \"%.60s\"; it knows dtype, shape, data, b64", key);
+                return fail_member(key);
         if (description->said.dtype != DTYPE_NONE)
                 return read_numbers(reader, description->said.dtype, budget, tensor);
         return json_read_raw(reader, &description->data, &description->n_data);
@@ -310,10 +323,15 @@ Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **o
         return read_object(reader, DTYPE_NONE, budget, false, out_tensor, out_described);
 }
 
-Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor)
+Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor, bool *out_guessed)
 {
-        TensorJsonDescription said;
-        if (json_peek(reader) == JSON_OBJECT)
-                return read_object(reader, expected, budget, true, out_tensor, &said);
+        TensorJsonDescription said = { .dtype = DTYPE_NONE };
+        bool is_object = json_peek(reader) == JSON_OBJECT;
+        if (is_object)
+                TRY(read_object(reader, expected, budget, true, out_tensor, &said));
+        if (out_guessed != NULL)
+                *out_guessed = expected == DTYPE_NONE && said.dtype == DTYPE_NONE;
+        if (is_object)
+                return STATUS_OK;
         return read_numbers(reader, expected, budget, out_tensor);
 }

@@ -7,8 +7,8 @@
 
 // Reads the next value as a tensor. `expected` is the signature's dtype, DTYPE_NONE when unknown: then an object's "dtype" or
 // torch.tensor's inference (bools -> bool, all integers -> int64, any float -> float32) decides. Failures say where: ragged lists, wrong
-// counts, values out of range.
-Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor);
+// counts, values out of range. *out_guessed (may be NULL): the dtype is inferred.
+Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor, bool *out_guessed);
 
 // Reads an object that may leave its data out: then *out_tensor is NULL and `out_described` holds what was said (dtype DTYPE_NONE, rank -1:
 // nothing).

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "core/base/limits.h"
 
 typedef struct Walk {
@@ -183,13 +184,23 @@ static Status store_float(Walk *walk, double value, const char *text)
         return STATUS_OK;
 }
 
+// Integers are wanted: 1.0 is one in another spelling, but a file of floats is more often a mistake than not.
+static Status fail_fraction(Walk *walk, double value, const char *text)
+{
+        if (walk->lists->type == LIST_BOOL || floor(value) != value || fabs(value) > 9e15)
+                return fail_kind(walk, wanted_kind(walk->lists), text);
+        char advice[128];
+        snprintf(advice, sizeof(advice), "%s, which is written as a float; write %.0f", text, value);
+        return fail_kind(walk, wanted_kind(walk->lists), advice);
+}
+
 // A number that is not (known to be) a float: it may settle or widen the type.
 static Status store_number(Walk *walk, bool integer, int64_t whole, double value, const char *text)
 {
         Lists *lists = walk->lists;
         ListType type = integer ? LIST_I64 : LIST_F32;
         if (!integer && lists->fixed)
-                return fail_kind(walk, wanted_kind(lists), text);
+                return fail_fraction(walk, value, text);
         if (lists->type == LIST_GUESS)
                 lists->type = type;
         else if (lists->type != type)
@@ -229,6 +240,47 @@ static Status read_number(Walk *walk)
         return store_number(walk, integer, whole, value, text);
 }
 
+static bool takes_floats(const Lists *lists)
+{
+        return !lists->fixed || lists->type == LIST_F32 || lists->type == LIST_F64;
+}
+
+// What a text in quotes was probably meant to be; "" where nothing is known.
+static void advise_word(const Lists *lists, const char *text, size_t n, char *out, size_t capacity)
+{
+        static const char *const spellings[][2] = {
+                { "nan", "NaN" },           { "+nan", "NaN" },           { "inf", "Infinity" },       { "+inf", "Infinity" },
+                { "infinity", "Infinity" }, { "+infinity", "Infinity" }, { "-inf", "-Infinity" },     { "-infinity", "-Infinity" },
+        };
+        static const char *const files[] = { ".npy", ".npz", ".json", ".csv", ".txt", ".pt", ".safetensors", ".png", ".jpg" };
+        NumberKind kind;
+        int64_t whole;
+        double value;
+        out[0] = '\0';
+        for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++)
+                if (strlen(spellings[i][0]) == n && strncasecmp(text, spellings[i][0], n) == 0) {
+                        snprintf(out, capacity, takes_floats(lists) ? "; write \"%s\"" : "; integers have no %s", spellings[i][1]);
+                        return;
+                }
+        bool is_file = n > 0 && text[0] == '@';
+        for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+                is_file |= n > strlen(files[i]) && strncasecmp(text + n - strlen(files[i]), files[i], strlen(files[i])) == 0;
+        if (is_file)
+                snprintf(out, capacity, "; a file is sent as the body, curl --data-binary @x.npy ..., or as a part: curl -F x=@x.npy ...");
+        else if (n > 0 && text[0] == '[')
+                snprintf(out, capacity, "; write the list without the quotes around it");
+        else if (n > 0 && n < 40 && number_scan(text, text + n, &kind, &whole, &value) == text + n)
+                snprintf(out, capacity, "; write it without quotes: %.*s", (int)n, text);
+}
+
+static Status fail_word(Walk *walk, const char *raw, size_t n)
+{
+        char text[200], advice[128];
+        advise_word(walk->lists, raw + 1, n - 2, advice, sizeof(advice));
+        snprintf(text, sizeof(text), "%.*s%s", (int)MIN(n, 60u), raw, advice);
+        return fail_kind(walk, wanted_kind(walk->lists), text);
+}
+
 static Status read_word(Walk *walk)
 {
         Lists *lists = walk->lists;
@@ -236,13 +288,8 @@ static Status read_word(Walk *walk)
         size_t n;
         TRY(json_read_raw(walk->reader, &raw, &n));
         bool nan = n == 5 && memcmp(raw, "\"NaN\"", n) == 0, minus = n == 11 && memcmp(raw, "\"-Infinity\"", n) == 0;
-        if (!nan && !minus && !(n == 10 && memcmp(raw, "\"Infinity\"", n) == 0)) {
-                char text[64];
-                snprintf(text, sizeof(text), "%.*s", (int)MIN(n, 60u), raw);
-                return fail_kind(walk, wanted_kind(lists), text);
-        }
-        if (lists->fixed && lists->type != LIST_F32 && lists->type != LIST_F64)
-                return fail_kind(walk, wanted_kind(lists), nan ? "\"NaN\"" : minus ? "\"-Infinity\"" : "\"Infinity\"");
+        if ((!nan && !minus && !(n == 10 && memcmp(raw, "\"Infinity\"", n) == 0)) || !takes_floats(lists))
+                return fail_word(walk, raw, n);
         if (lists->type == LIST_GUESS)
                 lists->type = LIST_F32;
         else if (lists->type == LIST_BOOL || lists->type == LIST_I64)
@@ -269,7 +316,8 @@ static Status read_item(Walk *walk)
         case JSON_STRING:
                 return read_word(walk);
         case JSON_NULL:
-                return fail_kind(walk, wanted_kind(walk->lists), "null");
+                return fail_kind(walk, wanted_kind(walk->lists),
+                                 takes_floats(walk->lists) ? "null; write \"NaN\" for a value that is missing" : "null");
         case JSON_OBJECT:
                 return fail_kind(walk, wanted_kind(walk->lists), "an object");
         default:

@@ -162,7 +162,7 @@ static Status next(JsonReader *reader, char kind, char close, bool *out_more)
         }
         if (top->state == JSON_AFTER_VALUE) {
                 if (c != ',')
-                        return json_fail_expected(reader, kind == '{' ? "',' or '}'" : "',' or ']'");
+                        return json_fail_comma(reader, kind == '{');
                 reader->at++;
                 json_space(reader);
         }
@@ -188,7 +188,7 @@ static Status next_key(JsonReader *reader, bool keep, const char **out_key, bool
         if (at < reader->end && *at == '}')
                 return json_fail(reader, at, STATUS_MALFORMED, "expected a key, found '}'; remove the comma before it");
         if (at == reader->end || *at != '"')
-                return json_fail_expected(reader, "a key in double quotes or '}'");
+                return json_fail_key(reader);
         JsonString string;
         TRY(json_scan_string(reader, &string));
         const char *key = string.text;

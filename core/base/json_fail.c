@@ -67,6 +67,36 @@ static bool is_digit(char c)
         return c >= '0' && c <= '9';
 }
 
+Status json_fail_key(const JsonReader *reader)
+{
+        if (starts_with(reader, "'"))
+                return json_fail(reader, reader->at, STATUS_MALFORMED,
+                                 "keys are written in double quotes: json.dumps(body) does, str(body) does not");
+        if (starts_with(reader, "/") || starts_with(reader, "#"))
+                return json_fail(reader, reader->at, STATUS_MALFORMED, "comments are not part of JSON; remove them");
+        bool is_word = reader->at < reader->end && ((*reader->at | 0x20) >= 'a' && (*reader->at | 0x20) <= 'z');
+        if (is_word)
+                return json_fail(reader, reader->at, STATUS_MALFORMED,
+                                 "expected a key in double quotes or '}', found '%c'; a shell takes quotes away unless the body stands in "
+                                 "single ones: -d '{\"inputs\": ...}'",
+                                 *reader->at);
+        return json_fail_expected(reader, "a key in double quotes or '}'");
+}
+
+Status json_fail_comma(const JsonReader *reader, bool in_object)
+{
+        const char *expected = in_object ? "',' or '}'" : "',' or ']'";
+        char c = reader->at < reader->end ? *reader->at : '\0';
+        if (c == '/' || c == '#')
+                return json_fail(reader, reader->at, STATUS_MALFORMED, "comments are not part of JSON; remove them");
+        bool begins_item = is_digit(c) || c == '-' || c == '"' || c == '[' || c == '{';
+        bool apart = reader->at > reader->text && (reader->at[-1] == ' ' || reader->at[-1] == '\n' || reader->at[-1] == ']');
+        if (begins_item && apart && !in_object)
+                return json_fail(reader, reader->at, STATUS_MALFORMED,
+                                 "expected %s, found '%c'; items need commas between them (json.dumps(x.tolist()) writes them)", expected, c);
+        return json_fail_expected(reader, expected);
+}
+
 Status json_fail_value(const JsonReader *reader)
 {
         static const struct {
@@ -88,6 +118,10 @@ Status json_fail_value(const JsonReader *reader)
                 { ".", "a number needs a digit before its point, as in 0.5" },
                 { "+", "a number has no leading '+'" },
                 { "(", "JSON has no tuples; write a list in square brackets" },
+                { "array(", "this is how Python prints an array; json.dumps(x.tolist()) writes it as JSON" },
+                { "tensor(", "this is how Python prints a tensor; json.dumps(x.tolist()) writes it as JSON" },
+                { "undefined", "undefined is no JSON value; write null, or leave the member out" },
+                { "@", "this begins like a file's name; curl reads files with --data-binary @body.json" },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(mistakes); i++) {
                 if (starts_with(reader, mistakes[i].start))

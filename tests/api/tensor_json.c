@@ -16,7 +16,7 @@ static Status read_as(const char *text, Dtype expected, Budget *budget, Tensor *
         JsonReader *reader = NULL;
         Status status = json_open(copy, n, 32, 0, &arena, &reader);
         if (status == STATUS_OK)
-                status = tensor_json_read(reader, expected, budget, out_tensor);
+                status = tensor_json_read(reader, expected, budget, out_tensor, NULL);
         if (status == STATUS_OK)
                 status = json_finish(reader);
         json_close(reader);

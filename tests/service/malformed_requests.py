@@ -211,7 +211,7 @@ def npy(header, data=b"", version=b"\x01\x00", length=None):
 def npy_rows():
     good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n"
     eight = bytes(8)
-    yield "npy cut in its magic", "relu", b"\x93NUMP", 400, "malformed", ""
+    yield "npy cut in its magic", "relu", b"\x93NUMP", 415, "wrong_file", "neither JSON nor an array file"
     yield "npy cut behind its magic", "relu", b"\x93NUMPY", (400, 415), None, ".npy"
     yield "npy of version 9", "relu", npy(good, eight, b"\x09\x00"), 422, None, "version 9"
     yield "npy whose header is longer than the file", "relu", npy(good, b"", length=60000), 400, "malformed", "header"

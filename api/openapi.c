@@ -12,19 +12,21 @@ static const ParameterText parameter_texts[] = {
         { "name", "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$\"}", "a graph's name" },
         { "v", "{\"type\": \"integer\", \"minimum\": 1}", "a version's number" },
         { "id", "{\"type\": \"string\"}", "a request's id (X-Request-Id)" },
-        { "limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "how many entries" },
+        { "limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "at most so many entries" },
         { "after", "{\"type\": \"string\"}", "go on after this name (\"next\" of the page before)" },
         { "model", "{\"type\": \"string\"}", "one of several models in an archive" },
         { "profile", "{\"type\": \"boolean\"}", "put the profile into the reply" },
         { "outputs", "{\"type\": \"string\"}", "nodes to fetch instead of the outputs, separated by commas" },
-        { "mode", "{\"enum\": [\"compiled\", \"eager\", \"deterministic\"]}", "how to run" },
-        { "deadline_ms", "{\"type\": \"integer\", \"minimum\": 1}", "when to give up" },
-        { "seed", "{\"type\": \"integer\", \"minimum\": 0}", "of the random numbers" },
+        { "mode", "{\"enum\": [\"auto\", \"compiled\", \"eager\"]}",
+          "auto: eager at the first sight of an input shape, compiled from the second on; compiled waits for the program" },
+        { "deadline_ms", "{\"type\": \"integer\", \"minimum\": 1}",
+          "milliseconds after which the answer is 504; at most the server's --run-deadline-ms" },
+        { "seed", "{\"type\": \"integer\", \"minimum\": 0}", "makes the random numbers of the run the same each time" },
         { "encoding", "{\"enum\": [\"list\", \"flat\", \"b64\"]}", "how tensor data is written in JSON" },
         { "reply", "{\"enum\": [\"full\", \"bare\"]}", "bare: the graph's own structure as plain lists" },
         { "stage", "{\"enum\": [\"authored\", \"aten\", \"optimised\", \"program\"]}", "what to print" },
-        { "program", "{\"type\": \"string\"}", "id of a program; the one that ran last" },
-        { "slowest", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "so many, the slowest first" },
+        { "program", "{\"type\": \"string\"}", "id of a program; else the one that ran last" },
+        { "slowest", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "so many entries, the slowest first" },
         { "by", "{\"enum\": [\"instruction\", \"node\", \"target\", \"op\", \"module\", \"kernel\"]}", "what rows are summed up by" },
 };
 
@@ -284,10 +286,12 @@ static void add_components(Text *out)
                  "{\"description\": "
                  "\"decoded, so that a run need not read it first\", \"type\": \"boolean\"}, \"inputs\": "
                  "{\"type\": \"array\"}, \"outputs\": {\"type\": \"array\"}, \"ops\": {\"type\": \"object\"}, \"programs\": {\"type\": "
-                 "\"array\"}}},\n\"RunBody\": {\"type\": \"object\", \"properties\": {\"inputs\": {\"description\": \"by argument name, or "
+                 "\"array\"}}},\n\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, "
+                 "\"properties\": {\"inputs\": {\"description\": \"by argument name, or "
                  "one entry per argument\", \"type\": [\"object\", \"array\"]}, \"outputs\": {\"type\": \"array\", \"items\": {\"type\": "
-                 "\"string\"}}, \"profile\": {\"type\": \"boolean\"}, \"mode\": {\"type\": \"string\"}, \"deadline_ms\": {\"type\": "
-                 "\"integer\"}, \"seed\": {\"type\": \"integer\"}, \"reply\": {\"enum\": [\"full\", \"bare\"]}, \"encoding\": {\"enum\": "
+                 "\"string\"}}, \"profile\": {\"type\": \"boolean\"}, \"mode\": {\"enum\": [\"auto\", \"compiled\", "
+                 "\"eager\"]}, \"deadline_ms\": {\"type\": \"integer\", \"minimum\": 1}, \"seed\": {\"type\": \"integer\", "
+                 "\"minimum\": 0}, \"reply\": {\"enum\": [\"full\", \"bare\"]}, \"encoding\": {\"enum\": "
                  "[\"list\", \"flat\", \"b64\"]}, \"graph\": {\"description\": \"POST /v1/run: FX JSON\", \"type\": \"object\"}}}}}");
 }
 

@@ -110,9 +110,9 @@ static bool holds_graph_module(const Zip *zip)
 
 static Status fail_graph_module(void)
 {
-        return fail(STATUS_WRONG_FILE, "this is a pickled torch.fx.GraphModule, and a pickle is code, which is never run here; " FX_LINE
-                                       " (its export_fx(graph_module) does it from Python), or export the model: " EXPORT_LINE
-                                       ", then " SEND_LINE);
+        return fail(STATUS_WRONG_FILE,
+                    "this is a pickled torch.fx.GraphModule, and a pickle is code, which is never run here; " FX_LINE
+                    " (its export_fx(graph_module) does it from Python), or export the model: " EXPORT_LINE ", then " SEND_LINE);
 }
 
 static Status recognise_archive(const Zip *zip)

@@ -183,7 +183,8 @@ Status run_read_whole(JsonReader *reader, int64_t *out)
         case JSON_NULL:
                 return fail(STATUS_INPUT, "an int is expected, not null");
         default:
-                return fail(STATUS_INPUT, "an int is expected; send the number itself, not %s", type == JSON_ARRAY ? "a list" : "an object");
+                return fail(STATUS_INPUT, "an int is expected; send the number itself, not %s",
+                            type == JSON_ARRAY ? "a list" : "an object");
         }
 }
 

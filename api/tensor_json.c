@@ -244,8 +244,8 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
 static Status fail_member(const char *key)
 {
         static const char *const meant[][2] = {
-                { "datatype", "dtype" }, { "type", "dtype" },    { "size", "shape" },  { "dims", "shape" },
-                { "values", "data" },    { "value", "data" },    { "array", "data" },  { "base64", "b64" },
+                { "datatype", "dtype" }, { "type", "dtype" }, { "size", "shape" }, { "dims", "shape" },
+                { "values", "data" },    { "value", "data" }, { "array", "data" }, { "base64", "b64" },
         };
         Status status = fail(STATUS_UNKNOWN_MEMBER, "a tensor has no member \"%.60s\"; it knows dtype, shape, data, b64", key);
         for (size_t i = 0; i < ARRAY_LENGTH(meant); i++)

@@ -249,8 +249,8 @@ static bool takes_floats(const Lists *lists)
 static void advise_word(const Lists *lists, const char *text, size_t n, char *out, size_t capacity)
 {
         static const char *const spellings[][2] = {
-                { "nan", "NaN" },           { "+nan", "NaN" },           { "inf", "Infinity" },       { "+inf", "Infinity" },
-                { "infinity", "Infinity" }, { "+infinity", "Infinity" }, { "-inf", "-Infinity" },     { "-infinity", "-Infinity" },
+                { "nan", "NaN" },           { "+nan", "NaN" },           { "inf", "Infinity" },   { "+inf", "Infinity" },
+                { "infinity", "Infinity" }, { "+infinity", "Infinity" }, { "-inf", "-Infinity" }, { "-infinity", "-Infinity" },
         };
         static const char *const files[] = { ".npy", ".npz", ".json", ".csv", ".txt", ".pt", ".safetensors", ".png", ".jpg" };
         NumberKind kind;

@@ -93,7 +93,8 @@ Status json_fail_comma(const JsonReader *reader, bool in_object)
         bool apart = reader->at > reader->text && (reader->at[-1] == ' ' || reader->at[-1] == '\n' || reader->at[-1] == ']');
         if (begins_item && apart && !in_object)
                 return json_fail(reader, reader->at, STATUS_MALFORMED,
-                                 "expected %s, found '%c'; items need commas between them (json.dumps(x.tolist()) writes them)", expected, c);
+                                 "expected %s, found '%c'; items need commas between them (json.dumps(x.tolist()) writes them)", expected,
+                                 c);
         return json_fail_expected(reader, expected);
 }
 

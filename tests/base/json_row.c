@@ -195,8 +195,9 @@ Test(json_row, malformed_numbers_are_refused_with_their_place)
         expect_bad_row("1e", STATUS_MALFORMED, "line 1, column 4: a number needs digits after its point and after its 'e'");
         expect_bad_row(".5", STATUS_MALFORMED, "line 1, column 4: a number needs a digit before its point, as in 0.5");
         expect_bad_row("NaN", STATUS_MALFORMED, "line 1, column 4: NaN is not a JSON number; write \"NaN\" as a string");
-        expect_bad_row("1 2", STATUS_MALFORMED,
-                       "line 1, column 6: expected ',' or ']', found '2'; items need commas between them (json.dumps(x.tolist()) writes them)");
+        expect_bad_row(
+                "1 2", STATUS_MALFORMED,
+                "line 1, column 6: expected ',' or ']', found '2'; items need commas between them (json.dumps(x.tolist()) writes them)");
         expect_bad_row("1.2.3", STATUS_MALFORMED, "line 1, column 7: expected ',' or ']', found '.'");
         expect_bad_row("0x10", STATUS_MALFORMED, "line 1, column 5: expected ',' or ']', found 'x'");
         expect_bad_row("1-2", STATUS_MALFORMED, "line 1, column 5: expected ',' or ']', found '-'");

@@ -168,6 +168,7 @@ LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
     ("stress", "stress programs (TSan), 5 minutes each", stress),
     ("fuzz", "fuzz targets, 10 minutes each", python("tools/fuzz.py", "--seconds", "600", "--results", RESULTS)),
     ("image", "the image's content, built and run", python("tests/deploy/image.py")),
+    ("distros", "from nothing on Debian 12 and 13", python("tests/deploy/distros.py")),
 ]
 
 

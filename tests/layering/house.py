@@ -5,7 +5,7 @@
   headers    every header compiles alone
   budget     functions <= 120 lines, p90 <= 40; files <= 700, p90 <= 400, median <= 250 (.def tables and tests aside)
   words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; every source starts with its SPDX line
-  format     clang-format leaves every file as it is
+  format     clang-format 14 leaves every file as it is; left out with another version, which would lay out some macros differently
 """
 import os
 import re
@@ -26,11 +26,24 @@ FORBIDDEN = [
     (re.compile(r"\bgoto\b"), "goto"), (re.compile(r"\balloca\s*\("), "alloca"),
     (re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b"), "a mark of unfinished work"),
 ]
+FORMATTER = "14"  # Debian 12's
 MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(work|root|farm)/")
 
 
+def all_files():
+    """What git would list; from a source archive, or without git, all but what builds and tools leave."""
+    try:
+        return subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        paths = []
+        for folder, names, files in os.walk(ROOT):
+            names[:] = [name for name in names if name not in (".git", ".venv", "__pycache__") and not name.startswith("build")]
+            paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in files]
+        return paths
+
+
 def tracked(*endings):
-    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    out = all_files()
     return sorted(path for path in out if path.endswith(endings) and os.path.isfile(os.path.join(ROOT, path)))
 
 
@@ -131,6 +144,15 @@ def words(sources):
     return findings
 
 
+def formatter():
+    """clang-format's major version; "" when it is not here."""
+    try:
+        out = subprocess.run(["clang-format", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return re.search(r"version (\d+)", out).group(1)
+
+
 def formatting(sources):
     files = [p for p in sources if p.endswith((".c", ".h"))]
     done = subprocess.run(["clang-format", "--dry-run", "-Werror"] + files, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -140,14 +162,18 @@ def formatting(sources):
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
     checks = [("arrows", arrows), ("headers", headers), ("budget", budget), ("words", words), ("format", formatting)]
-    failed = 0
+    failed = left_out = 0
     for name, check in checks:
+        if check == formatting and formatter() != FORMATTER:
+            print(f"left out: format, for it wants clang-format {FORMATTER}, and here is {formatter() or 'none'}")
+            left_out += 1
+            continue
         findings = check(sources)
         failed += bool(findings)
         print(f"{'FAILED' if findings else 'ok    '} {name}")
         for finding in findings:
             print("  " + finding)
-    print(f"{len(checks) - failed} passed, {failed} failed")
+    print(f"{len(checks) - failed - left_out} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -3,6 +3,8 @@
 #include "core/base/memory.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 Status array_reserve(void *items, uint32_t *capacity, uint32_t n_needed, size_t item_bytes)
 {
@@ -21,6 +23,15 @@ Status array_reserve(void *items, uint32_t *capacity, uint32_t n_needed, size_t 
         memcpy(items, &grown, sizeof(grown));
         *capacity = n;
         return STATUS_OK;
+}
+
+void memory_prefer_huge(void *data, size_t n_bytes)
+{
+        enum { HUGE_BYTES = 32 << 20 }; // the heap gives blocks of this size pages of their own
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = ((uintptr_t)data + page - 1) / page * page;
+        uintptr_t end = ((uintptr_t)data + n_bytes) / page * page;
+        if (data != NULL && n_bytes >= HUGE_BYTES && end > start)
+                (void)madvise((char *)data + (start - (uintptr_t)data), end - start, MADV_HUGEPAGE);
 }
 
 char *copy_text(const char *text, size_t n)

@@ -24,6 +24,10 @@
                 if (*pointer_ != NULL)                                                                                                     \
                         NAME(*pointer_);                                                                                                   \
         }
+// Asks the system for huge pages below a large new block, which may be of any size: giving back gigabytes in small pages takes a worker
+// longer than a deadline allows. Only advice.
+void memory_prefer_huge(void *data, size_t n_bytes);
+
 static inline void freep(void *pointer)
 {
         free(*(void **)pointer);

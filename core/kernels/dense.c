@@ -52,6 +52,7 @@ Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t i
                 budget_give(budget, n_bytes);
                 return fail_memory();
         }
+        memory_prefer_huge(scratch->data, n_bytes);
         scratch->n_bytes = n_bytes;
         scratch->budget = budget;
         return STATUS_OK;

@@ -24,6 +24,7 @@ static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
                 budget_give(budget, n_bytes);
                 return fail_memory();
         }
+        memory_prefer_huge(data, rounded);
         *out_data = data;
         return STATUS_OK;
 }
@@ -41,6 +42,7 @@ Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_st
                 budget_give(budget, n_bytes);
                 return fail_memory();
         }
+        memory_prefer_huge(storage, block);
         uintptr_t after = (uintptr_t)(storage + 1);
         uint8_t *data = (uint8_t *)(storage + 1) + (-after & (STORAGE_ALIGN - 1));
         *storage = (Storage){ .data = n_bytes == 0 ? NULL : data, .n_bytes = n_bytes, .in_block = true, .budget = budget };

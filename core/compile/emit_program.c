@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include "core/compile/plan.h"
+#include "core/kernels/run_context.h"
 
 typedef struct Making {
         Program *program;
@@ -130,8 +131,11 @@ static Status lay_out(Making *making, uint32_t index, uint64_t baked, size_t scr
 // ---- what a run copies first ----
 static Status copy_run(const OpRun *run)
 {
-        memcpy(run->out[0], run->in[0], *(const size_t *)run->state);
-        return STATUS_OK;
+        size_t n = *(const size_t *)run->state;
+        Work work = { .ctx = run->ctx };
+        for (int64_t at = 0, end; (end = work_end(&work, at, (int64_t)n, 1)) > at; at = end)
+                memcpy((char *)run->out[0] + at, (const char *)run->in[0] + at, (size_t)(end - at));
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 static Status add_copy(Making *making, const Buffer *buffer, Instruction *instruction)

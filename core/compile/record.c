@@ -605,8 +605,9 @@ static Status record_once(const Graph *graph, const RecordOptions *options, cons
                               .recording = recording,
                               .open = open,
                               .max_calls = options->max_calls == 0 ? (uint32_t)limits.max_nodes : options->max_calls };
-        run_context_init(&recorder.ctx);
-        recorder.ctx.deadline_ns = poll == NULL ? 0 : poll->deadline_ns;
+        run_context_within(&recorder.ctx, poll);
+        recorder.ctx.budget = NULL;
+        recorder.ctx.pool = NULL;
         recorder.base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder.ctx, .graph = graph, .open_numbers = open != 0 };
         split_start(split, recording);
         Status status = record_walk(&recorder, graph, options, split, out_again);

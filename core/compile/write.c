@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // write.c: copy_ in a program. Overlap was resolved while recording.
 #include "core/compile/write.h"
+#include "core/kernels/copy.h"
 
 static Status write_run(const OpRun *run)
 {
         const TensorMeta *to_meta = run->out_meta[0], *from_meta = run->in_meta[1];
-        Storage to_storage = { .data = run->out[0] }, from_storage = { .data = (uint8_t *)(uintptr_t)run->in[1] };
-        Tensor to = { .meta = *to_meta, .storage = &to_storage }, from = { .meta = *from_meta, .storage = &from_storage };
+        Region to = region_of(to_meta, run->out[0]), from = region_of(from_meta, run->in[1]);
         int shift = to_meta->rank - from_meta->rank;
         from.meta.rank = to_meta->rank;
         for (int i = 0; i < to_meta->rank; i++) {
                 from.meta.size[i] = to_meta->size[i];
                 from.meta.stride[i] = i < shift || from_meta->size[i - shift] != to_meta->size[i] ? 0 : from_meta->stride[i - shift];
         }
-        tensor_copy_data(&from, &to);
-        return STATUS_OK;
+        return copy_region(run->ctx, &from, &to);
 }
 
 const OpDef write_op = { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",

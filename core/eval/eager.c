@@ -5,6 +5,7 @@
 #include "core/eval/eager.h"
 
 #include "core/base/limits.h"
+#include "core/kernels/copy.h"
 #include "core/ops/inplace.h"
 
 enum { MAX_INLINE_INPUTS = 16 };
@@ -227,18 +228,18 @@ static Status eager_write(Emitter *emitter, Tensor *to, const Tensor *from)
                 TensorMeta dense = from->meta;
                 meta_set_contiguous(&dense);
                 TRY(tensor_new(&dense, budget, &copy));
-                tensor_copy_data(from, copy);
+                Region source = region_of(&from->meta, tensor_data(from)), target = region_of(&dense, tensor_data(copy));
+                TRY(copy_region(emitter->ctx, &source, &target));
                 from = copy;
         }
-        Tensor source = { .meta = from->meta, .storage = from->storage, .offset = from->offset };
+        Region source = region_of(&from->meta, tensor_data(from)), target = region_of(&to->meta, tensor_data(to));
         int shift = to->meta.rank - from->meta.rank;
         source.meta.rank = to->meta.rank;
         for (int i = 0; i < to->meta.rank; i++) {
                 source.meta.size[i] = to->meta.size[i];
                 source.meta.stride[i] = i < shift || from->meta.size[i - shift] != to->meta.size[i] ? 0 : from->meta.stride[i - shift];
         }
-        tensor_copy_data(&source, to);
-        return STATUS_OK;
+        return copy_region(emitter->ctx, &source, &target);
 }
 
 // ---- state ----

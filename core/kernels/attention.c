@@ -5,7 +5,7 @@
 #include <math.h>
 #include "core/kernels/softmax.h"
 
-enum { SCORE_BYTES = 1 << 20, BLOCK_ROWS = 64 };
+enum { SCORE_BYTES = 1 << 20, BLOCK_ROWS = 64, ROUNDING_STEPS = 8 };
 
 typedef struct AttentionRun {
         const RunContext *ctx;
@@ -24,40 +24,46 @@ static char *batch_element(const Attention *attention, const GemmMatrix *matrix,
         return (char *)matrix->data + offset * (int64_t)item_bytes;
 }
 
-static void mask_row_f32(const Attention *attention, const char *mask, int64_t row, float *scores)
+static void mask_row_f32(const Attention *attention, Work *work, const char *mask, int64_t row, float *scores)
 {
         int64_t step = attention->mask.col;
-        if (attention->mask_kind == MASK_BOOL) {
-                for (int64_t j = 0; j < attention->s; j++)
-                        scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
-        } else if (attention->mask_kind == MASK_ADD) {
-                for (int64_t j = 0; j < attention->s; j++)
-                        scores[j] += ((const float *)(const void *)mask)[j * step];
+        for (int64_t at = 0, end; (end = work_end(work, at, attention->s, 1)) > at; at = end) {
+                if (attention->mask_kind == MASK_BOOL) {
+                        for (int64_t j = at; j < end; j++)
+                                scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
+                } else if (attention->mask_kind == MASK_ADD) {
+                        for (int64_t j = at; j < end; j++)
+                                scores[j] += ((const float *)(const void *)mask)[j * step];
+                }
+                for (int64_t j = MAX(at, row + 1); attention->causal && j < end; j++)
+                        scores[j] = -INFINITY;
         }
-        for (int64_t j = row + 1; attention->causal && j < attention->s; j++)
-                scores[j] = -INFINITY;
 }
 
-static void mask_row_f64(const Attention *attention, const char *mask, int64_t row, double *scores)
+static void mask_row_f64(const Attention *attention, Work *work, const char *mask, int64_t row, double *scores)
 {
         int64_t step = attention->mask.col;
-        if (attention->mask_kind == MASK_BOOL) {
-                for (int64_t j = 0; j < attention->s; j++)
-                        scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
-        } else if (attention->mask_kind == MASK_ADD) {
-                for (int64_t j = 0; j < attention->s; j++)
-                        scores[j] += ((const double *)(const void *)mask)[j * step];
+        for (int64_t at = 0, end; (end = work_end(work, at, attention->s, 1)) > at; at = end) {
+                if (attention->mask_kind == MASK_BOOL) {
+                        for (int64_t j = at; j < end; j++)
+                                scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
+                } else if (attention->mask_kind == MASK_ADD) {
+                        for (int64_t j = at; j < end; j++)
+                                scores[j] += ((const double *)(const void *)mask)[j * step];
+                }
+                for (int64_t j = MAX(at, row + 1); attention->causal && j < end; j++)
+                        scores[j] = -INFINITY;
         }
-        for (int64_t j = row + 1; attention->causal && j < attention->s; j++)
-                scores[j] = -INFINITY;
 }
 
 // Weights of one row, not divided by their sum yet; returns 1 / sum (0 where nothing may be attended).
-static double rounded_weights(Dtype dtype, int64_t n, float *line)
+static double rounded_weights(Dtype dtype, Work *work, int64_t n, float *line)
 {
-        double sum = softmax_exp_row_f32(n, line, line);
-        for (int64_t j = 0; j < n; j++)
-                line[j] = dtype == DTYPE_F16 ? f16_to_f32(f32_to_f16(line[j])) : bf16_to_f32(f32_to_bf16(line[j]));
+        double sum = softmax_exp_row_f32(work, n, line, line);
+        for (int64_t at = 0, end; (end = work_end(work, at, n, ROUNDING_STEPS)) > at; at = end) {
+                for (int64_t j = at; j < end; j++)
+                        line[j] = dtype == DTYPE_F16 ? f16_to_f32(f32_to_f16(line[j])) : bf16_to_f32(f32_to_bf16(line[j]));
+        }
         return sum == 0 ? 0 : 1 / sum;
 }
 
@@ -70,7 +76,7 @@ static void scale_rows(const Attention *attention, const GemmMatrix *out, int64_
         }
 }
 
-static Status attend_block(const AttentionRun *run, int64_t item, int64_t row, int64_t n, void *scores)
+static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64_t item, int64_t row, int64_t n, void *scores)
 {
         const Attention *at = run->attention;
         size_t bytes = dtype_info[at->dtype].bytes, mask_bytes = at->mask_kind == MASK_BOOL ? 1 : bytes;
@@ -78,27 +84,28 @@ static Status attend_block(const AttentionRun *run, int64_t item, int64_t row, i
         score.a = (GemmMatrix){ batch_element(at, &at->q, item, row, bytes), at->q.row, at->q.col, { 0 } };
         score.b = (GemmMatrix){ batch_element(at, &at->k, item, 0, bytes), at->k.col, at->k.row, { 0 } };
         score.c = (GemmMatrix){ scores, at->s, 1, { 0 } };
-        TRY(gemm(NULL, &score));
+        TRY(gemm(ctx, &score));
         double row_scale[BLOCK_ROWS];
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, at->s); i++) {
                 const char *mask = at->mask_kind == MASK_NONE ? NULL : batch_element(at, &at->mask, item, row + i, mask_bytes);
                 if (at->dtype == DTYPE_F32) {
                         float *line = (float *)scores + i * at->s;
-                        mask_row_f32(at, mask, row + i, line);
+                        mask_row_f32(at, &work, mask, row + i, line);
                         if (at->weights == DTYPE_NONE)
-                                softmax_row_f32(SOFTMAX_SAFE, at->s, line, line);
+                                softmax_row_f32(SOFTMAX_SAFE, &work, at->s, line, line);
                         else
-                                row_scale[i] = rounded_weights(at->weights, at->s, line);
+                                row_scale[i] = rounded_weights(at->weights, &work, at->s, line);
                 } else {
                         double *line = (double *)scores + i * at->s;
-                        mask_row_f64(at, mask, row + i, line);
-                        softmax_row_f64(SOFTMAX_SAFE, at->s, line, line);
+                        mask_row_f64(at, &work, mask, row + i, line);
+                        softmax_row_f64(SOFTMAX_SAFE, &work, at->s, line, line);
                 }
         }
         Gemm value = { .dtype = at->dtype, .m = n, .n = at->ev, .k = at->s, .alpha = 1, .a = score.c };
         value.b = (GemmMatrix){ batch_element(at, &at->v, item, 0, bytes), at->v.row, at->v.col, { 0 } };
         value.c = (GemmMatrix){ batch_element(at, &at->out, item, row, bytes), at->out.row, at->out.col, { 0 } };
-        TRY(gemm(NULL, &value));
+        TRY(gemm(ctx, &value));
         if (at->weights != DTYPE_NONE)
                 scale_rows(at, &value.c, n, row_scale);
         return STATUS_OK;
@@ -113,9 +120,11 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
                 atomic_store(&run->failed, 1);
                 return;
         }
+        RunContext ctx; // this thread's part
+        run_context_within(&ctx, run->ctx);
         for (int64_t piece = begin; piece < end; piece++) {
                 int64_t row = piece % run->n_blocks * run->rows;
-                if (attend_block(run, piece / run->n_blocks, row, MIN(at->l - row, run->rows), scores.data) != STATUS_OK)
+                if (attend_block(run, &ctx, piece / run->n_blocks, row, MIN(at->l - row, run->rows), scores.data) != STATUS_OK)
                         atomic_store(&run->failed, 1);
                 if (run_stopping(run->ctx))
                         break;
@@ -134,9 +143,10 @@ Status attention_run(const RunContext *ctx, const Attention *attention)
         if (items == 0 || attention->l == 0 || attention->ev == 0)
                 return STATUS_OK;
         TRY(parallel_for(ctx, items * run.n_blocks, 1, attend_pieces, &run));
+        TRY(run_poll(ctx));
         if (atomic_load(&run.failed))
                 return fail(
                         STATUS_TOO_LARGE,
                         "attention has no working memory left; send shorter sequences or start the server with a larger --max-run-memory");
-        return run_poll(ctx);
+        return STATUS_OK;
 }

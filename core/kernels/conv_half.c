@@ -9,6 +9,8 @@ typedef struct HalfRun {
         const ConvHalf *task;
 } HalfRun;
 
+enum { TAP_STEPS = 16 };
+
 static float rounded(Dtype half, float value)
 {
         return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
@@ -23,14 +25,14 @@ static int64_t source(const Conv *conv, int axis, int64_t o, int64_t tap)
         return spread / conv->stride[axis];
 }
 
-static float pixel(const ConvHalf *task, int64_t image, int64_t channel, const int64_t *at)
+static float pixel(const ConvHalf *task, Work *work, int64_t image, int64_t channel, const int64_t *at)
 {
         const Conv *conv = task->conv;
         int64_t taps = conv->kernel[0] * conv->kernel[1] * conv->kernel[2], group = channel / conv->group_out;
         const float *input = task->input + image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1];
         const float *weight = task->weight + channel * conv->group_in * taps;
         float sum = 0;
-        for (int64_t tap = 0; tap < taps; tap++) {
+        for (int64_t tap = 0; tap < taps && !work_stops(work, TAP_STEPS); tap++) {
                 int64_t z = source(conv, 0, at[0], tap / conv->kernel[2] / conv->kernel[1]),
                         y = source(conv, 1, at[1], tap / conv->kernel[2] % conv->kernel[1]),
                         x = source(conv, 2, at[2], tap % conv->kernel[2]);
@@ -38,7 +40,7 @@ static float pixel(const ConvHalf *task, int64_t image, int64_t channel, const i
                         continue;
                 const float *from = input + z * conv->in_stride[2] + y * conv->in_stride[3] + x * conv->in_stride[4];
                 float part = 0;
-                for (int64_t c = 0; c < conv->group_in; c++)
+                for (int64_t c = 0; c < conv->group_in && !work_stops(work, 2); c++)
                         part += weight[c * taps + tap] * from[c * conv->in_stride[1]];
                 sum = rounded(task->half, sum + rounded(task->half, part));
         }
@@ -51,13 +53,14 @@ static void half_planes(void *argument, int64_t begin, int64_t end)
         const ConvHalf *task = run->task;
         const Conv *conv = task->conv;
         int64_t channels = conv->groups * conv->group_out, at[3];
-        for (int64_t plane = begin; plane < end && !run_stopping(run->ctx); plane++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t plane = begin; plane < end && !work.stops; plane++) {
                 float *out = task->out + plane / channels * conv->out_stride[0] + plane % channels * conv->out_stride[1];
                 for (at[0] = 0; at[0] < conv->out_size[0]; at[0]++) {
                         for (at[1] = 0; at[1] < conv->out_size[1]; at[1]++) {
-                                for (at[2] = 0; at[2] < conv->out_size[2]; at[2]++)
+                                for (at[2] = 0; at[2] < conv->out_size[2] && !work.stops; at[2]++)
                                         out[at[0] * conv->out_stride[2] + at[1] * conv->out_stride[3] + at[2] * conv->out_stride[4]] =
-                                                pixel(task, plane / channels, plane % channels, at);
+                                                pixel(task, &work, plane / channels, plane % channels, at);
                         }
                 }
         }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { GRAIN_ELEMENTS = 32768 };
+enum { GRAIN_ELEMENTS = 32768, MOST_ELEMENTS = 4 * GRAIN_ELEMENTS };
 
 typedef struct CopyJob {
         const Region *from, *to;
@@ -37,6 +37,7 @@ static void copy_pieces(void *argument, int64_t begin, int64_t end)
 
 // ---- images of 4-byte elements between channels_last and contiguous ----
 typedef struct Turn { // [rows][columns] -> [columns][rows], dense, once per image
+        const RunContext *ctx;
         const uint32_t *from;
         uint32_t *to;
         int64_t rows, columns;
@@ -58,12 +59,12 @@ static void turn_block(const uint32_t *from, int64_t from_step, uint32_t *to, in
 }
 
 // Columns begin..end of one image; sixteen at a time, so that what is read of a line is used while it is there.
-static void turn_columns(const Turn *turn, int64_t begin, int64_t end)
+static void turn_columns(const Turn *turn, Work *work, int64_t begin, int64_t end)
 {
         enum { STRIP = 16 };
         for (int64_t strip = begin; strip < end; strip += STRIP) {
                 int64_t stop = MIN(strip + STRIP, end), r = 0;
-                for (; r + 4 <= turn->rows; r += 4) {
+                for (; r + 4 <= turn->rows && !work_stops(work, 4 * STRIP); r += 4) {
                         int64_t c = strip;
                         for (; c + 4 <= stop; c += 4)
                                 turn_block(turn->from + r * turn->columns + c, turn->columns, turn->to + c * turn->rows + r, turn->rows);
@@ -71,35 +72,38 @@ static void turn_columns(const Turn *turn, int64_t begin, int64_t end)
                                 for (int64_t k = r; k < r + 4; k++)
                                         turn->to[c * turn->rows + k] = turn->from[k * turn->columns + c];
                 }
-                for (; r < turn->rows; r++)
+                for (; r < turn->rows && !work->stops; r++)
                         for (int64_t c = strip; c < stop; c++)
                                 turn->to[c * turn->rows + r] = turn->from[r * turn->columns + c];
         }
 }
 
 // An image of three planes: the usual input.
-static void interleave_three(const uint32_t *from, uint32_t *to, int64_t begin, int64_t end, int64_t plane)
+static void interleave_three(Work *work, const uint32_t *from, uint32_t *to, int64_t begin, int64_t end, int64_t plane)
 {
         const uint32_t *red = from, *green = from + plane, *blue = from + 2 * plane;
-        for (int64_t i = begin; i < end; i++) {
-                to[3 * i] = red[i];
-                to[3 * i + 1] = green[i];
-                to[3 * i + 2] = blue[i];
+        for (int64_t at = begin, stop; (stop = work_end(work, at, end, 3)) > at; at = stop) {
+                for (int64_t i = at; i < stop; i++) {
+                        to[3 * i] = red[i];
+                        to[3 * i + 1] = green[i];
+                        to[3 * i + 2] = blue[i];
+                }
         }
 }
 
 static void turn_images(void *argument, int64_t begin, int64_t end)
 {
         const Turn *turn = argument;
-        for (int64_t at = begin; at < end;) {
+        Work work = { .ctx = turn->ctx };
+        for (int64_t at = begin; at < end && !work.stops;) {
                 int64_t image = at / turn->columns, first = at % turn->columns, last = MIN(turn->columns, first + end - at);
                 Turn one = *turn;
                 one.from += image * turn->rows * turn->columns;
                 one.to += image * turn->rows * turn->columns;
                 if (turn->rows == 3)
-                        interleave_three(one.from, one.to, first, last, turn->columns);
+                        interleave_three(&work, one.from, one.to, first, last, turn->columns);
                 else
-                        turn_columns(&one, first, last);
+                        turn_columns(&one, &work, first, last);
                 at += last - first;
         }
 }
@@ -121,14 +125,9 @@ static bool is_turn(const Region *from, const Region *to, Turn *out_turn)
         return true;
 }
 
-Status copy_region(const RunContext *ctx, const Region *from, const Region *to)
+// Along the outermost dimension; what is too large even then along the next one, and so on.
+static Status copy_cut(const RunContext *ctx, const Region *from, const Region *to, int64_t numel)
 {
-        int64_t numel = meta_numel(&to->meta);
-        Turn turn;
-        if (numel == 0)
-                return STATUS_OK;
-        if (is_turn(from, to, &turn))
-                return parallel_for(ctx, numel / turn.rows, MAX((int64_t)16, GRAIN_ELEMENTS / turn.rows / 16 * 16), turn_images, &turn);
         if (numel <= GRAIN_ELEMENTS) {
                 copy_piece(from, to);
                 return STATUS_OK;
@@ -140,7 +139,28 @@ Status copy_region(const RunContext *ctx, const Region *from, const Region *to)
                         job.dim = d;
         }
         int64_t n = to->meta.size[job.dim];
+        for (int64_t i = 0; numel / n > MOST_ELEMENTS && i < n; i++) {
+                Region one_from = region_part(from, job.dim, i, 1), one_to = region_part(to, job.dim, i, 1);
+                TRY(run_poll(ctx));
+                TRY(copy_cut(ctx, &one_from, &one_to, numel / n));
+        }
+        if (numel / n > MOST_ELEMENTS)
+                return STATUS_OK;
         return parallel_for(ctx, n, MAX(GRAIN_ELEMENTS / (numel / n), 1), copy_pieces, &job);
+}
+
+Status copy_region(const RunContext *ctx, const Region *from, const Region *to)
+{
+        int64_t numel = meta_numel(&to->meta);
+        Turn turn;
+        if (numel == 0)
+                return STATUS_OK;
+        if (is_turn(from, to, &turn)) {
+                turn.ctx = ctx;
+                TRY(parallel_for(ctx, numel / turn.rows, MAX((int64_t)16, GRAIN_ELEMENTS / turn.rows / 16 * 16), turn_images, &turn));
+                return run_poll(ctx);
+        }
+        return copy_cut(ctx, from, to, numel);
 }
 
 Status fill_region(const RunContext *ctx, const Region *to, const void *value)

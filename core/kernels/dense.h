@@ -55,12 +55,6 @@ static inline double compute_as_f64(Dtype as, const void *data, int64_t i)
                                  : (double)((const int64_t *)data)[i];
 }
 
-// True when long loops should stop early; run_poll, asked afterwards, says why. `ctx` may be NULL.
-static inline bool run_stopping(const RunContext *ctx)
-{
-        return ctx != NULL && (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 || run_deadline_passed(ctx));
-}
-
 // Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what conv, pool, batch_norm and resampling
 // ask to choose the layout of their result.
 bool meta_suggests_channels_last(const TensorMeta *meta);

@@ -148,6 +148,7 @@ const char *depthwise_name(const Depthwise *depthwise)
 
 // ---- running ----
 typedef struct DepthwiseRun {
+        const RunContext *ctx;
         const Depthwise *depthwise;
         const float *in, *residual;
         float *out;
@@ -205,9 +206,11 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
                             .taps = taps,
                             .clamp = depthwise->clamp };
         inner_columns(depthwise, &first, &next);
-        for (int64_t r = begin; r < end; r++) {
+        Work work = { .ctx = run->ctx };
+        int64_t steps = stretch.channels * depthwise->kernel[0] * depthwise->kernel[1] / 4; // of one pixel
+        for (int64_t r = begin; r < end && !work.stops; r++) {
                 int64_t image = r / depthwise->out.size[2], y = r % depthwise->out.size[2];
-                for (int64_t x = 0; x < width; x++) { // the border
+                for (int64_t x = 0; x < width && !work_stops(&work, steps); x++) { // the border
                         x = x == first ? next : x;
                         if (x == width)
                                 break;
@@ -216,7 +219,7 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
                 }
                 int64_t n = next - first, n_parts = (n + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS;
                 stretch.n_taps = n == 0 ? 0 : taps_at(depthwise, y, first, taps);
-                for (int64_t part = 0; part < n_parts; part++) {
+                for (int64_t part = 0; part < n_parts && !work_stops(&work, steps * DEPTHWISE_PIXELS); part++) {
                         int64_t from = part * n / n_parts, until = (part + 1) * n / n_parts;
                         run_stretch(run, image, y, first + from, (int)(until - from), &stretch);
                 }
@@ -225,7 +228,8 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
 
 Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const float *in, const float *residual, float *out)
 {
-        DepthwiseRun run = { .depthwise = depthwise, .in = in, .residual = residual, .out = out };
+        DepthwiseRun run = { .ctx = ctx, .depthwise = depthwise, .in = in, .residual = residual, .out = out };
         int64_t work = depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
-        return parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2], MAX((int64_t)1, 1000000 / work), run_rows, &run);
+        TRY(parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2], MAX((int64_t)1, 1000000 / work), run_rows, &run));
+        return run_poll(ctx);
 }

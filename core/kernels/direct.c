@@ -305,6 +305,7 @@ size_t direct_conv_scratch(const DirectConv *conv)
 
 // ---- padding ----
 typedef struct Padding {
+        const RunContext *ctx;
         const DirectConv *conv;
         const float *in;
         float *out;
@@ -318,7 +319,8 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
         int64_t rows = conv->in.size[2], inner = padding->n_inner, width = conv->in.size[3] * inner,
                 from_width = conv->given.size[3] * inner;
         int64_t before = conv->pad[1] * inner, after = width - before - from_width;
-        for (int64_t r = begin; r < end; r++) {
+        Work work = { .ctx = padding->ctx };
+        for (int64_t r = begin; r < end && !work_stops(&work, width); r++) {
                 int64_t y = r % rows - conv->pad[0];
                 float *to = padding->out + r * width;
                 if (y < 0 || y >= conv->given.size[2]) {
@@ -334,7 +336,8 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
 static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in, float *scratch)
 {
         bool last = conv->in.stride[1] == 1;
-        Padding padding = { .conv = conv,
+        Padding padding = { .ctx = ctx,
+                            .conv = conv,
                             .in = in,
                             .out = scratch,
                             .n_inner = last ? conv->in.size[1] : 1,
@@ -345,6 +348,7 @@ static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in
 
 // ---- running ----
 typedef struct ConvRun {
+        const RunContext *ctx;
         const DirectConv *conv;
         const float *in, *residual;
         float *out;
@@ -374,12 +378,14 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                             .clamps = conv->clamp.on,
                             .low = conv->clamp.low,
                             .high = conv->clamp.high };
-        for (int64_t piece = begin; piece < end; piece++) {
+        Work work = { .ctx = run->ctx };
+        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) / 2; // of a unit with one panel
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks, n_panels = conv->panels.n_panels;
                 int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
                 for (int64_t panel = chunk * n_panels / conv->n_chunks; panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
                         use_panel(&conv->panels, panel, &tile);
-                        for (int64_t unit = group * conv->units; unit < last; unit++)
+                        for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps); unit++)
                                 run_unit(run, unit, panel_vectors(&conv->panels, panel), &tile);
                 }
         }
@@ -387,12 +393,13 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
 
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch)
 {
-        ConvRun run = { .conv = conv, .in = in, .residual = residual, .out = out };
+        ConvRun run = { .ctx = ctx, .conv = conv, .in = in, .residual = residual, .out = out };
         if (conv->padded) {
                 TRY(pad(conv, ctx, in, scratch));
                 run.in = scratch;
         }
-        return parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run);
+        TRY(parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run));
+        return run_poll(ctx);
 }
 
 // ---- products ----
@@ -451,6 +458,7 @@ const char *direct_products_name(const DirectProducts *products)
 }
 
 typedef struct ProductsRun {
+        const RunContext *ctx;
         const DirectProducts *products;
         const float *a;
         float *out;
@@ -464,10 +472,11 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
         int64_t n_k = products->run.n, n_columns = products->n_columns, most = most_pixels(products->panels.isa, n_k);
         int64_t n_parts = (run->n_rows + most - 1) / most;
         DirectTile tile = { .pixel_step = n_k, .runs = &products->run, .n_runs = 1, .out_step = n_columns };
-        for (int64_t panel = begin; panel < end; panel++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t panel = begin; panel < end && !work.stops; panel++) {
                 int64_t plane = panel / products->plane_panels, column = panel % products->plane_panels * panel_width(&products->panels);
                 use_panel(&products->panels, panel, &tile);
-                for (int64_t part = 0; part < n_parts; part++) {
+                for (int64_t part = 0; part < n_parts && !work_stops(&work, most * n_k * DIRECT_VECTORS); part++) {
                         int64_t first = part * run->n_rows / n_parts, next = (part + 1) * run->n_rows / n_parts;
                         tile.in = run->a + plane * run->a_step + first * n_k;
                         tile.out = run->out + plane * run->out_step + first * n_columns + column;
@@ -479,7 +488,10 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
 Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows, const float *a, int64_t a_step,
                            float *out, int64_t out_step)
 {
-        ProductsRun run = { .products = products, .a = a, .out = out, .n_rows = n_rows, .a_step = a_step, .out_step = out_step };
+        ProductsRun run = {
+                .ctx = ctx, .products = products, .a = a, .out = out, .n_rows = n_rows, .a_step = a_step, .out_step = out_step
+        };
         int64_t work = n_rows * products->run.n * panel_width(&products->panels);
-        return parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)), run_panels, &run);
+        TRY(parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)), run_panels, &run));
+        return run_poll(ctx);
 }

@@ -4,6 +4,8 @@
 #include "core/kernels/index.h"
 #include <string.h>
 
+enum { STEPS_PER_INDEX = 8 };
+
 static inline void copy_element(void *to, const void *from, size_t n_bytes)
 {
         switch (n_bytes) {
@@ -49,22 +51,28 @@ static void copy_rows(void *argument, int64_t begin, int64_t end)
         const RowsTask *task = argument;
         const IndexRows *rows = task->rows;
         size_t block = rows->block_bytes;
-        for (int64_t i = begin; i < end; i++) {
+        Work work = { .ctx = task->ctx };
+        for (int64_t i = begin; i < end && !work.stops; i++) {
                 int64_t from = i / rows->n_indices * rows->n_from + rows->indices[i % rows->n_indices];
-                memcpy(task->out + (size_t)i * block, task->from + (size_t)from * block, block);
+                const char *source = task->from + (size_t)from * block;
+                char *target = task->out + (size_t)i * block;
+                for (int64_t at = 0, stop; (stop = work_end(&work, at, (int64_t)block, 1)) > at; at = stop)
+                        memcpy(target + at, source + at, (size_t)(stop - at));
         }
 }
 
 Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from, void *out)
 {
-        for (int64_t i = 0; i < rows->n_indices; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < rows->n_indices && !work_stops(&work, 1); i++) {
                 if (rows->indices[i] < 0 || rows->indices[i] >= rows->n_from)
                         return fail(STATUS_INDEX, "index out of range in self");
         }
-        if (rows->block_bytes == 0)
-                return STATUS_OK;
+        if (rows->block_bytes == 0 || work.stops)
+                return run_poll(ctx);
         RowsTask task = { ctx, rows, from, out };
-        return parallel_for(ctx, rows->outer * rows->n_indices, MAX((int64_t)1, 262144 / (int64_t)rows->block_bytes), copy_rows, &task);
+        TRY(parallel_for(ctx, rows->outer * rows->n_indices, MAX((int64_t)1, 262144 / (int64_t)rows->block_bytes), copy_rows, &task));
+        return run_poll(ctx);
 }
 
 // ---- along one dimension ----
@@ -171,15 +179,14 @@ static void combine(ScatterKind kind, Dtype dtype, void *to, const void *from)
 Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed, const void *plain)
 {
         int64_t n = product(walk->rank, walk->size), bytes = dtype_info[walk->dtype].bytes;
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, STEPS_PER_INDEX); i++) {
                 int64_t at, from;
                 if (!resolve(walk, i, &at, &from))
                         return fail_index(walk, i);
                 combine(kind, walk->dtype, (char *)indexed + at * bytes, (const char *)plain + from * bytes);
-                if ((i & 65535) == 65535)
-                        TRY(run_poll(ctx));
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 // ---- by tables ----
@@ -210,7 +217,7 @@ static void find_block(TableTask *task)
         task->n_blocks = product(task->n_after, table->after_size);
 }
 
-static void move_block(const TableTask *task, int64_t from, int64_t to)
+static void move_block(const TableTask *task, Work *work, int64_t from, int64_t to)
 {
         Dtype dtype = task->table->dtype;
         int64_t bytes = dtype_info[dtype].bytes;
@@ -219,9 +226,10 @@ static void move_block(const TableTask *task, int64_t from, int64_t to)
         if (!task->accumulate && task->block == 1) {
                 copy_element(target, source, (size_t)bytes);
         } else if (!task->accumulate) {
-                memcpy(target, source, (size_t)(task->block * bytes));
+                for (int64_t at = 0, end; (end = work_end(work, at, task->block * bytes, 1)) > at; at = end)
+                        memcpy(target + at, source + at, (size_t)(end - at));
         } else {
-                for (int64_t i = 0; i < task->block; i++)
+                for (int64_t i = 0; i < task->block && !work_stops(work, STEPS_PER_INDEX); i++)
                         combine(SCATTER_ADD, dtype, target + i * bytes, source + i * bytes);
         }
 }
@@ -231,15 +239,14 @@ static void table_pieces(void *argument, int64_t begin, int64_t end)
 {
         const TableTask *task = argument;
         const IndexTable *table = task->table;
-        for (int64_t i = begin; i < end; i++) {
+        Work work = { .ctx = task->ctx };
+        for (int64_t i = begin; i < end && !work.stops; i++) {
                 int64_t before = i / table->n, entry = i % table->n;
                 int64_t from = table->from[entry] + offset_of(table->n_before, table->before_size, table->before_from, before);
                 int64_t to = table->to[entry] + offset_of(table->n_before, table->before_size, table->before_to, before);
-                for (int64_t b = 0; b < task->n_blocks; b++)
-                        move_block(task, from + offset_of(task->n_after, table->after_size, table->after_from, b),
+                for (int64_t b = 0; b < task->n_blocks && !work_stops(&work, STEPS_PER_INDEX); b++)
+                        move_block(task, &work, from + offset_of(task->n_after, table->after_size, table->after_from, b),
                                    to + offset_of(task->n_after, table->after_size, table->after_to, b));
-                if ((i & 1023) == 1023 && run_stopping(task->ctx))
-                        return;
         }
 }
 
@@ -274,21 +281,24 @@ static bool is_nonzero(Dtype dtype, const char *element)
         return element_as_f64(part, element) != 0 || element_as_f64(part, element + dtype_info[part].bytes) != 0;
 }
 
-int64_t index_count_nonzero(const TensorMeta *meta, const void *data)
+Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t *out_count)
 {
         int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, count = 0;
         bool contiguous = meta_is_contiguous(meta);
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, STEPS_PER_INDEX); i++) {
                 int64_t at = contiguous ? i : offset_of(meta->rank, meta->size, meta->stride, i);
                 count += is_nonzero(meta->dtype, (const char *)data + at * bytes);
         }
-        return count;
+        *out_count = count;
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-void index_nonzero(const TensorMeta *meta, const void *data, int64_t count, int64_t *out)
+Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count, int64_t *out)
 {
         int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, found = 0;
-        for (int64_t i = 0; i < n && found < count; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < n && found < count && !work_stops(&work, 2 * STEPS_PER_INDEX); i++) {
                 if (!is_nonzero(meta->dtype, (const char *)data + offset_of(meta->rank, meta->size, meta->stride, i) * bytes))
                         continue;
                 int64_t rest = i;
@@ -298,4 +308,5 @@ void index_nonzero(const TensorMeta *meta, const void *data, int64_t count, int6
                 }
                 found++;
         }
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }

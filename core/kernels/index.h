@@ -42,5 +42,5 @@ typedef struct IndexTable {
 Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered, bool accumulate, const void *from, void *to);
 
 // Positions of the nonzero elements (any dtype, any strides), row-major: how many; then out: [rank][count] int64.
-int64_t index_count_nonzero(const TensorMeta *meta, const void *data);
-void index_nonzero(const TensorMeta *meta, const void *data, int64_t count, int64_t *out);
+Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t *out_count);
+Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count, int64_t *out);

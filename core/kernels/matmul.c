@@ -8,7 +8,7 @@
 #include <string.h>
 #include "core/kernels/matmul_tile.h"
 
-enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024, DOT_NC = 64 };
+enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024, DOT_NC = 64, DOT_STEPS = 64 };
 
 typedef struct GemmRun {
         const Gemm *task;
@@ -78,7 +78,7 @@ static void pack_columns(const GemmRun *run, int64_t item, int64_t k, int64_t n_
                 run->tile->pack_b(element(run, &task->b, item, k, j), task->b.row, task->b.col, n_k, n_j, out);
 }
 
-static void macro_tile(const GemmRun *run, int64_t item, int64_t i0, int64_t j0, char *buffer)
+static void macro_tile(const GemmRun *run, Work *work, int64_t item, int64_t i0, int64_t j0, char *buffer)
 {
         const Gemm *task = run->task;
         const GemmTile *tile = run->tile;
@@ -90,7 +90,7 @@ static void macro_tile(const GemmRun *run, int64_t item, int64_t i0, int64_t j0,
                 GemmMerge merge = merge_of(task, k == 0, k + n_k == task->k);
                 pack_columns(run, item, k, n_k, j0, n_j, b_panels);
                 tile->pack_a(element(run, &task->a, item, i0, k), task->a.row, task->a.col, n_i, n_k, a_panels);
-                for (int64_t j = 0; j < n_j; j += tile->columns) {
+                for (int64_t j = 0; j < n_j && !work_stops(work, n_i * n_k * 2); j += tile->columns) {
                         const char *b = b_panels + (size_t)(j * n_k) * run->item_bytes;
                         for (int64_t i = 0; i < n_i; i += tile->rows) {
                                 int64_t rows = MIN(n_i - i, tile->rows);
@@ -98,7 +98,7 @@ static void macro_tile(const GemmRun *run, int64_t item, int64_t i0, int64_t j0,
                                 merge_tile(run, &merge, item, i0 + i, rows, j0 + j, MIN(n_j - j, tile->columns), out);
                         }
                 }
-                if (run_stopping(run->ctx))
+                if (work->stops)
                         return;
         }
 }
@@ -111,10 +111,11 @@ static void blocked_pieces(void *argument, int64_t begin, int64_t end)
                 atomic_store(&run->failed, 1);
                 return;
         }
-        for (int64_t piece = begin; piece < end; piece++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t item, i, j;
                 locate(run, piece, &item, &i, &j);
-                macro_tile(run, item, i, j, scratch.data);
+                macro_tile(run, &work, item, i, j, scratch.data);
         }
         scratch_deinit(&scratch);
 }
@@ -125,18 +126,16 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
         const GemmRun *run = argument;
         const Gemm *task = run->task;
         GemmMerge merge = merge_of(task, true, true);
-        _Alignas(64) char dots[4 * 4 * 8];
-        bool deep = task->k > 65536 / THIN_ROWS;
-        for (int64_t piece = begin; piece < end; piece++) {
+        _Alignas(64) char dots[4 * 4 * 8] = { 0 };
+        Work work = { .ctx = run->ctx };
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t item, i0, j0;
                 locate(run, piece, &item, &i0, &j0);
                 int64_t i_end = MIN(task->m, i0 + run->m_step), j_end = MIN(task->n, j0 + run->n_step);
                 for (int64_t j = j0; j < j_end; j += 4) {
-                        if (deep && run_stopping(run->ctx))
-                                return;
-                        for (int64_t i = i0; i < i_end; i += 4) {
+                        for (int64_t i = i0; i < i_end && !work_stops(&work, DOT_STEPS); i += 4) {
                                 int n_i = (int)MIN(i_end - i, 4), n_j = (int)MIN(j_end - j, 4);
-                                run->tile->dot_block(n_i, n_j, task->k, element(run, &task->a, item, i, 0), task->a.row,
+                                run->tile->dot_block(&work, n_i, n_j, task->k, element(run, &task->a, item, i, 0), task->a.row,
                                                      element(run, &task->b, item, 0, j), task->b.col, dots);
                                 for (int r = 0; r < n_i; r++)
                                         run->tile->merge_row(&merge, n_j, dots + (size_t)(r * 4) * run->item_bytes,
@@ -144,8 +143,6 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
                                                              element(run, &task->add, item, i + r, j));
                         }
                 }
-                if (run_stopping(run->ctx))
-                        return;
         }
 }
 
@@ -156,18 +153,17 @@ static void row_pieces(void *argument, int64_t begin, int64_t end)
         const Gemm *task = run->task;
         GemmMerge merge = merge_of(task, true, true);
         _Alignas(64) char sum[ROW_NC * 8];
-        for (int64_t piece = begin; piece < end; piece++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t item, i, j;
                 locate(run, piece, &item, &i, &j);
                 int64_t n = MIN(task->n - j, run->n_step);
                 memset(sum, 0, (size_t)n * run->item_bytes);
-                for (int64_t k = 0; k < task->k && !run_stopping(run->ctx); k += KC) {
+                for (int64_t k = 0; k < task->k && !work_stops(&work, MIN(task->k - k, KC) * n / 4); k += KC) {
                         run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k), task->a.col,
                                             element(run, &task->b, item, k, j), task->b.row, sum);
                 }
                 run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j), element(run, &task->add, item, i, j));
-                if (run_stopping(run->ctx))
-                        return;
         }
 }
 

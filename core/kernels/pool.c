@@ -64,6 +64,9 @@ typedef struct PoolRun {
         _Atomic int failed;
 } PoolRun;
 
+// Steps of the next block of a window of which `left` columns are left.
+#define WINDOW_STEPS(left) MIN((left), (int64_t)WORK_BLOCK)
+
 #define POOL(x)                 x##_f32
 #define POOL_T                  float
 #define POOL_LOWEST             (-INFINITY)
@@ -130,7 +133,9 @@ Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, voi
 }
 
 // ---- half values, rounded at every step ----
+enum { ROUNDING_STEPS = 8 };
 typedef struct StepwiseTask {
+        const RunContext *ctx;
         const Pool *pool;
         Dtype half;
         const float *in;
@@ -142,14 +147,19 @@ static float round_half(Dtype half, float value)
         return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
 }
 
-static float stepwise_window(const StepwiseTask *task, const float *in, const int64_t *at)
+static float stepwise_window(const StepwiseTask *task, Work *work, const float *in, const int64_t *at)
 {
         const PoolAxis *axis = task->pool->axis;
         float sum = 0;
         for (int64_t z = axis[0].low[at[0]]; z < axis[0].high[at[0]]; z++) {
                 for (int64_t y = axis[1].low[at[1]]; y < axis[1].high[at[1]]; y++) {
-                        for (int64_t x = axis[2].low[at[2]]; x < axis[2].high[at[2]]; x++)
-                                sum = round_half(task->half, sum + in[(z * axis[1].in_size + y) * axis[2].in_size + x]);
+                        const float *row = in + (z * axis[1].in_size + y) * axis[2].in_size + axis[2].low[at[2]];
+                        int64_t n = axis[2].high[at[2]] - axis[2].low[at[2]];
+                        for (int64_t from = 0, end; (end = work_end(work, from, n, ROUNDING_STEPS)) > from; from = end)
+                                for (int64_t x = from; x < end; x++)
+                                        sum = round_half(task->half, sum + row[x]);
+                        if (work->stops)
+                                return sum;
                 }
         }
         for (int d = 0; d < 3; d++)
@@ -163,16 +173,18 @@ static void stepwise_planes(void *argument, int64_t begin, int64_t end)
         const PoolAxis *axis = task->pool->axis;
         int64_t in_plane = axis[0].in_size * axis[1].in_size * axis[2].in_size, at[3];
         float *out = task->out + begin * axis[0].out_size * axis[1].out_size * axis[2].out_size;
-        for (int64_t plane = begin; plane < end; plane++) {
+        Work work = { .ctx = task->ctx };
+        for (int64_t plane = begin; plane < end && !work.stops; plane++) {
                 for (at[0] = 0; at[0] < axis[0].out_size; at[0]++)
                         for (at[1] = 0; at[1] < axis[1].out_size; at[1]++)
-                                for (at[2] = 0; at[2] < axis[2].out_size; at[2]++)
-                                        *out++ = stepwise_window(task, task->in + plane * in_plane, at);
+                                for (at[2] = 0; at[2] < axis[2].out_size && !work_stops(&work, 1); at[2]++)
+                                        *out++ = stepwise_window(task, &work, task->in + plane * in_plane, at);
         }
 }
 
 Status pool_average_stepwise(const RunContext *ctx, const Pool *pool, Dtype half, const float *in, float *out)
 {
-        StepwiseTask task = { pool, half, in, out };
-        return parallel_for(ctx, pool->planes, 1, stepwise_planes, &task);
+        StepwiseTask task = { ctx, pool, half, in, out };
+        TRY(parallel_for(ctx, pool->planes, 1, stepwise_planes, &task));
+        return run_poll(ctx);
 }

@@ -30,6 +30,8 @@ Status pool_max(const RunContext *ctx, const Pool *pool, const void *in, void *o
 // Windows without elements give 0.
 Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, void *out);
 // Maximum or average of channels_last images of float32, planes = images * channels, without indices: the same bits as the two above.
+// For windows of up to POOL_LAST_WINDOW elements: larger ones are reduced by rows first, which takes fewer steps.
+enum { POOL_LAST_WINDOW = 1 << 16 };
 Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels, const float *in, float *out);
 // Averages of half values (held as float32), rounded to `half` after every addition and after each of the divisions by depth, height and
 // width, as PyTorch's three-dimensional adaptive pooling does.

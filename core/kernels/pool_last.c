@@ -8,10 +8,17 @@
 typedef struct Row {
         const PoolAxis *columns;
         int64_t low, high, step; // rows of the window: floats from `image`
-        int64_t channels, count, divisor;
+        int64_t n_rows, channels, count, divisor;
         const float *image;
         float *out;
+        Work *work;
 } Row;
+
+// Elements of window `o` in one channel.
+static inline int64_t window_steps(const Row *row, int64_t o)
+{
+        return (row->columns->high[o] - row->columns->low[o]) * row->n_rows;
+}
 
 typedef void RowKernel(const Row *row);
 
@@ -68,6 +75,7 @@ static RowKernel *choose_kernel(bool average)
 }
 
 typedef struct LastRun {
+        const RunContext *ctx;
         const Pool *pool;
         int64_t channels;
         RowKernel *kernel;
@@ -81,12 +89,14 @@ static void last_rows(void *argument, int64_t begin, int64_t end)
         const LastRun *run = argument;
         const PoolAxis *rows = &run->pool->axis[1], *columns = &run->pool->axis[2];
         int64_t channels = run->channels, row_step = columns->in_size * channels;
-        Row row = { .columns = columns, .step = rows->step * row_step, .channels = channels, .divisor = run->pool->divisor };
-        for (int64_t r = begin; r < end; r++) {
+        Work work = { .ctx = run->ctx };
+        Row row = { .work = &work, .columns = columns, .step = rows->step * row_step, .channels = channels, .divisor = run->pool->divisor };
+        for (int64_t r = begin; r < end && !work.stops; r++) {
                 int64_t y = r % rows->out_size;
                 row.image = run->in + r / rows->out_size * rows->in_size * row_step;
                 row.low = rows->low[y] * row_step;
                 row.high = rows->high[y] * row_step;
+                row.n_rows = rows->high[y] - rows->low[y];
                 row.count = rows->count[y];
                 row.out = run->out + r * columns->out_size * channels;
                 run->kernel(&row);
@@ -95,8 +105,9 @@ static void last_rows(void *argument, int64_t begin, int64_t end)
 
 Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels, const float *in, float *out)
 {
-        LastRun run = { .pool = pool, .channels = channels, .kernel = choose_kernel(average), .in = in, .out = out };
+        LastRun run = { .ctx = ctx, .pool = pool, .channels = channels, .kernel = choose_kernel(average), .in = in, .out = out };
         int64_t n_rows = pool->planes / channels * pool->axis[1].out_size;
         int64_t work = pool->axis[2].in_size * channels;
-        return parallel_for(ctx, n_rows, MAX((int64_t)1, 50000 / MAX(work, (int64_t)1)), last_rows, &run);
+        TRY(parallel_for(ctx, n_rows, MAX((int64_t)1, 50000 / MAX(work, (int64_t)1)), last_rows, &run));
+        return run_poll(ctx);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16, CHUNK = 512, GATHER_BYTES = 262144, GATHER_ROWS = 16 };
+enum { LANES = 16, CHUNK = 512, GATHER_BYTES = 262144, GATHER_ROWS = 16, ROW_STEPS = 16 };
 
 // ---- plans ----
 // Joins dimensions that are one run in memory.
@@ -84,27 +84,31 @@ static int64_t offset_of(int n, const int64_t *size, const int64_t *stride, int6
         return offset;
 }
 
-static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, const char *const *base, int64_t n_rows, int64_t offset,
-                                                             int64_t at, int64_t n, int64_t step, char *out, const size_t size)
+static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, Work *work, const char *const *base, int64_t n_rows,
+                                                             int64_t offset, int64_t at, int64_t n, int64_t step, char *out,
+                                                             const size_t size)
 {
-        for (int64_t i = 0; i < n; i++) {
-                for (int64_t r = 0; r < n_rows; r++)
-                        memcpy(out + (size_t)(r * plan->row_length + at + i) * size, base[r] + (offset + i * step) * (int64_t)size, size);
+        for (int64_t from = 0, end; (end = work_end(work, from, n, n_rows)) > from; from = end) {
+                for (int64_t i = from; i < end; i++) {
+                        for (int64_t r = 0; r < n_rows; r++)
+                                memcpy(out + (size_t)(r * plan->row_length + at + i) * size, base[r] + (offset + i * step) * (int64_t)size,
+                                       size);
+                }
         }
 }
 
 // `n_rows` rows starting at the bases into out[n_rows][row_length], walked together so that neighbouring rows share cache lines.
-static void gather(const RowVisit *visit, const char *const *base, int64_t n_rows, char *out)
+static void gather(const RowVisit *visit, Work *work, const char *const *base, int64_t n_rows, char *out)
 {
         const RowPlan *plan = visit->plan;
         int inner = plan->n_reduce - 1;
         int64_t run = plan->reduce_size[inner], step = plan->reduce_stride[inner];
-        for (int64_t at = 0; at < plan->row_length; at += run) {
+        for (int64_t at = 0; at < plan->row_length && !work->stops; at += run) {
                 int64_t offset = offset_of(inner, plan->reduce_size, plan->reduce_stride, at / run);
                 if (visit->item_bytes == 4)
-                        gather_run(plan, base, n_rows, offset, at, run, step, out, 4);
+                        gather_run(plan, work, base, n_rows, offset, at, run, step, out, 4);
                 else
-                        gather_run(plan, base, n_rows, offset, at, run, step, out, 8);
+                        gather_run(plan, work, base, n_rows, offset, at, run, step, out, 8);
         }
 }
 
@@ -118,21 +122,20 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
                 atomic_store(&visit->failed, 1);
                 return;
         }
-        for (int64_t row = begin; row < end; row += visit->tile) {
+        Work work = { .ctx = visit->ctx };
+        for (int64_t row = begin; row < end && !work_stops(&work, visit->tile * ROW_STEPS); row += visit->tile) {
                 int64_t n = MIN(end - row, visit->tile);
                 const char *base[GATHER_ROWS];
                 for (int64_t r = 0; r < n; r++)
                         base[r] = visit->data +
                                   offset_of(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) * (int64_t)visit->item_bytes;
                 if (!contiguous)
-                        gather(visit, base, n, scratch.data);
+                        gather(visit, &work, base, n, scratch.data);
                 for (int64_t r = 0; r < n; r++) {
                         const char *at =
                                 contiguous ? base[r] : (const char *)scratch.data + (size_t)(r * plan->row_length) * visit->item_bytes;
-                        visit->visit(visit->context, row + r, plan->row_length, at);
+                        visit->visit(visit->context, &work, row + r, plan->row_length, at);
                 }
-                if (run_stopping(visit->ctx))
-                        break;
         }
         scratch_deinit(&scratch);
 }
@@ -184,13 +187,15 @@ static float rounded(Dtype half, double value)
 #define RED_INTEGER 1
 #include "core/kernels/reduce_rows.inc"
 
-static void count_i64(const void *context, int64_t index, int64_t n, const void *row)
+static void count_i64(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {
         const Reduction *task = context;
         const int64_t *x = row;
         int64_t count = 0;
-        for (int64_t i = 0; i < n; i++)
-                count += x[i] != 0;
+        for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {
+                for (int64_t i = from; i < end; i++)
+                        count += x[i] != 0;
+        }
         ((int64_t *)task->out)[index] = task->kind == REDUCE_NONZERO ? count : task->kind == REDUCE_ANY ? count > 0 : count == n;
 }
 

@@ -14,8 +14,9 @@ typedef struct RowPlan {
 // otherwise the order of memory is taken.
 void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered);
 
-// Called for rows begin .. in any order from several threads; `row` is contiguous and must not be written.
-typedef void (*RowFunction)(const void *context, int64_t index, int64_t n, const void *row);
+// Called for rows begin .. in any order from several threads; `row` is contiguous and must not be written. `work` is the thread's: what is
+// left of the row when it stops may stay undone.
+typedef void (*RowFunction)(const void *context, Work *work, int64_t index, int64_t n, const void *row);
 // Visits all rows of `data` (elements of 4 or 8 bytes). Rows of length 0 are visited too.
 Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data, RowFunction visit, const void *context);
 

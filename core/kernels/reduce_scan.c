@@ -40,14 +40,16 @@ static double add_logs(double a, double b)
         return isinf(high) ? high : high + log1p(exp(low - high));
 }
 
-static void log_rows(const void *context, int64_t index, int64_t n, const void *row)
+static void log_rows(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {
         const Scan *task = context;
         const double *x = row;
         double *out = (double *)task->out + index / task->inner * n * task->inner + index % task->inner, sum = -INFINITY;
-        for (int64_t i = 0; i < n; i++) {
-                sum = add_logs(sum, x[i]);
-                out[i * task->inner] = sum;
+        for (int64_t from = 0, end; (end = work_end(work, from, n, 32)) > from; from = end) {
+                for (int64_t i = from; i < end; i++) {
+                        sum = add_logs(sum, x[i]);
+                        out[i * task->inner] = sum;
+                }
         }
 }
 

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { TAP_STEPS = 16 };
+
 static double rounded(bool single, double x)
 {
         return single ? (double)(float)x : x;
@@ -26,12 +28,12 @@ static double source_position(double scale, int64_t o, bool align_corners, bool 
         return !cubic && at < 0 ? 0 : at;
 }
 
-static void nearest_taps(ResampleAxis *axis, ResampleKind kind, double scale)
+static void nearest_taps(ResampleAxis *axis, Work *work, ResampleKind kind, double scale)
 {
         bool exact = kind == RESAMPLE_NEAREST_EXACT, packed = kind == RESAMPLE_NEAREST_PACKED;
         // Nearest neighbours are found in float32 whatever the dtype.
         double step = axis_scale(axis, false, scale, true);
-        for (int64_t o = 0; o < axis->out_size; o++) {
+        for (int64_t o = 0; o < axis->out_size && !work_stops(work, TAP_STEPS); o++) {
                 int64_t at;
                 if (packed && axis->out_size == axis->in_size)
                         at = o;
@@ -44,10 +46,10 @@ static void nearest_taps(ResampleAxis *axis, ResampleKind kind, double scale)
         }
 }
 
-static void linear_taps(ResampleAxis *axis, bool align_corners, double scale, bool single)
+static void linear_taps(ResampleAxis *axis, Work *work, bool align_corners, double scale, bool single)
 {
         double step = axis_scale(axis, align_corners, scale, single);
-        for (int64_t o = 0; o < axis->out_size; o++) {
+        for (int64_t o = 0; o < axis->out_size && !work_stops(work, TAP_STEPS); o++) {
                 int64_t *index = axis->index + 2 * o;
                 double *weight = axis->weight + 2 * o;
                 if (axis->out_size == axis->in_size) {
@@ -74,10 +76,10 @@ static double cubic_far(double x)
         return ((-0.75 * x - 5 * -0.75) * x + 8 * -0.75) * x - 4 * -0.75;
 }
 
-static void cubic_taps(ResampleAxis *axis, bool align_corners, double scale, bool single)
+static void cubic_taps(ResampleAxis *axis, Work *work, bool align_corners, double scale, bool single)
 {
         double step = axis_scale(axis, align_corners, scale, single);
-        for (int64_t o = 0; o < axis->out_size; o++) {
+        for (int64_t o = 0; o < axis->out_size && !work_stops(work, TAP_STEPS); o++) {
                 double at = source_position(step, o, align_corners, true, single), whole = floor(at);
                 // PyTorch caps the index at the last one, and the fraction with it.
                 int64_t base = MIN((int64_t)whole, axis->in_size - 1);
@@ -97,9 +99,9 @@ static double round_weight(Dtype precision, double weight)
         return precision == DTYPE_BF16 ? (double)bf16_to_f32(f32_to_bf16((float)weight)) : weight;
 }
 
-static void round_weights(ResampleAxis *axis, Dtype precision)
+static void round_weights(ResampleAxis *axis, Work *work, Dtype precision)
 {
-        for (int64_t i = 0; i < axis->out_size * axis->n_taps; i++) {
+        for (int64_t i = 0; i < axis->out_size * axis->n_taps && !work_stops(work, TAP_STEPS); i++) {
                 // The first of two is what the second leaves of 1.
                 bool first = axis->n_taps == 2 && i % 2 == 0;
                 double weight = first ? 1 - round_weight(precision, axis->weight[i + 1]) : axis->weight[i];
@@ -107,18 +109,20 @@ static void round_weights(ResampleAxis *axis, Dtype precision)
         }
 }
 
-void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision)
+Status resample_axis(const RunContext *ctx, ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision)
 {
+        Work work = { .ctx = ctx };
         bool single = precision != DTYPE_F64;
         axis->n_taps = kind == RESAMPLE_LINEAR ? 2 : kind == RESAMPLE_CUBIC ? 4 : 1;
         if (kind == RESAMPLE_LINEAR)
-                linear_taps(axis, align_corners, scale, single);
+                linear_taps(axis, &work, align_corners, scale, single);
         else if (kind == RESAMPLE_CUBIC)
-                cubic_taps(axis, align_corners, scale, single);
+                cubic_taps(axis, &work, align_corners, scale, single);
         else
-                nearest_taps(axis, kind, scale);
+                nearest_taps(axis, &work, kind, scale);
         if (precision == DTYPE_F16 || precision == DTYPE_BF16)
-                round_weights(axis, precision);
+                round_weights(axis, &work, precision);
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 typedef struct ResampleTask {

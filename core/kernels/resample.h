@@ -24,7 +24,7 @@ typedef struct ResampleAxis {
 // Fills index and weight (n_taps * out_size entries each; RESAMPLE_MAX_TAPS are enough). scale: the scale factor that was asked for, 0 when
 // only sizes were. `precision`: DTYPE_F64, or DTYPE_F32 for source positions in float32, or a half dtype to which weights are rounded as
 // well.
-void resample_axis(ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision);
+Status resample_axis(const RunContext *ctx, ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision);
 
 typedef struct Resample {
         Dtype dtype; // F32 or F64

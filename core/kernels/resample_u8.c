@@ -3,6 +3,8 @@
 // after each of the two passes.
 #include "core/kernels/resample.h"
 
+enum { MIX_STEPS = 4 };
+
 // Taps in fixed point: position o has count[o] of them, from input first[o] on.
 typedef struct ByteAxis {
         const ResampleAxis *axis;
@@ -42,22 +44,23 @@ static Status byte_axis_init(ByteAxis *by, const RunContext *ctx, const Resample
         *by = (ByteAxis){ .axis = axis, .first = scratch->data };
         by->weight = (int32_t *)(by->first + axis->out_size);
         by->count = (int8_t *)(by->weight + RESAMPLE_MAX_TAPS * axis->out_size);
+        Work work = { .ctx = ctx };
         double largest = 0, weight[RESAMPLE_MAX_TAPS];
-        for (int64_t o = 0; o < axis->out_size; o++) {
+        for (int64_t o = 0; o < axis->out_size && !work_stops(&work, MIX_STEPS); o++) {
                 int n = merged_taps(axis, o, weight);
                 for (int t = 0; t < n; t++)
                         largest = MAX(largest, weight[t]);
         }
         while (by->precision < 22 && (int)(0.5 + largest * (1 << (by->precision + 1))) < 1 << 15)
                 by->precision++;
-        for (int64_t o = 0; o < axis->out_size; o++) {
+        for (int64_t o = 0; o < axis->out_size && !work_stops(&work, MIX_STEPS); o++) {
                 int n = merged_taps(axis, o, weight);
                 by->first[o] = axis->index[o * axis->n_taps];
                 by->count[o] = (int8_t)n;
                 for (int t = 0; t < n; t++)
                         by->weight[o * RESAMPLE_MAX_TAPS + t] = (int32_t)((weight[t] < 0 ? -0.5 : 0.5) + weight[t] * (1 << by->precision));
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 // `in` points at the line's or column's first element, `step` apart.
@@ -80,15 +83,16 @@ static void byte_planes(void *argument, int64_t begin, int64_t end)
                 return;
         }
         uint8_t *narrow = scratch.data;
-        for (int64_t plane = begin; plane < end && !run_stopping(task->ctx); plane++) {
+        Work work = { .ctx = task->ctx };
+        for (int64_t plane = begin; plane < end && !work.stops; plane++) {
                 const uint8_t *in = task->in + plane * height->in_size * width->in_size;
                 uint8_t *out = task->out + plane * height->out_size * width->out_size;
                 for (int64_t y = 0; y < height->in_size; y++) {
-                        for (int64_t x = 0; x < width->out_size; x++)
+                        for (int64_t x = 0; x < width->out_size && !work_stops(&work, MIX_STEPS); x++)
                                 narrow[y * width->out_size + x] = mix(&task->width, x, in + y * width->in_size, 1);
                 }
                 for (int64_t y = 0; y < height->out_size; y++) {
-                        for (int64_t x = 0; x < width->out_size; x++)
+                        for (int64_t x = 0; x < width->out_size && !work_stops(&work, MIX_STEPS); x++)
                                 out[y * width->out_size + x] = mix(&task->height, y, narrow + x, width->out_size);
                 }
         }

@@ -15,11 +15,25 @@ void run_context_init(RunContext *ctx)
         ctx->n_threads = 1;
 }
 
+void run_context_within(RunContext *ctx, const RunContext *outer)
+{
+        run_context_init(ctx);
+        if (outer == NULL)
+                return;
+        ctx->deadline_ns = outer->deadline_ns;
+        ctx->budget = outer->budget;
+        ctx->seed = outer->seed;
+        ctx->seeded = outer->seeded;
+        ctx->pool = outer->pool;
+        ctx->beat = outer->beat;
+        ctx->within = outer->within == NULL ? outer : outer->within;
+}
+
 Status run_poll(const RunContext *ctx)
 {
         if (ctx == NULL)
                 return STATUS_OK;
-        if (__builtin_expect(atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0, 0))
+        if (run_is_cancelled(ctx))
                 return fail(STATUS_CANCELLED, "cancelled before the run ended: the client left, or the server is stopping");
         if (run_deadline_passed(ctx))
                 return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger \"deadline_ms\" or start the server "
@@ -55,7 +69,7 @@ Status parallel_for(const RunContext *ctx, int64_t n, int64_t grain, ParallelBod
                         if (atomic_load_explicit(&stop, memory_order_relaxed) != 0)
                                 continue;
                         body(argument, piece * grain, MIN(n, (piece + 1) * grain));
-                        if (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed) != 0 || run_deadline_passed(ctx))
+                        if (run_stopping(ctx))
                                 atomic_store_explicit(&stop, 1, memory_order_relaxed);
                 }
                 return run_poll(ctx);

@@ -42,27 +42,31 @@ typedef struct SoftmaxTask {
 } SoftmaxTask;
 
 #define SOFT_TARGET
-#define SOFT(x)  x##_f32_plain
-#define SOFT_T   float
-#define SOFT_EXP exp_f32
+#define SOFT(x)    x##_f32_plain
+#define SOFT_T     float
+#define SOFT_EXP   exp_f32
+#define SOFT_STEPS 2
 #include "core/kernels/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_T
 #undef SOFT_EXP
-#define SOFT(x)  x##_f64_plain
-#define SOFT_T   double
-#define SOFT_EXP exp
+#undef SOFT_STEPS
+#define SOFT(x)    x##_f64_plain
+#define SOFT_T     double
+#define SOFT_EXP   exp
+#define SOFT_STEPS 16
 #include "core/kernels/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_T
 #undef SOFT_EXP
+#undef SOFT_STEPS
 #undef SOFT_TARGET
 
 // Rows of float32 for one instruction set. Lanes and their order are the same in all, so the bits are as well.
 typedef struct SoftmaxRows {
-        void (*row)(SoftmaxKind kind, int64_t n, const float *in, float *out);
-        float (*max)(int64_t n, const float *in);
-        double (*exp)(int64_t n, const float *in, float max, float *out);
+        void (*row)(SoftmaxKind kind, Work *work, int64_t n, const float *in, float *out);
+        float (*max)(Work *work, int64_t n, const float *in);
+        double (*exp)(Work *work, int64_t n, const float *in, float max, float *out);
         ParallelBody rows, columns;
 } SoftmaxRows;
 #define ROWS_OF(suffix)                                                                                                                    \
@@ -73,6 +77,7 @@ ROWS_OF(plain);
 #if defined(__x86_64__)
 #define SOFT_T      float
 #define SOFT_EXP    exp_f32
+#define SOFT_STEPS  2
 #define SOFT(x)     x##_f32_avx2
 #define SOFT_TARGET __attribute__((target("avx2")))
 #include "core/kernels/softmax_rows.inc"
@@ -97,25 +102,25 @@ static const SoftmaxRows *rows_of_cpu(void)
         return &rows_plain;
 }
 
-void softmax_row_f32(SoftmaxKind kind, int64_t n, const float *in, float *out)
+void softmax_row_f32(SoftmaxKind kind, Work *work, int64_t n, const float *in, float *out)
 {
-        rows_of_cpu()->row(kind, n, in, out);
+        rows_of_cpu()->row(kind, work, n, in, out);
 }
 
-void softmax_row_f64(SoftmaxKind kind, int64_t n, const double *in, double *out)
+void softmax_row_f64(SoftmaxKind kind, Work *work, int64_t n, const double *in, double *out)
 {
-        softmax_row_f64_plain(kind, n, in, out);
+        softmax_row_f64_plain(kind, work, n, in, out);
 }
 
-double softmax_exp_row_f32(int64_t n, const float *in, float *out)
+double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out)
 {
         const SoftmaxRows *rows = rows_of_cpu();
-        float max = rows->max(n, in);
+        float max = rows->max(work, n, in);
         if (max == -INFINITY) {
                 memset(out, 0, (size_t)n * sizeof(float));
                 return 0;
         }
-        return rows->exp(n, in, max, out);
+        return rows->exp(work, n, in, max, out);
 }
 
 Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n, int64_t inner, const void *in, void *out)

@@ -13,7 +13,7 @@ typedef enum SoftmaxKind {
 Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n, int64_t inner, const void *in,
                    void *out);
 // One row of float32; for attention.
-void softmax_row_f32(SoftmaxKind kind, int64_t n, const float *in, float *out);
-void softmax_row_f64(SoftmaxKind kind, int64_t n, const double *in, double *out);
+void softmax_row_f32(SoftmaxKind kind, Work *work, int64_t n, const float *in, float *out);
+void softmax_row_f64(SoftmaxKind kind, Work *work, int64_t n, const double *in, double *out);
 // out = exp(in - max), not divided by the returned sum; all zeros (sum 0) for a row of -inf.
-double softmax_exp_row_f32(int64_t n, const float *in, float *out);
+double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out);

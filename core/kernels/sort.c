@@ -17,7 +17,7 @@ typedef struct SortRun {
         _Atomic int failed;
 } SortRun;
 
-enum { INSERTION = 24 };
+enum { INSERTION = 24, MERGE_STEPS = 4, HEAP_STEPS = 128 };
 
 static uint64_t key_f64(double value)
 {
@@ -55,37 +55,35 @@ static void insertion_sort(SortItem *items, int64_t n)
         }
 }
 
-static void merge(const SortItem *left, int64_t n_left, const SortItem *right, int64_t n_right, SortItem *out)
+// Merges in blocks, so that long runs are polled; what is left of one side is copied.
+static void merge(Work *work, const SortItem *left, int64_t n_left, const SortItem *right, int64_t n_right, SortItem *out)
 {
-        while (n_left > 0 && n_right > 0) {
-                if (right->key < left->key) {
-                        *out++ = *right++;
-                        n_right--;
-                } else {
-                        *out++ = *left++;
-                        n_left--;
-                }
+        const SortItem *left_end = left + n_left, *right_end = right + n_right, *out_end = out + n_left + n_right;
+        while (left < left_end && right < right_end) {
+                int64_t n = MIN(MIN(left_end - left, right_end - right), (int64_t)WORK_BLOCK);
+                if (work_stops(work, n * MERGE_STEPS))
+                        return;
+                for (const SortItem *stop = out + n; out < stop; out++)
+                        *out = right->key < left->key ? *right++ : *left++;
         }
-        memcpy(out, left, (size_t)n_left * sizeof(*out));
-        memcpy(out + n_left, right, (size_t)n_right * sizeof(*out));
+        const SortItem *rest = left < left_end ? left : right;
+        for (int64_t at = 0, n = out_end - out, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                memcpy(out + at, rest + at, (size_t)(end - at) * sizeof(*out));
 }
 
-// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array that holds the result; NULL when the run is
-// stopping.
-static SortItem *merge_sort(const RunContext *ctx, SortItem *items, SortItem *other, int64_t n)
+// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array that holds the result.
+static SortItem *merge_sort(Work *work, SortItem *items, SortItem *other, int64_t n)
 {
-        for (int64_t at = 0; at < n; at += INSERTION)
+        for (int64_t at = 0; at < n && !work_stops(work, INSERTION * INSERTION / 4); at += INSERTION)
                 insertion_sort(items + at, MIN(n - at, (int64_t)INSERTION));
-        for (int64_t width = INSERTION; width < n; width *= 2) {
-                for (int64_t at = 0; at < n; at += 2 * width) {
+        for (int64_t width = INSERTION; width < n && !work->stops; width *= 2) {
+                for (int64_t at = 0; at < n && !work->stops; at += 2 * width) {
                         int64_t left = MIN(width, n - at), right = MIN(width, n - at - left);
-                        merge(items + at, left, items + at + left, right, other + at);
+                        merge(work, items + at, left, items + at + left, right, other + at);
                 }
                 SortItem *swap = items;
                 items = other;
                 other = swap;
-                if (run_stopping(ctx))
-                        return NULL;
         }
         return items;
 }
@@ -117,11 +115,11 @@ static void rise(SortItem *items, int64_t at)
         items[at] = item;
 }
 
-static void keep_first(const SortTask *task, int64_t n, const void *row, SortItem *heap)
+static void keep_first(const SortTask *task, Work *work, int64_t n, const void *row, SortItem *heap)
 {
         uint64_t flip = task->descending ? UINT64_MAX : 0;
         int64_t kept = 0;
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n && !work_stops(work, 2); i++) {
                 SortItem item = { key_of(task->dtype, row, i) ^ flip, i };
                 if (kept < task->n_out) {
                         heap[kept] = item;
@@ -129,10 +127,11 @@ static void keep_first(const SortTask *task, int64_t n, const void *row, SortIte
                 } else if (before(&item, &heap[0])) {
                         heap[0] = item;
                         sift(heap, kept);
+                        work->steps += HEAP_STEPS;
                 }
         }
         // Take the last out again and again.
-        for (int64_t end = kept - 1; end > 0; end--) {
+        for (int64_t end = kept - 1; end > 0 && !work_stops(work, HEAP_STEPS); end--) {
                 SortItem last = heap[0];
                 heap[0] = heap[end];
                 sift(heap, end);
@@ -140,10 +139,10 @@ static void keep_first(const SortTask *task, int64_t n, const void *row, SortIte
         }
 }
 
-static void write_row(const SortTask *task, int64_t index, const void *row, const SortItem *items)
+static void write_row(const SortTask *task, Work *work, int64_t index, const void *row, const SortItem *items)
 {
         int64_t at = index / task->inner * task->n_out * task->inner + index % task->inner;
-        for (int64_t i = 0; i < task->n_out; i++, at += task->inner) {
+        for (int64_t i = 0; i < task->n_out && !work_stops(work, 8); i++, at += task->inner) {
                 int64_t from = items[i].index;
                 task->indices[at] = from;
                 if (task->values == NULL)
@@ -155,7 +154,7 @@ static void write_row(const SortTask *task, int64_t index, const void *row, cons
         }
 }
 
-static void sort_row(const void *context, int64_t index, int64_t n, const void *row)
+static void sort_row(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {
         SortRun *run = (SortRun *)(uintptr_t)context;
         const SortTask *task = run->task;
@@ -168,15 +167,17 @@ static void sort_row(const void *context, int64_t index, int64_t n, const void *
         }
         SortItem *items = scratch.data;
         if (few) {
-                keep_first(task, n, row, items);
+                keep_first(task, work, n, row, items);
         } else {
                 uint64_t flip = task->descending ? UINT64_MAX : 0;
-                for (int64_t i = 0; i < n; i++)
-                        items[i] = (SortItem){ key_of(task->dtype, row, i) ^ flip, i };
-                items = merge_sort(run->ctx, items, items + n_items, n);
+                for (int64_t from = 0, end; (end = work_end(work, from, n, 2)) > from; from = end) {
+                        for (int64_t i = from; i < end; i++)
+                                items[i] = (SortItem){ key_of(task->dtype, row, i) ^ flip, i };
+                }
+                items = merge_sort(work, items, items + n_items, n);
         }
-        if (items != NULL)
-                write_row(task, index, row, items);
+        if (!work->stops)
+                write_row(task, work, index, row, items);
         scratch_deinit(&scratch);
 }
 

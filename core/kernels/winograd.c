@@ -347,6 +347,7 @@ size_t winograd_scratch(const Winograd *winograd)
 
 // ---- running ----
 typedef struct Block {
+        const RunContext *ctx;
         const Winograd *winograd;
         const float *in, *residual;
         float *out, *taken, *products;
@@ -369,6 +370,7 @@ static int clip(int64_t value, int most)
 // ---- the input's range ----
 // An error in a tile is as large as its largest input wants, and all of its results get it, those that do not see that input as well.
 typedef struct Range {
+        const RunContext *ctx;
         const Winograd *winograd;
         const float *in;
         int32_t *pixels; // the largest magnitude of each, as its bits
@@ -379,7 +381,8 @@ static void look_at_pixels(void *argument, int64_t begin, int64_t end)
 {
         const Range *range = argument;
         int64_t channels = range->winograd->in.size[1];
-        for (int64_t i = begin; i < end; i++)
+        Work work = { .ctx = range->ctx };
+        for (int64_t i = begin; i < end && !work_stops(&work, channels / 4); i++)
                 range->pixels[i] = range->winograd->kernels.largest(range->in + i * channels, channels);
 }
 
@@ -429,20 +432,23 @@ static void look_at_tiles(void *argument, int64_t begin, int64_t end)
 
 static Status find_uneven(const Winograd *winograd, const RunContext *ctx, const float *in, void *scratch, bool *out_uneven)
 {
-        Range range = { .winograd = winograd, .in = in, .pixels = scratch };
+        Range range = { .ctx = ctx, .winograd = winograd, .in = in, .pixels = scratch };
         int32_t most = 0, least = INT32_MAX;
         TRY(parallel_for(ctx, n_pixels(winograd), 512, look_at_pixels, &range));
-        for (int64_t i = 0; i < n_pixels(winograd); i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0, n = n_pixels(winograd); i < n && !work_stops(&work, 1); i++) {
                 most = MAX(most, range.pixels[i]);
                 least = MIN(least, range.pixels[i]);
         }
         if (!is_even(winograd, most, least)) // some pixel is far from another, perhaps not in one tile
                 TRY(parallel_for(ctx, winograd->n_tiles, 32, look_at_tiles, &range));
         *out_uneven = atomic_load_explicit(&range.uneven, memory_order_relaxed);
-        return STATUS_OK;
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 // ---- tiles ----
+enum { TILE_STEPS = 16 }; // of one channel
+
 static void take_tiles(void *argument, int64_t begin, int64_t end)
 {
         const Block *block = argument;
@@ -451,7 +457,8 @@ static void take_tiles(void *argument, int64_t begin, int64_t end)
         int64_t channels = in->size[1], image, row, column;
         int side = winograd->side;
         TileTask task = { .row_step = in->stride[2], .column_step = in->stride[3], .channels = channels, .plane = block->n * channels };
-        for (int64_t t = begin; t < end; t++) {
+        Work work = { .ctx = block->ctx };
+        for (int64_t t = begin; t < end && !work_stops(&work, channels * TILE_STEPS); t++) {
                 locate(winograd, block->first + t, &image, &row, &column);
                 row -= winograd->pad[0];
                 column -= winograd->pad[1];
@@ -476,7 +483,8 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
                           .plane = block->n * channels,
                           .bias = winograd->bias,
                           .clamp = winograd->clamp };
-        for (int64_t t = begin; t < end; t++) {
+        Work work = { .ctx = block->ctx };
+        for (int64_t t = begin; t < end && !work_stops(&work, channels * TILE_STEPS); t++) {
                 locate(winograd, block->first + t, &image, &row, &column);
                 task.high[0] = clip(out->size[2] - row, winograd->step);
                 task.high[1] = clip(out->size[3] - column, winograd->step);
@@ -490,7 +498,7 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
 Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch)
 {
         char *bytes = scratch;
-        Block block = { .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch };
+        Block block = { .ctx = ctx, .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch };
         int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
         bool uneven;
         TRY(find_uneven(winograd, ctx, in, scratch, &uneven));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/kernels/copy.h"
+#include "core/kernels/dense.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -161,13 +162,14 @@ typedef struct MappedRow {
         int bytes;
 } MappedRow;
 
-static void copy_mapped_row(const MappedRow *row)
+static void copy_mapped_row(const MappedRow *row, Work *work)
 {
-        for (int64_t i = 0; i < row->n; i++)
+        for (int64_t i = 0; i < row->n && !work_stops(work, 2); i++)
                 memcpy(row->to + i * row->to_stride, row->from + row->offsets[i], (size_t)row->bytes);
 }
 
 typedef struct MappedJob {
+        const RunContext *ctx;
         Region from, to;
         int64_t *offsets[MAX_RANK]; // bytes in the source per output index; one table per dimension
 } MappedJob;
@@ -179,7 +181,8 @@ static void mapped_rows(void *argument, int64_t begin, int64_t end)
         const TensorMeta *to = &job->to.meta;
         int64_t bytes = dtype_info[to->dtype].bytes;
         int last = to->rank - 1;
-        for (int64_t row = begin; row < end; row++) {
+        Work work = { .ctx = job->ctx };
+        for (int64_t row = begin; row < end && !work.stops; row++) {
                 int64_t left = row, from_offset = 0, to_offset = 0;
                 for (int d = last - 1; d >= 0; d--) {
                         int64_t i = left % to->size[d];
@@ -193,14 +196,14 @@ static void mapped_rows(void *argument, int64_t begin, int64_t end)
                                      .n = to->size[last],
                                      .to_stride = to->stride[last] * bytes,
                                      .bytes = (int)bytes };
-                copy_mapped_row(&mapped);
+                copy_mapped_row(&mapped, &work);
         }
 }
 
 static Status mapped_pad_run(const OpRun *run)
 {
         PadKind kind = *(const PadKind *)run->call->op->row;
-        MappedJob job = { .from = region_of(run->in_meta[0], run->in[0]), .to = region_of(run->out_meta[0], run->out[0]) };
+        MappedJob job = { .ctx = run->ctx, .from = region_of(run->in_meta[0], run->in[0]), .to = region_of(run->out_meta[0], run->out[0]) };
         const TensorMeta *from = &job.from.meta, *to = &job.to.meta;
         int64_t widths[PAD_CAP], total = 0, numel = meta_numel(to);
         int n = 0;
@@ -209,20 +212,22 @@ static Status mapped_pad_run(const OpRun *run)
         TRY(arg_widths(run->call, widths, &n));
         for (int d = 0; d < to->rank; d++)
                 total += to->size[d];
-        _cleanup_(freep) int64_t *table = new_array((size_t)total, sizeof(*table));
-        if (table == NULL)
-                return fail_memory();
-        int64_t *next = table;
+        _cleanup_(scratch_deinit) Scratch table = { 0 };
+        TRY(scratch_init(&table, run->ctx, total, sizeof(int64_t)));
+        int64_t *next = table.data;
+        Work work = { .ctx = run->ctx };
         for (int d = 0; d < to->rank; d++) {
                 int side = to->rank - 1 - d;
                 int64_t step = from->stride[d] * dtype_info[from->dtype].bytes;
-                for (int64_t i = 0; i < to->size[d]; i++)
+                for (int64_t i = 0; i < to->size[d] && !work_stops(&work, 8); i++)
                         next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side], widths[2 * side + 1], from->size[d]) : i);
                 job.offsets[d] = next;
                 next += to->size[d];
         }
         int64_t width = to->size[to->rank - 1];
-        return parallel_for(run->ctx, numel / width, MAX(16384 / width, 1), mapped_rows, &job);
+        if (!work.stops)
+                TRY(parallel_for(run->ctx, numel / width, MAX(16384 / width, 1), mapped_rows, &job));
+        return run_poll(run->ctx);
 }
 
 // ---- pad ----

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise they draw random numbers, which is
 // refused in words that say what to do. p = 1 needs none: zeros.
-#include "core/kernels/dense.h"
+#include "core/kernels/copy.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -52,16 +52,10 @@ static Status native_dropout_infer(OpCall *call)
 
 static Status native_dropout_run(const OpRun *run)
 {
-        if (meta_numel(run->out_meta[1]) != 0)
-                memset(run->out[1], 1, (size_t)meta_numel(run->out_meta[1]));
-        _cleanup_(dense_deinit) Dense in = { 0 };
-        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
-        TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], run->in_meta[0]->dtype));
-        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], run->in_meta[0]->dtype));
-        if (meta_numel(run->out_meta[0]) != 0)
-                memcpy(out.data, in.data, (size_t)meta_numel(run->out_meta[0]) * dtype_info[run->in_meta[0]->dtype].bytes);
-        TRY(dense_out_store(&out));
-        return STATUS_OK;
+        Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
+        Region mask = region_of(run->out_meta[1], run->out[1]);
+        TRY(fill_region(run->ctx, &mask, &(bool){ true }));
+        return copy_region(run->ctx, &from, &to);
 }
 
 const OpDef dropout_ops[] = {

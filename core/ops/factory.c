@@ -342,6 +342,7 @@ static Status triangle_infer(OpCall *call)
 }
 
 typedef struct TriangleJob {
+        const RunContext *ctx;
         const TensorMeta *from_meta;
         const char *from;
         char *to;
@@ -354,7 +355,8 @@ static void triangle_rows(void *argument, int64_t begin, int64_t end)
 {
         const TriangleJob *job = argument;
         const TensorMeta *from = job->from_meta;
-        for (int64_t row = begin; row < end; row++) {
+        Work work = { .ctx = job->ctx };
+        for (int64_t row = begin; row < end && !work.stops; row++) {
                 int64_t i = row % job->rows, left = row / job->rows, offset = i * from->stride[from->rank - 2];
                 for (int d = from->rank - 3; d >= 0; d--) {
                         offset += left % from->size[d] * from->stride[d];
@@ -366,8 +368,9 @@ static void triangle_rows(void *argument, int64_t begin, int64_t end)
                 int64_t step = from->stride[from->rank - 1] * job->bytes;
                 const char *source = job->from + offset * job->bytes;
                 char *target = job->to + row * job->columns * job->bytes;
-                memset(target, 0, (size_t)(job->columns * job->bytes));
-                for (int64_t j = first; j < stop; j++)
+                for (int64_t at = 0, block; (block = work_end(&work, at, job->columns, 1)) > at; at = block)
+                        memset(target + at * job->bytes, 0, (size_t)((block - at) * job->bytes));
+                for (int64_t j = first; j < stop && !work_stops(&work, 2); j++)
                         memcpy(target + j * job->bytes, source + j * step, (size_t)job->bytes);
         }
 }
@@ -375,7 +378,8 @@ static void triangle_rows(void *argument, int64_t begin, int64_t end)
 static Status triangle_run(const OpRun *run)
 {
         const TensorMeta *meta = run->in_meta[0];
-        TriangleJob job = { .from_meta = meta,
+        TriangleJob job = { .ctx = run->ctx,
+                            .from_meta = meta,
                             .from = run->in[0],
                             .to = run->out[0],
                             .rows = meta->size[meta->rank - 2],
@@ -388,7 +392,8 @@ static Status triangle_run(const OpRun *run)
                 return STATUS_OK;
         // Far diagonals act like the nearest one that keeps all or nothing.
         job.diagonal = MIN(MAX(job.diagonal, -job.rows - 1), job.columns + 1);
-        return parallel_for(run->ctx, numel / job.columns, MAX(16384 / job.columns, 1), triangle_rows, &job);
+        TRY(parallel_for(run->ctx, numel / job.columns, MAX(16384 / job.columns, 1), triangle_rows, &job));
+        return run_poll(run->ctx);
 }
 
 #define OPTIONS        "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"

@@ -167,9 +167,7 @@ static void run_blocks(void *argument, int64_t begin, int64_t end)
         int64_t step = block_rows(task->tail);
         _cleanup_(scratch_deinit) Scratch rows = { 0 };
         RunContext ctx;
-        run_context_init(&ctx); // one thread, this one
-        ctx.budget = outer->budget;
-        ctx.pool = outer->pool;
+        run_context_within(&ctx, outer);
         Status status = scratch_init(&rows, &ctx, step * task->tail->n_in, sizeof(float));
         for (int64_t at = begin; at < end && status == STATUS_OK; at += step)
                 status = run_block(task, &ctx, rows.data, at, MIN(at + step, end));
@@ -186,5 +184,6 @@ Status fused_tail_run(const FusedTail *tail, const TileProgram *program, const O
         Status status = atomic_load_explicit(&task.status, memory_order_relaxed);
         if (status == STATUS_OK)
                 return STATUS_OK;
+        TRY(run_poll(run->ctx)); // a deadline is told in its own words
         return status == STATUS_NO_MEMORY ? fail_memory() : fail(status, "%s", task.message);
 }

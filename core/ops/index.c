@@ -247,13 +247,16 @@ static Status take_run(const OpRun *run)
         TRY(dense_init(&from, run->ctx, run->in[0], self, self->dtype));
         TRY(scratch_init(&wrapped, run->ctx, n_out, sizeof(int64_t)));
         int64_t *indices = wrapped.data;
-        for (int64_t i = 0; i < n_out; i++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n_out && !work_stops(&work, 2); i++) {
                 int64_t at = ((const int64_t *)given.data)[i];
                 if (at < -n || at >= n || (at < 0 && !wraps))
                         return fail(STATUS_INDEX, "out of range: tried to access index %ld on a tensor of %ld elements.", (long)at,
                                     (long)n);
                 indices[i] = at < 0 ? at + n : at;
         }
+        if (work.stops)
+                return run_poll(run->ctx);
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
         IndexRows rows = { .outer = 1, .n_from = n, .n_indices = n_out, .block_bytes = dtype_info[self->dtype].bytes, .indices = indices };
         TRY(index_rows(run->ctx, &rows, from.data, out.data));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_mask.c: operators whose result has as many rows as the data says: nonzero, argwhere, masked_select; one_hot without num_classes.
+#include "core/kernels/copy.h"
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -9,7 +10,8 @@ static Status nonzero_infer(OpCall *call)
 {
         const Tensor *self;
         TRY(arg_data(call, 0, &self));
-        int64_t count = index_count_nonzero(&self->meta, tensor_data(self));
+        int64_t count;
+        TRY(index_count_nonzero(call->emitter->ctx, &self->meta, tensor_data(self), &count));
         TensorMeta meta;
         meta_init(&meta, DTYPE_I64, 2, (int64_t[]){ count, self->meta.rank });
         // Columns one after another, as PyTorch returns them.
@@ -21,7 +23,7 @@ static Status nonzero_infer(OpCall *call)
 static Status nonzero_run(const OpRun *run)
 {
         if (meta_numel(run->out_meta[0]) != 0)
-                index_nonzero(run->in_meta[0], run->in[0], run->out_meta[0]->size[0], run->out[0]);
+                TRY(index_nonzero(run->ctx, run->in_meta[0], run->in[0], run->out_meta[0]->size[0], run->out[0]));
         return STATUS_OK;
 }
 
@@ -51,7 +53,8 @@ static Status masked_select_infer(OpCall *call)
         TRY(shape_numel(rank, size, &numel));
         TensorMeta common = mask->meta, meta;
         spread(&common, rank, size);
-        int64_t count = index_count_nonzero(&common, tensor_data(mask));
+        int64_t count;
+        TRY(index_count_nonzero(call->emitter->ctx, &common, tensor_data(mask), &count));
         meta_init(&meta, self->dtype, 1, &count);
         return out_fresh(call, 0, &meta);
 }
@@ -69,13 +72,16 @@ static Status masked_select_run(const OpRun *run)
         _cleanup_(scratch_deinit) Scratch positions = { 0 };
         TRY(scratch_init(&positions, run->ctx, count * (rank + 2), sizeof(int64_t)));
         int64_t *at = positions.data, *from = at + count * rank, *to = from + count;
-        index_nonzero(&mask, run->in[1], count, at);
-        for (int64_t i = 0; i < count; i++) {
+        TRY(index_nonzero(run->ctx, &mask, run->in[1], count, at));
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < count && !work_stops(&work, rank); i++) {
                 from[i] = 0;
                 to[i] = i;
                 for (int d = 0; d < rank; d++)
                         from[i] += at[d * count + i] * self.stride[d];
         }
+        if (work.stops)
+                return run_poll(run->ctx);
         IndexTable table = { .dtype = self.dtype, .n = count, .from = from, .to = to };
         return index_table(run->ctx, &table, false, false, run->in[0], run->out[0]);
 }
@@ -88,11 +94,12 @@ static Status class_range(const Tensor *self, const RunContext *ctx, int64_t *ou
         const int64_t *values = dense.data;
         *out_low = 0;
         *out_high = -1;
-        for (int64_t i = 0; i < meta_numel(&self->meta); i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0, n = meta_numel(&self->meta); i < n && !work_stops(&work, 1); i++) {
                 *out_low = MIN(*out_low, values[i]);
                 *out_high = MAX(*out_high, values[i]);
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 static Status one_hot_infer(OpCall *call)
@@ -134,8 +141,10 @@ static Status one_hot_run(const OpRun *run)
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense dense = { 0 };
         TRY(dense_init(&dense, run->ctx, run->in[0], run->in_meta[0], DTYPE_I64));
-        memset(run->out[0], 0, (size_t)meta_numel(out) * sizeof(int64_t));
-        for (int64_t i = 0; i < n; i++) {
+        Region to = region_of(out, run->out[0]);
+        TRY(fill_region(run->ctx, &to, &(int64_t){ 0 }));
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, 4); i++) {
                 int64_t value = ((const int64_t *)dense.data)[i];
                 if (value < 0)
                         return fail(STATUS_INDEX, "Class values must be non-negative.");
@@ -143,7 +152,7 @@ static Status one_hot_run(const OpRun *run)
                         return fail(STATUS_INDEX, "Class values must be smaller than num_classes.");
                 ((int64_t *)run->out[0])[i * n_classes + value] = 1;
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 const OpDef index_mask_ops[] = {

@@ -2,6 +2,7 @@
 // index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The result is a contiguous copy of self;
 // positions are then written in row-major order, so that of equal indices the last one wins. Sums are rounded at every step, in the order
 // PyTorch has on one thread.
+#include "core/kernels/copy.h"
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
@@ -205,6 +206,8 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
         return STATUS_OK;
 }
 
+enum { ELEMENT_STEPS = 8 };
+
 static Status scale_source(const OpRun *run, Dense *scaled, const void **src, TensorMeta *meta)
 {
         // index_add(alpha=): source * alpha, both in the dtype of self.
@@ -222,7 +225,8 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         TRY(dense_init(&wide, run->ctx, *src, meta, as));
         int64_t n = meta_numel(meta);
         TRY(scratch_init(&scaled->scratch, run->ctx, n, dtype_info[meta->dtype].bytes));
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, ELEMENT_STEPS); i++) {
                 char *to = (char *)scaled->scratch.data + i * dtype_info[meta->dtype].bytes;
                 if (as == DTYPE_I64)
                         element_from_i64(meta->dtype, to, (int64_t)(((const uint64_t *)wide.data)[i] * whole));
@@ -231,7 +235,7 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         }
         *src = scaled->scratch.data;
         meta_set_contiguous(meta);
-        return STATUS_OK;
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 // reduce='mean': the sums divided by how many met; integers are floored.
@@ -242,13 +246,14 @@ static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool inc
         _cleanup_(scratch_deinit) Scratch counts = { 0 };
         TRY(scratch_init(&counts, run->ctx, n, sizeof(int64_t)));
         int64_t *count = counts.data;
-        for (int64_t i = 0; i < n; i++)
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, 1); i++)
                 count[i] = include_self;
         IndexWalk ones = *walk;
         ones.dtype = DTYPE_I64;
         memset(ones.plain_stride, 0, sizeof(ones.plain_stride));
         TRY(index_scatter(run->ctx, &ones, SCATTER_ADD, count, &one));
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n && !work_stops(&work, ELEMENT_STEPS); i++) {
                 char *at = (char *)run->out[0] + i * bytes;
                 if (count[i] < 2)
                         continue;
@@ -259,7 +264,7 @@ static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool inc
                         element_from_i64(out->dtype, at, quotient - (sum % count[i] < 0));
                 }
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 static Status scatter_run(const OpRun *run)
@@ -270,10 +275,8 @@ static Status scatter_run(const OpRun *run)
         ScatterKind kind;
         TRY(arg_dim(run->call, 1, self->rank, &dim));
         TRY(scatter_kind(run->call, &kind));
-        Storage from_storage = { .data = (uint8_t *)(uintptr_t)run->in[0] }, to_storage = { .data = run->out[0] };
-        Tensor from = { .meta = *self, .storage = &from_storage }, to = { .meta = *run->out_meta[0], .storage = &to_storage };
-        if (meta_numel(self) != 0)
-                tensor_copy_data(&from, &to);
+        Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
+        TRY(copy_region(run->ctx, &from, &to));
         if (meta_numel(run->in_meta[1]) == 0 || meta_numel(self) == 0)
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense index = { 0 }, scaled = { 0 };

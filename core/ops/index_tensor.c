@@ -2,6 +2,7 @@
 // index_tensor.c: indexing by tensors, read (index) and written (index_put). Masks become positions, so shapes depend on data there. Index
 // tensors broadcast against each other; where they stand next to each other the result keeps their place, otherwise their dimensions come
 // first. Negative values wrap.
+#include "core/kernels/copy.h"
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
@@ -41,9 +42,11 @@ static Status check_mask_shape(const TensorMeta *self, const TensorMeta *mask, i
         return STATUS_OK;
 }
 
-static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const void *data, uint32_t item, int *dim, IndexArgs *args)
+static Status mask_dims(const RunContext *ctx, const TensorMeta *self, const Tensor *index, uint32_t item, int *dim, IndexArgs *args)
 {
-        int64_t count = index_count_nonzero(mask, data);
+        const TensorMeta *mask = &index->meta;
+        int64_t count;
+        TRY(index_count_nonzero(ctx, mask, tensor_data(index), &count));
         if (mask->rank == 0)
                 return fail(STATUS_UNSUPPORTED, "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
         TRY(check_mask_shape(self, mask, *dim));
@@ -52,7 +55,7 @@ static Status mask_dims(const TensorMeta *self, const TensorMeta *mask, const vo
         return STATUS_OK;
 }
 
-static Status collect(const OpCall *call, IndexArgs *args)
+static Status collect(const OpCall *call, const RunContext *ctx, IndexArgs *args)
 {
         const TensorMeta *self = arg_meta(call, 0);
         uint32_t n_items = arg_list_length(call, 1);
@@ -69,7 +72,7 @@ static Status collect(const OpCall *call, IndexArgs *args)
                 if (dtype == DTYPE_BOOL || dtype == DTYPE_U8) {
                         if (!tensor_is_known(index))
                                 return fail(STATUS_DYNAMIC, "the number of elements a mask selects is not known before the run");
-                        TRY(mask_dims(self, &index->meta, tensor_data(index), item, &dim, args));
+                        TRY(mask_dims(ctx, self, index, item, &dim, args));
                         continue;
                 }
                 if (dtype != DTYPE_I64 && dtype != DTYPE_I32)
@@ -120,11 +123,11 @@ static Status broadcast_indices(const OpCall *call, IndexArgs *args)
         return STATUS_OK;
 }
 
-static Status index_args(const OpCall *call, IndexArgs *out_args)
+static Status index_args(const OpCall *call, const RunContext *ctx, IndexArgs *out_args)
 {
         const TensorMeta *self = arg_meta(call, 0);
         IndexArgs args = { 0 };
-        TRY(collect(call, &args));
+        TRY(collect(call, ctx, &args));
         if (args.n == 0)
                 return fail(STATUS_VALUE, "%s(): at least one index must be a tensor", call->schema->name);
         TRY(broadcast_indices(call, &args));
@@ -181,7 +184,7 @@ static Status index_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
         IndexArgs args;
-        TRY(index_args(call, &args));
+        TRY(index_args(call, call->emitter->ctx, &args));
         TensorMeta meta, seen[MAX_RANK + 1];
         const TensorMeta *operands[8];
         meta_init(&meta, self->dtype, args.result_rank, args.result_size);
@@ -197,6 +200,8 @@ static Status index_infer(OpCall *call)
 }
 
 // ---- run ----
+enum { OFFSET_STEPS = 16 };
+
 // Adds dims[i]'s part of the offset into self to every entry of offsets (args->size, row-major).
 static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_t *offsets)
 {
@@ -209,7 +214,7 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
         const int64_t *values;
         if (indexed->column >= 0) {
                 TRY(scratch_init(&mask, run->ctx, indexed->count * index->meta.rank, sizeof(int64_t)));
-                index_nonzero(&index->meta, run->in[1 + indexed->item], indexed->count, mask.data);
+                TRY(index_nonzero(run->ctx, &index->meta, run->in[1 + indexed->item], indexed->count, mask.data));
                 values = (const int64_t *)mask.data + indexed->column * indexed->count;
         } else {
                 TRY(dense_init(&dense, run->ctx, run->in[1 + indexed->item], &meta, DTYPE_I64));
@@ -224,7 +229,8 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
         }
         for (int d = 0; d < args->rank; d++)
                 n *= args->size[d];
-        for (int64_t p = 0; p < n; p++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t p = 0; p < n && !work_stops(&work, OFFSET_STEPS); p++) {
                 int64_t at = 0, rest = p;
                 for (int d = args->rank - 1; d >= 0; d--) {
                         at += rest % args->size[d] * stride[d];
@@ -236,13 +242,14 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
                                     (long)size);
                 offsets[p] += (value < 0 ? value + size : value) * self->stride[indexed->dim];
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 // Offsets of the index dimensions in a tensor of the result's shape.
-static void result_offsets(const IndexArgs *args, const TensorMeta *meta, int64_t n, int64_t *out)
+static Status result_offsets(const RunContext *ctx, const IndexArgs *args, const TensorMeta *meta, int64_t n, int64_t *out)
 {
-        for (int64_t p = 0; p < n; p++) {
+        Work work = { .ctx = ctx };
+        for (int64_t p = 0; p < n && !work_stops(&work, OFFSET_STEPS); p++) {
                 int64_t rest = p;
                 out[p] = 0;
                 for (int d = args->rank - 1; d >= 0; d--) {
@@ -250,6 +257,7 @@ static void result_offsets(const IndexArgs *args, const TensorMeta *meta, int64_
                         rest /= args->size[d];
                 }
         }
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 // The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape) those of the other; from self when
@@ -262,10 +270,12 @@ static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMe
                 n *= args->size[d];
         TRY(scratch_init(offsets, run->ctx, n, 2 * sizeof(int64_t)));
         int64_t *self_side = offsets->data, *other_side = self_side + n;
-        memset(self_side, 0, (size_t)n * sizeof(int64_t));
+        Work work = { .ctx = run->ctx };
+        for (int64_t at = 0, end; (end = work_end(&work, at, n, 1)) > at; at = end)
+                memset(self_side + at, 0, (size_t)(end - at) * sizeof(int64_t));
         for (int i = 0; i < args->n; i++)
                 TRY(add_offsets(run, args, i, self_side));
-        result_offsets(args, other, n, other_side);
+        TRY(result_offsets(run->ctx, args, other, n, other_side));
         *out = (IndexTable){
                 .dtype = self_meta->dtype, .n = n, .from = reading ? self_side : other_side, .to = reading ? other_side : self_side
         };
@@ -283,7 +293,7 @@ static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMe
 static Status index_run(const OpRun *run)
 {
         IndexArgs args;
-        TRY(index_args(run->call, &args));
+        TRY(index_args(run->call, run->ctx, &args));
         _cleanup_(scratch_deinit) Scratch offsets = { 0 };
         IndexTable table;
         TRY(make_table(run, &args, run->in_meta[0], run->out_meta[0], true, &offsets, &table));
@@ -296,7 +306,7 @@ static Status put_infer(OpCall *call)
         const TensorMeta *self = arg_meta(call, 0), *values = arg_meta(call, 2);
         char a[128], b[128];
         IndexArgs args;
-        TRY(index_args(call, &args));
+        TRY(index_args(call, call->emitter->ctx, &args));
         if (self->dtype != values->dtype)
                 return fail(STATUS_DTYPE,
                             "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
@@ -323,11 +333,9 @@ static Status put_infer(OpCall *call)
 static Status put_run(const OpRun *run)
 {
         IndexArgs args;
-        TRY(index_args(run->call, &args));
-        Storage from_storage = { .data = (uint8_t *)(uintptr_t)run->in[0] }, to_storage = { .data = run->out[0] };
-        Tensor from = { .meta = *run->in_meta[0], .storage = &from_storage }, to = { .meta = *run->out_meta[0], .storage = &to_storage };
-        if (meta_numel(run->in_meta[0]) != 0)
-                tensor_copy_data(&from, &to);
+        TRY(index_args(run->call, run->ctx, &args));
+        Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
+        TRY(copy_region(run->ctx, &from, &to));
         // Tensor arguments: self, the items of the list, values last.
         const TensorMeta *values = run->in_meta[run->n_in - 1];
         TensorMeta spread;

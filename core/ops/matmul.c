@@ -354,16 +354,18 @@ Status linear_infer(OpCall *call)
         return out_contiguous(call, input->dtype, rank, size);
 }
 
-static void add_rounded_bias(const OpRun *run, const TensorMeta *bias)
+static Status add_rounded_bias(const OpRun *run, const TensorMeta *bias)
 {
         const TensorMeta *out = run->out_meta[0];
         int64_t n = meta_numel(out), columns = out->size[out->rank - 1], bytes = dtype_info[out->dtype].bytes;
         int64_t step = bias->rank == 0 || bias->size[bias->rank - 1] == 1 ? 0 : bias->stride[bias->rank - 1];
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, 8); i++) {
                 char *at = (char *)run->out[0] + i * bytes;
                 double add = element_as_f64(out->dtype, (const char *)run->in[2] + i % columns * step * bytes);
                 element_from_f64(out->dtype, at, element_as_f64(out->dtype, at) + add);
         }
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 Status linear_run(const OpRun *run)
@@ -382,9 +384,7 @@ Status linear_run(const OpRun *run)
         bool rounds = has_bias && run->in_meta[0]->rank > 2 && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) &&
                       !meta_is_contiguous(run->in_meta[0]);
         TRY(multiply(run, &input, &weight, has_bias && !rounds ? &bias : NULL, 1, 1));
-        if (rounds)
-                add_rounded_bias(run, &bias.meta);
-        return STATUS_OK;
+        return rounds ? add_rounded_bias(run, &bias.meta) : STATUS_OK;
 }
 
 // ---- cost ----

@@ -209,11 +209,12 @@ static Status group_infer(OpCall *call)
 }
 
 // Per (image, channel): scale = rstd * weight, shift = bias - mean * scale.
-static void group_scales(const GroupArgs *args, Dtype as, const void *mean, const void *rstd, const void *weight, const void *bias,
-                         void *scale, void *shift)
+static Status group_scales(const RunContext *ctx, const GroupArgs *args, Dtype as, const void *mean, const void *rstd, const void *weight,
+                           const void *bias, void *scale, void *shift)
 {
         int64_t per_group = args->channels / args->groups;
-        for (int64_t i = 0; i < args->n * args->channels; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < args->n * args->channels && !work_stops(&work, 16); i++) {
                 int64_t channel = i % args->channels, group = i / per_group;
                 double s = compute_as_f64(as, rstd, group) * (weight == NULL ? 1 : compute_as_f64(as, weight, channel));
                 double b = bias == NULL ? 0 : compute_as_f64(as, bias, channel), m = compute_as_f64(as, mean, group);
@@ -225,6 +226,7 @@ static void group_scales(const GroupArgs *args, Dtype as, const void *mean, cons
                         ((double *)shift)[i] = b - m * s;
                 }
         }
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight, const Dense *bias, DenseOut *out,
@@ -244,7 +246,7 @@ static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense
                           .mean = mean,
                           .rstd = rstd };
         TRY(norm_row_stats(run->ctx, &norm, in->data));
-        group_scales(args, as, mean, rstd, weight->data, bias->data, scale, shift);
+        TRY(group_scales(run->ctx, args, as, mean, rstd, weight->data, bias->data, scale, shift));
         // Channels of all images are channels of one; two or more elements each are planes.
         NormScale by = { .dtype = as, .outer = 1, .channels = n, .inner = args->inner, .scale = scale, .shift = shift };
         return norm_scale_channels(run->ctx, &by, in->data, out->data);

@@ -121,40 +121,43 @@ static bool steps_in_half(const OpRun *run)
         return half && !is_dense_image(run->in_meta[0]) && batch_check(run->call, true, &stats) == STATUS_OK && stats == dtype;
 }
 
+enum { HALF_STEPS = 32, CHANNEL_STEPS = 32 };
+
 static float round_to(Dtype half, float value)
 {
         return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
 }
 
-static void normalise_in_half(const OpRun *run, BatchArrays *arrays, const float *mean, const float *rstd)
+static Status normalise_in_half(const OpRun *run, BatchArrays *arrays, const float *mean, const float *rstd)
 {
         Dtype half = run->in_meta[0]->dtype;
         const float *weight = arrays->weight.data, *bias = arrays->bias.data, *x = arrays->x;
         float *y = arrays->y;
         int64_t channels = run->in_meta[0]->size[1], outer, inner, n = meta_numel(run->in_meta[0]);
         split_channels(run->out_meta[0], &outer, &inner);
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, HALF_STEPS); i++) {
                 int64_t c = i / inner % channels;
                 float value = round_to(half, round_to(half, x[i] - mean[c]) * rstd[c]);
                 value = round_to(half, value * (weight == NULL ? 1 : weight[c]));
                 y[i] = round_to(half, value + (bias == NULL ? 0 : bias[c]));
         }
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 // From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled and shifted in one step, where mean *
 // scale is part of the shift, others are centred first: a difference where mean and values nearly cancel.
 static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean, const void *rstd)
 {
-        if (steps_in_half(run)) {
-                normalise_in_half(run, arrays, mean, rstd);
-                return STATUS_OK;
-        }
+        if (steps_in_half(run))
+                return normalise_in_half(run, arrays, mean, rstd);
         int64_t channels = run->in_meta[0]->size[1];
         Dtype as = arrays->as;
         bool centred = !is_dense_image(run->in_meta[0]);
         float *scale32 = arrays->scales.data, *shift32 = scale32 + channels;
         double *scale64 = arrays->scales.data, *shift64 = scale64 + channels;
-        for (int64_t c = 0; c < channels; c++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t c = 0; c < channels && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double scale = compute_as_f64(as, rstd, c) * (arrays->weight.data == NULL ? 1 : compute_as_f64(as, arrays->weight.data, c));
                 double bias = arrays->bias.data == NULL ? 0 : compute_as_f64(as, arrays->bias.data, c);
                 if (as == DTYPE_F32) {
@@ -213,7 +216,8 @@ static Status eval_run(const OpRun *run)
         TRY(scratch_init(&rstd, run->ctx, run->in_meta[0]->size[1], sizeof(double)));
         bool steps = steps_in_half(run);
         Dtype half = run->in_meta[0]->dtype;
-        for (int64_t c = 0; c < run->in_meta[0]->size[1]; c++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t c = 0; c < run->in_meta[0]->size[1] && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double var = compute_as_f64(arrays.as, arrays.var.data, c);
                 if (steps)
                         ((float *)rstd.data)[c] = round_to(half, 1 / round_to(half, sqrtf(round_to(half, (float)(var + eps)))));
@@ -277,7 +281,8 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
         double momentum;
         TRY(arg_double(run->call, (int)run->call->n_args - 2, &momentum));
         int64_t channels = n_channels(run->in_meta[0]), n = channels == 0 ? 0 : meta_numel(run->in_meta[0]) / channels;
-        for (int64_t c = 0; c < channels; c++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t c = 0; c < channels && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double m = compute_as_f64(arrays->as, mean, c), v = compute_as_f64(arrays->as, var, c);
                 double unbiased = v * (double)n / (double)(n - 1);
                 store_stat(run, 1, c, m);
@@ -302,7 +307,8 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
 // Nothing to take statistics of: running ones stay, the others are 0.
 static Status keep_running(const OpRun *run)
 {
-        for (int64_t c = 0; c < n_channels(run->in_meta[0]); c++) {
+        Work work = { .ctx = run->ctx };
+        for (int64_t c = 0; c < n_channels(run->in_meta[0]) && !work_stops(&work, CHANNEL_STEPS); c++) {
                 for (uint32_t k = 1; k < MIN(run->n_out, 3u) && meta_numel(run->out_meta[k]) != 0; k++)
                         store_stat(run, k, c, 0);
                 for (uint32_t k = 3; k < run->n_out; k++) {
@@ -312,7 +318,7 @@ static Status keep_running(const OpRun *run)
                                                   (const char *)run->in[k] + c * meta->stride[0] * dtype_info[meta->dtype].bytes));
                 }
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 static Status train_run(const OpRun *run)

@@ -216,6 +216,39 @@ static Status pool_infer(OpCall *call)
         return STATUS_OK;
 }
 
+// ---- cost ----
+// Most elements of a window along each axis of three.
+static void window_sizes(const PoolRow *row, const PoolArgs *args, const int64_t *in_size, int64_t *out)
+{
+        for (int i = 0; i < 3; i++) {
+                int from = i - (3 - row->spatial);
+                out[i] = from < 0                    ? 1
+                         : row->kind <= POOL_AVERAGE ? MIN(args->kernel[from], in_size[from])
+                                                     : in_size[from] / MAX(args->out_size[from], (int64_t)1) + 1;
+        }
+}
+
+// As the kernels go: with indices, or in channels_last, every window is walked; else its rows become one line as wide as the input, whose
+// columns follow.
+static Cost pool_cost(const OpCall *call)
+{
+        const PoolRow *row = call->op->row;
+        const TensorMeta *input = arg_meta(call, 0), *out = &call->outs[0].meta;
+        PoolArgs args;
+        int64_t window[3], bytes = dtype_info[input->dtype].bytes, width = input->size[input->rank - 1],
+                           out_width = out->size[out->rank - 1];
+        if (pool_args(call, &args) != STATUS_OK || meta_numel(out) == 0)
+                return (Cost){ 0 };
+        window_sizes(row, &args, input->size + input->rank - row->spatial, window);
+        int64_t lines = meta_numel(out) / out_width, rows = saturating_product(window[0], window[1]);
+        bool walked =
+                row->with_indices || (row->spatial == 2 && meta_suggests_channels_last(input) && rows * window[2] <= POOL_LAST_WINDOW);
+        int64_t of_line = walked ? saturating_product(saturating_product(out_width, window[2]), rows)
+                                 : saturating_product(width, rows) + saturating_product(out_width, window[2]);
+        return (Cost){ .flops = saturating_product(lines, MAX(of_line, (int64_t)0)),
+                       .bytes = meta_numel(input) * bytes + meta_numel(out) * (bytes + (row->with_indices ? 8 : 0)) };
+}
+
 // ---- run ----
 // Windows of all three axes; *bounds owns their arrays.
 static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *args, Pool *pool, Scratch *bounds)
@@ -256,11 +289,15 @@ static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *
         return run->call->schema->name[0] == '_' || args->out_size[0] != 1 || args->out_size[1] != 1 || args->out_size[2] != 1;
 }
 
-// Images whose channels lie side by side are pooled where they are.
-static bool is_channels_last(const OpRun *run, const PoolRow *row)
+// Images whose channels lie side by side are pooled where they are, unless their windows are huge.
+static bool is_channels_last(const OpRun *run, const PoolRow *row, const PoolArgs *args)
 {
         const TensorMeta *in = run->in_meta[0], *out = run->out_meta[0];
         if (row->spatial != 2 || row->with_indices || in->rank != 4 || in->dtype != DTYPE_F32 || !meta_is_channels_last(in))
+                return false;
+        int64_t window[3];
+        window_sizes(row, args, in->size + 2, window);
+        if (window[1] * window[2] > POOL_LAST_WINDOW)
                 return false;
         // Single pixels lie the same way in both layouts.
         return meta_is_channels_last(out) || (out->size[2] == 1 && out->size[3] == 1 && meta_is_contiguous(out));
@@ -278,7 +315,7 @@ static Status pool_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
         TRY(set_axes(run, row, &args, &pool, &bounds));
-        if (is_channels_last(run, row))
+        if (is_channels_last(run, row, &args))
                 return pool_channels_last(run->ctx, &pool, row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE,
                                           run->in_meta[0]->size[1], run->in[0], run->out[0]);
         TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], pool.dtype));
@@ -308,7 +345,7 @@ static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX
                      adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
 #define POOL_OP(schema, dtypes, row_)                                                                                                      \
         {                                                                                                                                  \
-                schema, dtypes, .infer = pool_infer, .run = pool_run, .row = &(row_)                                                       \
+                schema, dtypes, .infer = pool_infer, .run = pool_run, .cost = pool_cost, .row = &(row_)                                    \
         }
 
 const OpDef pool_ops[] = {

@@ -140,8 +140,8 @@ static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleA
                 axis->weight = weight;
                 index += RESAMPLE_MAX_TAPS * axis->out_size;
                 weight += RESAMPLE_MAX_TAPS * axis->out_size;
-                resample_axis(axis, i < lead ? RESAMPLE_NEAREST : kind, args->align_corners, i < lead ? 0 : args->scale[i - lead],
-                              precision);
+                TRY(resample_axis(run->ctx, axis, i < lead ? RESAMPLE_NEAREST : kind, args->align_corners,
+                                  i < lead ? 0 : args->scale[i - lead], precision));
         }
         return STATUS_OK;
 }

@@ -104,14 +104,15 @@ static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
 }
 
 // One element of each sorted row, for kthvalue and median. `values` and `indices`: [n_rows / inner][n][inner].
-static void pick_elements(const SortArgs *args, bool median, int64_t n_rows, int64_t inner, const SortTask *sorted, void *out_values,
-                          int64_t *out_indices)
+static Status pick_elements(const RunContext *ctx, const SortArgs *args, bool median, int64_t n_rows, int64_t inner, const SortTask *sorted,
+                            void *out_values, int64_t *out_indices)
 {
-        for (int64_t row = 0; row < n_rows; row++) {
+        Work work = { .ctx = ctx };
+        for (int64_t row = 0; row < n_rows && !work_stops(&work, 8); row++) {
                 int64_t base = row / inner * args->n * inner + row % inner, at = base + args->pick * inner;
                 if (median && row_has_nan(sorted->dtype, sorted->values, base + (args->n - 1) * inner)) {
                         at = base;
-                        while (!row_has_nan(sorted->dtype, sorted->values, at))
+                        while (!work_stops(&work, 1) && !row_has_nan(sorted->dtype, sorted->values, at))
                                 at += inner;
                 }
                 out_indices[row] = sorted->indices[at];
@@ -120,6 +121,7 @@ static void pick_elements(const SortArgs *args, bool median, int64_t n_rows, int
                 else
                         ((uint64_t *)out_values)[row] = ((const uint64_t *)sorted->values)[at];
         }
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan, SortTask *task, void *values,
@@ -133,8 +135,7 @@ static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput
         task->indices = sorted_indices.data;
         TRY(sort_rows(run->ctx, plan, task, input->data));
         const SortRow *row = run->call->op->row;
-        pick_elements(args, row->kind == SORT_MEDIAN, plan->n_rows, task->inner, task, values, indices);
-        return STATUS_OK;
+        return pick_elements(run->ctx, args, row->kind == SORT_MEDIAN, plan->n_rows, task->inner, task, values, indices);
 }
 
 static Status sort_run(const OpRun *run)

@@ -76,8 +76,9 @@ static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassC
 Status pass_fold_constants(Recording *recording, PassContext *context)
 {
         RunContext ctx; // of its own: constants outlive whoever compiles
-        run_context_init(&ctx);
-        ctx.deadline_ns = context->poll == NULL ? 0 : context->poll->deadline_ns;
+        run_context_within(&ctx, context->poll);
+        ctx.budget = NULL;
+        ctx.pool = NULL;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         _cleanup_(standing_deinit) Standing standing = { 0 };
         TRY(standing_find(recording, &standing));

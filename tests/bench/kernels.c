@@ -6,10 +6,10 @@
 #include "core/kernels/norm.h"
 #include "core/kernels/softmax.h"
 
-typedef Status (*Work)(const RunContext *ctx, const void *task);
+typedef Status (*Task)(const RunContext *ctx, const void *task);
 
 // Best of several runs, in seconds.
-static double seconds_of(const RunContext *ctx, Work work, const void *task)
+static double seconds_of(const RunContext *ctx, Task work, const void *task)
 {
         double best = 1e9;
         for (int i = 0; i < 9; i++) {
@@ -110,7 +110,7 @@ static Status run_layer_norm(const RunContext *ctx, const void *task)
         return norm_rows(ctx, &norm, rows->in, rows->out);
 }
 
-static void bench_rows(const RunContext *ctx, const char *label, Work work, int64_t rows, int64_t n)
+static void bench_rows(const RunContext *ctx, const char *label, Task work, int64_t rows, int64_t n)
 {
         RowsTask task = { rows, n, floats_new(rows * n), floats_new(rows * n) };
         double seconds = seconds_of(ctx, work, &task);

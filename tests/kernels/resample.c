@@ -12,7 +12,7 @@ static void resample_line(ResampleKind kind, bool align_corners, int64_t n_in, i
                 resample.axis[d] = (ResampleAxis){
                         .in_size = d < 2 ? 1 : n_in, .out_size = d < 2 ? 1 : n_out, .index = index[d], .weight = weight[d]
                 };
-                resample_axis(&resample.axis[d], d < 2 ? RESAMPLE_NEAREST : kind, align_corners, 0, DTYPE_F32);
+                resample_axis(NULL, &resample.axis[d], d < 2 ? RESAMPLE_NEAREST : kind, align_corners, 0, DTYPE_F32);
         }
         cr_assert_eq(resample_run(NULL, &resample, in, out), STATUS_OK);
 }
@@ -51,7 +51,7 @@ Test(resample, weights_of_every_output_add_up_to_one_and_stay_inside)
                                 int64_t index[64];
                                 double weight[64];
                                 ResampleAxis axis = { .in_size = in, .out_size = out, .index = index, .weight = weight };
-                                resample_axis(&axis, kind, (in + out) % 2 == 0, 0, DTYPE_F64);
+                                resample_axis(NULL, &axis, kind, (in + out) % 2 == 0, 0, DTYPE_F64);
                                 for (int64_t o = 0; o < out; o++) {
                                         double sum = 0;
                                         for (int t = 0; t < axis.n_taps; t++) {

@@ -84,6 +84,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         bool created;
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
+        TRY(engine_check(graph));
         NamedAnswer named = { answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
         PutCondition condition = { check_named, &named };
         bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/compile/check.h"
 #include "core/engine_private.h"
 
 const char *const graph_state_names[] = { "ready", "ready", "damaged" };
@@ -249,6 +250,23 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
         }
         *out_version = version;
         return STATUS_OK;
+}
+
+Status engine_check(const Graph *graph)
+{
+        enum { CHECK_MS = 2000 }; // far more than it takes; what it has not seen by then is accepted
+        CheckReport report = { .n_rows = 0 };
+        RunContext poll;
+        if (graph->signature.in_tree == NULL)
+                return STATUS_OK;
+        run_context_init(&poll);
+        poll.deadline_ns = clock_ns() + (int64_t)CHECK_MS * 1000000;
+        arena_init(&report.arena, 0);
+        Status status = check_graph(graph, &poll, &report);
+        if (status == STATUS_OK)
+                status = check_report_status(&report, graph);
+        check_report_deinit(&report);
+        return status;
 }
 
 // The manifest of `graph` with one version more (NULL: none) or one fewer (0: none).

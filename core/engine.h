@@ -59,6 +59,10 @@ Status engine_open(const EngineOptions *options, Engine **out_engine);
 Engine *engine_close(Engine *engine);
 DEFINE_CLEANUP(Engine, engine_close)
 
+// At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of what an exported graph cannot do here, as far as the sizes that
+// the exporter recorded show it. Bounded in time and memory; other graphs pass.
+Status engine_check(const Graph *graph);
+
 // Content id of an upload: SHA-256 of the body; of several parts: SHA-256 of their concatenated lower-case hex digests, sorted by part
 // name.
 Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version);

@@ -66,6 +66,7 @@ static Status put(Engine *engine, const char *path, const Upload *upload, GraphV
         model_name_of(path, name);
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
+        TRY(engine_check(graph));
         return engine_put(engine, name, upload->parts, upload->n_parts, &identified, graph, out_version, &created);
 }
 
@@ -127,7 +128,12 @@ Status file_decode(const char *path, const char *model, bool strict, Graph **out
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(file_read(path, &bytes));
         TRY(upload_split(bytes, "", &upload));
-        Status status = upload_decode(upload.parts, upload.n_parts, model, strict, out_graph);
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        Status status = upload_decode(upload.parts, upload.n_parts, model, strict, &graph);
+        if (status == STATUS_OK && strict)
+                status = engine_check(graph);
         upload_deinit(&upload);
-        return status;
+        TRY(status);
+        *out_graph = take_ptr(graph);
+        return STATUS_OK;
 }

@@ -5,32 +5,13 @@
 //
 // A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not: calls point to Recorded values, and a live
 // tensor whose geometry has moved away from its value gets a new one, by as_strided.
-#include "core/compile/record.h"
+#include "core/compile/recorder.h"
 
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/compile/open_numbers.h"
 #include "core/compile/split.h"
 #include "core/compile/write.h"
 #include "core/ops/inplace.h"
-
-typedef struct StateView { // one state entry as the recording sees it
-        const Tensor *entry;
-        Tensor *seen; // counted
-} StateView;
-
-typedef struct Recorder {
-        Emitter base;
-        RunContext ctx; // of our own: literals outlive the request that compiles, they are not charged to it
-        const RunContext *poll;
-        Recording *recording;
-        StateView *views;
-        uint32_t n_views, views_capacity;
-        uint32_t max_calls;
-        uint64_t open;             // bit i: placeholder i is a number whose value is left open ...
-        uint64_t read;             // ... but was looked at all the same
-        Tensor *numbers[OPEN_MAX]; // live, counted: by placeholder
-} Recorder;
 
 static Recorder *recorder_of(Emitter *emitter)
 {
@@ -183,6 +164,15 @@ static Status fresh_buffer(Recorder *recorder, const TensorMeta *meta, Buffer **
         return recording_add_buffer(recorder->recording, BUFFER_RUN, (size_t)n_bytes, out_buffer);
 }
 
+Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor)
+{
+        Buffer *buffer;
+        Recorded *value;
+        TRY(fresh_buffer(recorder, meta, &buffer));
+        TRY(recording_add_value(recorder->recording, FROM_CALL, buffer->storage, meta, 0, &value));
+        return live_tensor(value, out_tensor);
+}
+
 // The live tensor of output k and, when the call makes it, its value (call and place are filled in by the caller).
 static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *spec, Tensor **out_tensor, Recorded **out_value)
 {
@@ -262,6 +252,8 @@ static Status record_op(Emitter *emitter, OpCall *call, Value *out)
 {
         Recorder *recorder = recorder_of(emitter);
         TRY(run_poll(recorder->poll));
+        if (recorder->recording->n_values >= recorder->max_values)
+                return fail(STATUS_DYNAMIC, "the graph makes more than %u values", recorder->max_values);
         size_t n = call->n_outs;
         _cleanup_(freep) void **block = new_array(n, 2 * sizeof(void *));
         if (block == NULL)
@@ -355,7 +347,7 @@ static Status record_state(Emitter *emitter, const Graph *graph, const char *pat
         Storage *storage = state->tensor->storage;
         if (storage == NULL)
                 return fail(STATUS_DYNAMIC, "the state %s has no bytes", path);
-        if (state->written)
+        if (state->written || recorder->state_unknown)
                 TRY(state_storage(recorder, storage, &storage));
         Recorded *value;
         Tensor *seen;
@@ -596,27 +588,39 @@ static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOp
         return status;
 }
 
+void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll)
+{
+        *recorder = (Recorder){ .poll = poll, .recording = recording, .max_calls = (uint32_t)limits.max_nodes, .max_values = UINT32_MAX };
+        run_context_within(&recorder->ctx, poll);
+        recorder->ctx.budget = NULL;
+        recorder->ctx.pool = NULL;
+        recorder->base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder->ctx, .graph = recording->graph };
+}
+
+void recorder_deinit(Recorder *recorder)
+{
+        for (uint32_t i = 0; i < recorder->n_views; i++)
+                tensor_unref(recorder->views[i].seen);
+        free(recorder->views);
+        for (uint32_t i = 0; i < OPEN_MAX; i++)
+                tensor_unref(recorder->numbers[i]);
+}
+
 static Status record_once(const Graph *graph, const RecordOptions *options, const RunContext *poll, uint64_t open, Split *split,
                           bool *out_again, Recording **out_recording)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(recording_new(graph, &recording));
-        Recorder recorder = { .poll = poll,
-                              .recording = recording,
-                              .open = open,
-                              .max_calls = options->max_calls == 0 ? (uint32_t)limits.max_nodes : options->max_calls };
-        run_context_within(&recorder.ctx, poll);
-        recorder.ctx.budget = NULL;
-        recorder.ctx.pool = NULL;
-        recorder.base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder.ctx, .graph = graph, .open_numbers = open != 0 };
+        Recorder recorder;
+        recorder_init(&recorder, recording, poll);
+        recorder.open = open;
+        recorder.base.open_numbers = open != 0;
+        if (options->max_calls != 0)
+                recorder.max_calls = options->max_calls;
         split_start(split, recording);
         Status status = record_walk(&recorder, graph, options, split, out_again);
         split_start(split, NULL); // it may hold tensors of the recording
-        for (uint32_t i = 0; i < recorder.n_views; i++)
-                tensor_unref(recorder.views[i].seen);
-        free(recorder.views);
-        for (uint32_t i = 0; i < OPEN_MAX; i++)
-                tensor_unref(recorder.numbers[i]);
+        recorder_deinit(&recorder);
         TRY(status);
         recording->by_value = ~(open & ~recorder.read);
         *out_recording = take_ptr(recording);

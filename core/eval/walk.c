@@ -423,6 +423,15 @@ static Status run_or_leave(Walk *walk, const Node *node, Value *out)
         return split->leave(split->context, node, walk->env);
 }
 
+static Status run_or_mend(Walk *walk, const Node *node, Value *out)
+{
+        const WalkMend *mend = walk->options->mend;
+        if (node->op == OP_OUTPUT)
+                return STATUS_OK;
+        Status status = node_visit_inputs(node, note_left, walk) != STATUS_OK ? STATUS_DYNAMIC : run_node(walk, node, out);
+        return status == STATUS_OK ? STATUS_OK : mend->mend(mend->context, node, status, out);
+}
+
 static bool is_skipped(Walk *walk, const Node *node)
 {
         if (walk->options->skip == NULL || !walk->options->skip[node->index])
@@ -435,6 +444,8 @@ static Status run_one(Walk *walk, const Node *node, int64_t *inout_clock, Value 
 {
         if (walk->options->trace != NULL)
                 return run_traced(walk, node, inout_clock, out);
+        if (walk->options->mend != NULL)
+                return run_or_mend(walk, node, out);
         return walk->options->split != NULL ? run_or_leave(walk, node, out) : run_node(walk, node, out);
 }
 

@@ -34,6 +34,13 @@ typedef struct WalkSplit {
         void *context;
 } WalkSplit;
 
+// A walk that goes on behind nodes that fail: they, and nodes that read VALUE_DYNAMIC (those are not run: STATUS_DYNAMIC), get the value
+// that `mend` gives (VALUE_DYNAMIC: none is known). A failure of `mend` ends the walk. The output node is not run.
+typedef struct WalkMend {
+        Status (*mend)(void *context, const Node *node, Status status, Value *out);
+        void *context;
+} WalkMend;
+
 // The value of a node that another part of the run has computed.
 typedef struct WalkKnown {
         const Node *node;
@@ -48,6 +55,7 @@ typedef struct WalkOptions {
         uint32_t n_fetch;
         WalkTrace *trace;       // NULL: no timing
         const WalkSplit *split; // NULL: every node is run
+        const WalkMend *mend;   // NULL: the first failure ends the walk
         // The rest of a graph: nodes of which `skip` (by node index; NULL: none) is true are not run, and `known` tells the values of those
         // of them that others read or that are fetched.
         const bool *skip;

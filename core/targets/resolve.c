@@ -9,13 +9,18 @@
 #include "core/base/limits.h"
 
 // "torch.ops.aten.foo.default" is shown as aten.foo.default; methods as Tensor.foo.
-static Status report_unknown(CheckReport *report, const Node *node)
+void report_name(const Node *node, char out_name[200])
 {
-        char what[200];
         const char *name = node->target;
         if (strncmp(name, "torch.ops.", 10) == 0)
                 name += 10;
-        snprintf(what, sizeof(what), "%s%.180s", node->op == OP_CALL_METHOD ? "Tensor." : "", name);
+        snprintf(out_name, 200, "%s%.180s", node->op == OP_CALL_METHOD ? "Tensor." : "", name);
+}
+
+static Status report_unknown(CheckReport *report, const Node *node)
+{
+        char what[200];
+        report_name(node, what);
         return report_unsupported(report, what, NULL, node);
 }
 

@@ -5,7 +5,6 @@
 #include "core/targets/module_table.h"
 
 // ---- the report (report.c); texts are copied into its arena ----
-Status report_unsupported(CheckReport *report, const char *what, const char *reason, const Node *node);
 Status report_missing_state(CheckReport *report, const char *path);
 Status report_unknown_config(CheckReport *report, const char *text);
 

@@ -62,6 +62,10 @@ typedef struct CheckReport {
         uint32_t n_unknown_config, unknown_capacity;
 } CheckReport;
 void check_report_deinit(CheckReport *report);
+// Adds `node` to the row of `what` and `reason` (may be NULL); texts are copied.
+Status report_unsupported(CheckReport *report, const char *what, const char *reason, const Node *node);
+// How rows name what a node calls: "aten.foo.default", "Tensor.foo".
+void report_name(const Node *node, char out_name[200]);
 // Resolves every node (node->resolved), module class, configuration and state of a graph that is not yet shared, child graphs included, and
 // lists everything that cannot run: unknown names, schemas that do not bind, dtypes that recorded metas show. OK even when rows were added.
 Status graph_resolve(Graph *graph, CheckReport *out_report);

@@ -109,6 +109,15 @@ def patched(blob, signature, offset, value):
     return blob[:at] + value + blob[at + len(value):]
 
 
+def wide_einsum(content):
+    """The first node multiplies five matrices of ten dimensions together, which only a walk with shapes can tell."""
+    document = json.loads(content)
+    node = document["graph_module"]["graph"]["nodes"][0]
+    node["target"] = "torch.ops.aten.einsum.default"
+    node["inputs"] = [{"name": "equation", "arg": {"as_string": "ab,cd,ef,gh,ij->ab"}, "kind": 1}, {"name": "tensors", "arg": {"as_tensors": [{"name": "x"}] * 5}, "kind": 1}]
+    return json.dumps(document).encode()
+
+
 def archive_rows():
     good = archive_of(members())
     local, central, end = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
@@ -142,6 +151,7 @@ def archive_rows():
     yield "a model that is no JSON", changed("models/model.json", lambda _: b"hello"), 400, "malformed", ""
     yield "a model that is a list", changed("models/model.json", lambda _: b"[]"), 400, "malformed", ""
     yield "a model that is empty", changed("models/model.json", lambda _: b"{}"), 400, "malformed", ""
+    yield "a model that no run could serve", changed("models/model.json", wide_einsum), 422, "unsupported_operators", "aten.einsum.default (relu): einsum() over 10"
     yield "a model nested 1,000 deep", changed("models/model.json", lambda _: b"[" * 1000 + b"]" * 1000), (400, 413), None, ""
     yield "a model of 17 MB", changed("models/model.json", lambda content: content + b" " * (17 << 20)), 413, "too_large", ""
     yield "a schema of another major version", changed("models/model.json", lambda content: content.replace(b'"major": 8', b'"major": 99').replace(b'"major":8', b'"major":99')), \

@@ -96,6 +96,11 @@ static Status check_numel(const OutputList *list)
         return STATUS_OK;
 }
 
+static Status at_output(Status status, const OutputLeaf *leaf)
+{
+        return status == STATUS_OK || leaf->node == NULL ? status : walk_annotate(status, leaf->node);
+}
+
 static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
 {
         text_add(out, "{\"outputs\": [");
@@ -107,7 +112,7 @@ static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
                         TRY(write_tensor(run, leaf->value.tensor, out));
                 } else {
                         text_add(out, ", \"value\": ");
-                        TRY(run_write_plain(leaf->value, out));
+                        TRY(at_output(run_write_plain(leaf->value, out), leaf));
                 }
                 TRY(check_size(out));
                 text_add_char(out, '}');
@@ -132,7 +137,8 @@ static Status write_bare(RunCall *run, const OutputList *list, Text *out)
         for (uint32_t i = 0; i < list->n; i++) {
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add_n(out, list->structure.data + at, leaf->at - at);
-                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(run, leaf->value.tensor, out) : run_write_plain(leaf->value, out));
+                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(run, leaf->value.tensor, out)
+                                                     : at_output(run_write_plain(leaf->value, out), leaf));
                 TRY(check_size(out));
                 at = leaf->end;
         }

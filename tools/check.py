@@ -135,6 +135,7 @@ STEPS = [
     ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
     ("archives", "mutants of .pt2 archives (ASan, UBSan)", python("tests/service/archives.py", SANITIZED_SERVER)),
     ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
+    ("blame", "runs that fail name their node, in every way of running (ASan)", python("tests/service/blame.py", SANITIZED_SERVER)),
     ("agreement", "parameters: as accepted, as in OpenAPI, as in docs", python("tests/service/agreement.py", SERVER)),
     ("failing-leaks", "requests that fail at each step, per route: leaks (ASan)", python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
     ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),

@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include "core/compile/plan.h"
+#include "core/eval/walk.h"
 #include "core/kernels/run_context.h"
 
 typedef struct Making {
@@ -49,7 +50,7 @@ static Status prepare_call(Making *making, const RecordedCall *call, Instruction
         return call->call.op->prepare == NULL ? STATUS_OK : call->call.op->prepare(&call->call, block);
 }
 
-static Status choose_kernel(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
+static Status find_kernel(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
 {
         const OpDef *op = call->call.op;
         *instruction = (Instruction){ .call = call, .name = op->kernel != NULL ? op->kernel : call->call.schema->name };
@@ -59,6 +60,12 @@ static Status choose_kernel(Making *making, const RecordedCall *call, Instructio
         if (op->pack != NULL && !call->call.inplace)
                 TRY(pack_call(making, call, instruction, out_baked, out_scratch));
         return instruction->kernel != NULL ? STATUS_OK : prepare_call(making, call, instruction);
+}
+
+static Status choose_kernel(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
+{
+        Status status = find_kernel(making, call, instruction, out_baked, out_scratch);
+        return status == STATUS_OK || call->n_nodes == 0 ? status : walk_annotate(status, call->nodes[0]);
 }
 
 // ---- operands ----

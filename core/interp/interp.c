@@ -133,10 +133,51 @@ static Status bind_inputs_of(const Program *program, Frame *frame, ValueSpan inp
         return STATUS_OK;
 }
 
+// ---- failures that are not an instruction's ----
+static Status at_call(Status status, const RecordedCall *call)
+{
+        return call == NULL || call->n_nodes == 0 ? status : walk_annotate(status, call->nodes[0]);
+}
+
+// The call that makes the bytes of the n-th output.
+static const RecordedCall *maker_of_output(const Program *program, uint32_t output)
+{
+        const Recording *recording = program->recording;
+        for (uint32_t i = 0; i < recording->n_values; i++) {
+                const Recorded *value = recording->values[i];
+                if (value->from == FROM_CALL && value->call != NULL && !recorded_is_constant(value) &&
+                    program->places[recorded_buffer(value)->index].slot == SLOT_FIRST_INPUT + program->n_inputs + output)
+                        return value->call;
+        }
+        return NULL;
+}
+
+// The call with the largest result: what the working memory is needed for, most of all.
+static const RecordedCall *largest_call(const Program *program)
+{
+        const RecordedCall *largest = NULL;
+        size_t most = 0;
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                const RecordedCall *call = program->code[i].call;
+                for (uint32_t k = 0; call != NULL && k < call->call.n_outs; k++) {
+                        const Recorded *value = call->outs[k];
+                        size_t n_bytes = value == NULL || recorded_is_constant(value) ? 0 : recorded_buffer(value)->n_bytes;
+                        if (n_bytes > most && call->n_nodes > 0) {
+                                most = n_bytes;
+                                largest = call;
+                        }
+                }
+        }
+        return largest;
+}
+
 static Status make_outputs(const Program *program, Frame *frame, RunContext *ctx)
 {
-        for (uint32_t i = 0; i < program->n_outputs; i++)
-                TRY(storage_new(program->output_bytes[i], false, ctx->budget, &frame->outputs[i]));
+        for (uint32_t i = 0; i < program->n_outputs; i++) {
+                Status status = storage_new(program->output_bytes[i], false, ctx->budget, &frame->outputs[i]);
+                if (status != STATUS_OK)
+                        return at_call(status, maker_of_output(program, i));
+        }
         return STATUS_OK;
 }
 
@@ -189,7 +230,7 @@ static Status run_code(const Program *program, Frame *frame, void **pointers, Ru
                 if (__builtin_expect(status == STATUS_OK, 1))
                         status = run_instruction(&code[i], pointers, frame, ctx);
                 if (__builtin_expect(status != STATUS_OK, 0))
-                        return code[i].call == NULL || code[i].call->n_nodes == 0 ? status : walk_annotate(status, code[i].call->nodes[0]);
+                        return at_call(status, code[i].call);
                 if (traced)
                         stamps[i + 1] = clock_ns();
         }
@@ -347,11 +388,11 @@ Status program_run(const Program *program, Frame *frame, const ProgramRun *run, 
 {
         size_t bytes = program->figures.arena_bytes;
         if (!budget_take(ctx->budget, bytes))
-                return fail(STATUS_TOO_LARGE,
-                            "the run needs %zu bytes of working memory, which is over its limit; send smaller inputs or start the server "
-                            "with a larger "
-                            "--max-run-memory",
-                            bytes);
+                return at_call(fail(STATUS_TOO_LARGE,
+                                    "the run needs %zu bytes of working memory, which is over its limit; send smaller inputs or start the "
+                                    "server with a larger --max-run-memory",
+                                    bytes),
+                               largest_call(program));
         Status status = frame_grow(frame, program);
         if (status == STATUS_OK) {
                 status = run_bound(program, frame, run, ctx, out_value, out_fetched);

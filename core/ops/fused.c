@@ -44,8 +44,8 @@ bool fused_takes(const OpCall *call)
                 return arg_meta(call, 0) != NULL && can_cast(arg_meta(call, 0), &call->outs[0].meta);
         if (call->op->run != pointwise_run_op)
                 return false;
-        // Values that are checked when numbers are there cannot be checked in a tile.
-        return point_bind(call, &bound) == STATUS_OK && strchr(bound.op->args, 'f') == NULL;
+        // Values that are refused in a tile are nobody's: the group could not say at which node.
+        return point_bind(call, &bound) == STATUS_OK && !pointwise_may_fail(call);
 }
 
 // ---- one row ----

@@ -21,6 +21,7 @@ Text *answer_begin(const Answer *answer, const char *content_type);
 Status put_graph(const Answer *answer);
 Status get_list(const Answer *answer);
 Status get_graph(const Answer *answer);
+Status get_versions(const Answer *answer);
 Status patch_graph(const Answer *answer);
 Status delete_graph(const Answer *answer);
 Status get_text(const Answer *answer);

@@ -30,7 +30,8 @@ typedef enum CallEncoding { CALL_PLAIN, CALL_GZIP, CALL_DEFLATE } CallEncoding;
 typedef struct ApiCall {
         RouteId route;
         char name[65];   // {name}, trailing .pt2/.json dropped for uploads
-        int64_t version; // {v}; 0: the default one
+        int64_t version; // {v}; 0: the default one, or what `alias` names
+        char alias[65];  // {v} as a name; "": none
         char id[65];     // {id}
         QueryParameter query[CALL_MAX_QUERY];
         uint32_t n_query;
@@ -85,6 +86,8 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64]);
 // Template of the route for metrics and logs ("/v1/graphs/{name}/run"); "-" for ROUTE_NONE.
 const char *route_template(RouteId route);
+// Whether it may stand where a version's number stands: a name that begins with a letter or '_'.
+bool route_is_alias(const char *text);
 const char *call_query(const ApiCall *call, const char *key); // NULL if absent
 // 1/0/true/false (or empty = true); STATUS_VALUE otherwise. Absent: unchanged.
 Status call_query_bool(const ApiCall *call, const char *key, bool *value);
@@ -127,6 +130,8 @@ typedef struct ApiContext {
 void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null, ApiReply *reply);
 // Whether the route works on a named graph's version / needs it decoded.
 bool api_needs_version(RouteId route);
+// The version that the path names, counted; its number is in the call from then on.
+Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version);
 bool api_needs_graph(RouteId route);
 // Whether the route answers without its graph when that is damaged: with the state and the reason.
 bool api_shows_damage(RouteId route);

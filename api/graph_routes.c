@@ -17,23 +17,19 @@
 static Status reply_info(const Answer *answer, GraphVersion *version, const Graph *graph)
 {
         Engine *engine = answer->context->engine;
-        GraphVersion **versions = NULL;
-        InfoOf of = { .version = version, .is_resident = engine_is_resident(engine, version), .graph = graph };
-        Status status = engine_versions(engine, version->name, &versions, &of.n_versions, &of.default_version);
-        if (status == STATUS_OK || status == STATUS_NOT_FOUND) { // deleted meanwhile: answer all the same
-                Text *out = answer_begin(answer, json_type);
-                ProgramInfo programs[ENGINE_MAX_PROGRAMS];
-                of.versions = versions;
-                of.programs = programs;
-                of.n_programs = engine_programs(engine, version, programs);
-                status = info_write(&of, out);
-                for (uint32_t i = 0; i < of.n_programs; i++)
-                        program_unref(programs[i].program);
-                text_add_char(out, '\n');
-        }
-        for (uint32_t i = 0; i < of.n_versions; i++)
-                graph_version_unref(versions[i]);
-        free(versions);
+        _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        InfoOf of = { .version = version, .is_resident = engine_is_resident(engine, version), .graph = graph, .programs = programs };
+        Status status = engine_versions(engine, version->name, &list);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND) // deleted meanwhile: answer all the same
+                return status;
+        of.list = status == STATUS_OK ? &list : NULL;
+        of.n_programs = engine_programs(engine, version, programs);
+        Text *out = answer_begin(answer, json_type);
+        status = info_write(&of, out);
+        for (uint32_t i = 0; i < of.n_programs; i++)
+                program_unref(programs[i].program);
+        text_add_char(out, '\n');
         return status;
 }
 
@@ -147,11 +143,46 @@ Status get_graph(const Answer *answer)
         return unchanged ? STATUS_OK : reply_info(answer, answer->version, answer->graph);
 }
 
+// The versions after ?after=N, oldest first.
+Status get_versions(const Answer *answer)
+{
+        Engine *engine = answer->context->engine;
+        _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
+        int64_t limit = LIST_DEFAULT, after = 0;
+        uint32_t i = 0;
+        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
+        TRY(call_query_int(answer->call, "after", 0, INT64_MAX, &after));
+        TRY(engine_versions(engine, answer->call->name, &list));
+        while (i < list.n && list.versions[i]->stored.version <= after)
+                i++;
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"versions\": [");
+        uint32_t first = i, end = (uint32_t)MIN((int64_t)list.n, first + limit);
+        for (; i < end; i++) {
+                text_add(out, i == first ? "" : ",\n");
+                info_write_version(&list, list.versions[i], engine_is_resident(engine, list.versions[i]), out);
+        }
+        if (end < list.n)
+                text_addf(out, "], \"next\": %lld}\n", (long long)list.versions[end - 1]->stored.version);
+        else
+                text_add(out, "], \"next\": null}\n");
+        return STATUS_OK;
+}
+
+// An alias in the path names a version of now. Within a change.
+static Status find_number(const Answer *answer)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        return answer->call->alias[0] == '\0' ? STATUS_OK : api_find_version(answer->context->engine, answer->call, &version);
+}
+
 Status delete_graph(const Answer *answer)
 {
         const ApiCall *call = answer->call;
         engine_begin_change(answer->context->engine);
-        Status status = check_current(answer, call->name, call->version);
+        Status status = find_number(answer);
+        if (status == STATUS_OK)
+                status = check_current(answer, call->name, call->version);
         if (status == STATUS_OK)
                 status = engine_delete(answer->context->engine, call->name, call->version);
         engine_end_change(answer->context->engine);
@@ -160,62 +191,118 @@ Status delete_graph(const Answer *answer)
         return STATUS_OK;
 }
 
-// ---- the default version ----
-static Status read_change(JsonReader *reader, int64_t *out_version)
+// ---- the default version, aliases ----
+#define CHANGE_FORM "{\"default_version\": 2} or {\"aliases\": {\"prod\": 3}}"
+
+typedef struct Change {
+        HeadChange head;
+        AliasChange *aliases;
+        uint32_t capacity;
+} Change;
+
+static Status read_version(JsonReader *reader, const char *what, int64_t *out_version)
+{
+        if (json_peek(reader) != JSON_NUMBER)
+                return fail(STATUS_VALUE, "\"%s\" is the number of a version", what);
+        TRY(json_read_int(reader, out_version));
+        return *out_version > 0 ? STATUS_OK : fail(STATUS_VALUE, "\"%s\" is a number from 1 on", what);
+}
+
+static Status read_alias(JsonReader *reader, const char *name, Change *change)
+{
+        AliasChange alias = { .version = 0 };
+        if (!route_is_alias(name))
+                return fail(STATUS_VALUE,
+                            "an alias has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter or '_'; \"%.64s\" does not",
+                            (int)limits.max_name, name);
+        snprintf(alias.name, sizeof(alias.name), "%s", name);
+        if (json_peek(reader) == JSON_NULL)
+                TRY(json_read_null(reader));
+        else
+                TRY(read_version(reader, name, &alias.version));
+        TRY(array_reserve(&change->aliases, &change->capacity, change->head.n_aliases + 1, sizeof(alias)));
+        change->aliases[change->head.n_aliases++] = alias;
+        return STATUS_OK;
+}
+
+static Status read_aliases(JsonReader *reader, Change *change)
+{
+        const char *name;
+        bool more;
+        if (json_peek(reader) != JSON_OBJECT)
+                return fail(STATUS_VALUE, "\"aliases\" is an object: {\"prod\": 3, \"old\": null}");
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &name, &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(read_alias(reader, name, change));
+        }
+}
+
+static Status read_change(JsonReader *reader, Change *change)
 {
         const char *key;
         bool more;
-        *out_version = 0;
         TRY(json_enter_object(reader));
         for (;;) {
                 TRY(json_next_key(reader, &key, &more));
                 if (!more)
                         break;
-                if (strcmp(key, "default_version") != 0)
-                        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; what can be changed is: default_version", key);
-                if (json_peek(reader) != JSON_NUMBER)
-                        return fail(STATUS_VALUE, "\"default_version\" is the number of a version");
-                TRY(json_read_int(reader, out_version));
-                if (*out_version <= 0)
-                        return fail(STATUS_VALUE, "\"default_version\" is a number from 1 on");
+                if (strcmp(key, "default_version") == 0)
+                        TRY(read_version(reader, key, &change->head.default_version));
+                else if (strcmp(key, "aliases") == 0)
+                        TRY(read_aliases(reader, change));
+                else
+                        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; what can be changed is: default_version, aliases",
+                                    key);
         }
-        if (*out_version == 0)
-                return fail(STATUS_INPUT, "there is nothing to change; send {\"default_version\": 2}");
+        if (change->head.default_version == 0 && change->head.n_aliases == 0)
+                return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
         return json_finish(reader);
 }
 
-static Status parse_change(const ApiCall *call, int64_t *out_version)
+static Status parse_change(const ApiCall *call, Change *change)
 {
         Arena arena;
         JsonReader *reader = NULL;
         if (call->body == NULL || call->body->n_bytes == 0)
-                return fail(STATUS_INPUT, "the body is empty; send {\"default_version\": 2}");
+                return fail(STATUS_INPUT, "the body is empty; send " CHANGE_FORM);
         arena_init(&arena, 0);
         Status status = json_open((const char *)call->body->data, call->body->n_bytes, 4, 1000, &arena, &reader);
         if (status == STATUS_OK)
-                status = read_change(reader, out_version);
+                status = read_change(reader, change);
         json_close(reader);
         arena_deinit(&arena);
+        change->head.aliases = change->aliases;
         return status;
 }
 
-Status patch_graph(const Answer *answer)
+static Status apply_change(const Answer *answer, const HeadChange *change)
 {
         const ApiCall *call = answer->call;
         Engine *engine = answer->context->engine;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
-        int64_t number;
-        TRY(parse_change(call, &number));
         engine_begin_change(engine);
         Status status = check_current(answer, call->name, 0);
         if (status == STATUS_OK)
-                status = engine_set_default(engine, call->name, number);
+                status = engine_change(engine, call->name, change);
         if (status == STATUS_OK)
                 status = engine_find(engine, call->name, 0, &version);
         engine_end_change(engine);
         TRY(status);
         add_tag(answer, version);
         return reply_info(answer, version, NULL);
+}
+
+Status patch_graph(const Answer *answer)
+{
+        Change change = { .capacity = 0 };
+        Status status = parse_change(answer->call, &change);
+        if (status == STATUS_OK)
+                status = apply_change(answer, &change.head);
+        free(change.aliases);
+        return status;
 }
 
 // ---- text ----

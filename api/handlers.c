@@ -93,6 +93,7 @@ static const Handler handlers[ROUTE_COUNT] = {
         [ROUTE_GRAPH_GET] = { get_graph, NEEDS_VERSION | NEEDS_GRAPH | SHOWS_DAMAGE },
         [ROUTE_GRAPH_PATCH] = { patch_graph, 0 },
         [ROUTE_GRAPH_DELETE] = { delete_graph, 0 },
+        [ROUTE_VERSION_LIST] = { get_versions, 0 },
         [ROUTE_VERSION_GET] = { get_graph, NEEDS_VERSION | NEEDS_GRAPH | SHOWS_DAMAGE },
         [ROUTE_VERSION_DELETE] = { delete_graph, 0 },
         [ROUTE_RUN] = { NULL, NEEDS_VERSION | NEEDS_GRAPH },
@@ -119,6 +120,15 @@ static const Handler handlers[ROUTE_COUNT] = {
 bool api_needs_version(RouteId route)
 {
         return (handlers[route].needs & NEEDS_VERSION) != 0;
+}
+
+Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version)
+{
+        if (call->alias[0] == '\0')
+                return engine_find(engine, call->name, call->version, out_version);
+        TRY(engine_find_alias(engine, call->name, call->alias, out_version));
+        call->version = (*out_version)->stored.version;
+        return STATUS_OK;
 }
 
 bool api_needs_graph(RouteId route)

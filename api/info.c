@@ -3,6 +3,7 @@
 // rows of an eager run.
 #include "api/info.h"
 #include <string.h>
+#include <time.h>
 #include "api/outputs.h"
 
 static void write_spec(const TensorSpec *spec, Text *out)
@@ -288,18 +289,50 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
         text_add_char(out, ']');
 }
 
-static void write_head(const GraphVersion *version, bool is_resident, Text *out)
+// 2026-11-22T13:50:00Z
+static void write_time(int64_t wall_ms, Text *out)
+{
+        time_t seconds = (time_t)(wall_ms / 1000);
+        struct tm parts;
+        char text[32];
+        if (gmtime_r(&seconds, &parts) == NULL || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+                text[0] = '\0';
+        text_add_json(out, text);
+}
+
+// Of a version whose entry is damaged nothing but its number is known.
+static void write_upload(const GraphVersion *version, Text *out)
+{
+        const StoreVersion *stored = &version->stored;
+        uint64_t n_bytes = 0;
+        if (stored->n_parts == 0) {
+                text_add(out, ", \"id\": null, \"format\": null, \"created\": null, \"upload_bytes\": null");
+                return;
+        }
+        for (uint32_t i = 0; i < stored->n_parts; i++)
+                n_bytes += stored->parts[i].n_bytes;
+        text_addf(out, ", \"id\": \"%s\", \"format\": \"%s\", \"created\": ", stored->id.hex, stored->format);
+        write_time(stored->created_ms, out);
+        text_addf(out, ", \"upload_bytes\": %llu", (unsigned long long)n_bytes);
+}
+
+static void write_state(const GraphVersion *version, bool is_resident, Text *out)
 {
         GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
-        text_add(out, "{\"name\": ");
-        text_add_json(out, version->name);
-        text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"format\": \"%s\", \"state\": \"%s\", \"resident\": %s",
-                  (long long)version->stored.version, version->stored.id.hex, version->stored.format, graph_state_names[state],
-                  is_resident ? "true" : "false");
+        text_addf(out, ", \"state\": \"%s\", \"resident\": %s", graph_state_names[state], is_resident ? "true" : "false");
         if (state == GRAPH_STATE_DAMAGED) {
                 text_add(out, ", \"reason\": ");
-                text_add_json(out, version->reason);
+                text_add_json(out, graph_version_reason(version));
         }
+}
+
+static void write_head(const GraphVersion *version, bool is_resident, Text *out)
+{
+        text_add(out, "{\"name\": ");
+        text_add_json(out, version->name);
+        text_addf(out, ", \"version\": %lld", (long long)version->stored.version);
+        write_upload(version, out);
+        write_state(version, is_resident, out);
 }
 
 static void write_run(const GraphVersion *version, Text *out)
@@ -311,6 +344,37 @@ void info_write_row(const GraphVersion *version, bool is_resident, Text *out)
 {
         write_head(version, is_resident, out);
         write_run(version, out);
+}
+
+void info_write_version(const VersionList *list, const GraphVersion *version, bool is_resident, Text *out)
+{
+        bool first = true;
+        text_addf(out, "{\"version\": %lld", (long long)version->stored.version);
+        write_upload(version, out);
+        write_state(version, is_resident, out);
+        text_addf(out, ", \"default\": %s, \"aliases\": [", version->stored.version == list->head.default_version ? "true" : "false");
+        for (uint32_t i = 0; i < list->head.n_aliases; i++) {
+                if (list->head.aliases[i].version != version->stored.version)
+                        continue;
+                text_add(out, first ? "" : ", ");
+                first = false;
+                text_add_json(out, list->head.aliases[i].name);
+        }
+        text_add(out, "]}");
+}
+
+static void write_versions(const VersionList *list, Text *out)
+{
+        text_add(out, ", \"versions\": [");
+        for (uint32_t i = 0; i < list->n; i++)
+                text_addf(out, "%s%lld", i == 0 ? "" : ", ", (long long)list->versions[i]->stored.version);
+        text_addf(out, "], \"default_version\": %lld, \"aliases\": {", (long long)list->head.default_version);
+        for (uint32_t i = 0; i < list->head.n_aliases; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, list->head.aliases[i].name);
+                text_addf(out, ": %lld", (long long)list->head.aliases[i].version);
+        }
+        text_add_char(out, '}');
 }
 
 Status info_write(const InfoOf *of, Text *out)
@@ -328,12 +392,8 @@ Status info_write(const InfoOf *of, Text *out)
                 TRY(write_ops(graph, out));
                 write_programs(of->programs, of->n_programs, graph, out);
         }
-        if (of->n_versions > 0) {
-                text_add(out, ", \"versions\": [");
-                for (uint32_t i = 0; i < of->n_versions; i++)
-                        text_addf(out, "%s%lld", i == 0 ? "" : ", ", (long long)of->versions[i]->stored.version);
-                text_addf(out, "], \"default_version\": %lld", (long long)of->default_version);
-        }
+        if (of->list != NULL)
+                write_versions(of->list, out);
         write_run(of->version, out);
         return text_status(out);
 }

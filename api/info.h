@@ -6,15 +6,15 @@
 
 typedef struct InfoOf {
         const GraphVersion *version;
-        bool is_resident;              // its graph is decoded
-        const Graph *graph;            // NULL: not decoded here; what only it knows is left out
-        GraphVersion *const *versions; // of the name; may be none
-        uint32_t n_versions;
-        int64_t default_version;
+        bool is_resident;            // its graph is decoded
+        const Graph *graph;          // NULL: not decoded here; what only it knows is left out
+        const VersionList *list;     // of the name; NULL: the name has gone
         const ProgramInfo *programs; // that are ready
         uint32_t n_programs;
 } InfoOf;
 
 Status info_write(const InfoOf *of, Text *out);
-// The short form of the list.
+// The short form of the list of graphs.
 void info_write_row(const GraphVersion *version, bool is_resident, Text *out);
+// That of the list of a graph's versions.
+void info_write_version(const VersionList *list, const GraphVersion *version, bool is_resident, Text *out);

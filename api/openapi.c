@@ -10,7 +10,7 @@ typedef struct ParameterText {
 } ParameterText;
 static const ParameterText parameter_texts[] = {
         { "name", "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$\"}", "a graph's name" },
-        { "v", "{\"type\": \"integer\", \"minimum\": 1}", "a version's number" },
+        { "v", "{\"type\": [\"integer\", \"string\"]}", "a version's number or alias" },
         { "id", "{\"type\": \"string\"}", "a request's id (X-Request-Id)" },
         { "limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "at most so many entries" },
         { "after", "{\"type\": \"string\"}", "go on after this name (\"next\" of the page before)" },
@@ -67,11 +67,11 @@ static const Media upload_body[] = { { "application/octet-stream", "{}" },
                                      { "application/json", "{\"type\": \"object\"}" },
                                      { "multipart/form-data", "{\"type\": \"object\"}" },
                                      { NULL, NULL } };
-static const Media change_body[] = {
-        { "application/json",
-          "{\"type\": \"object\", \"required\": [\"default_version\"], \"properties\": {\"default_version\": {\"type\": \"integer\"}}}" },
-        { NULL, NULL }
-};
+static const Media change_body[] = { { "application/json",
+                                       "{\"type\": \"object\", \"properties\": {\"default_version\": {\"type\": \"integer\"}, \"aliases\": "
+                                       "{\"description\": \"null removes\", "
+                                       "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
+                                     { NULL, NULL } };
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", "{\"type\": \"object\"}" },
                                     { NULL, NULL } };
@@ -284,7 +284,9 @@ static void add_components(Text *out)
                  "\"properties\": {\"name\": {\"type\": \"string\"}, \"version\": {\"type\": \"integer\"}, \"id\": {\"type\": \"string\"}, "
                  "\"format\": {\"enum\": [\"pt2\", \"fx\"]}, \"state\": {\"enum\": [\"ready\", \"damaged\"]}, \"resident\": "
                  "{\"description\": "
-                 "\"decoded, so that a run need not read it first\", \"type\": \"boolean\"}, \"inputs\": "
+                 "\"decoded, so that a run need not read it first\", \"type\": \"boolean\"}, \"created\": {\"type\": \"string\", "
+                 "\"format\": \"date-time\"}, \"upload_bytes\": {\"type\": "
+                 "\"integer\"}, \"aliases\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"integer\"}}, \"inputs\": "
                  "{\"type\": \"array\"}, \"outputs\": {\"type\": \"array\"}, \"ops\": {\"type\": \"object\"}, \"programs\": {\"type\": "
                  "\"array\"}}},\n\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, "
                  "\"properties\": {\"inputs\": {\"description\": \"by argument name, or "

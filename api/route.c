@@ -130,11 +130,20 @@ static Status take_name(const char *text, ApiCall *call)
         return STATUS_OK;
 }
 
+bool route_is_alias(const char *text)
+{
+        return is_name(text) && strchr("0123456789", text[0]) == NULL;
+}
+
 static Status take_version(const char *text, ApiCall *call)
 {
         size_t n = strspn(text, "0123456789");
+        if (route_is_alias(text)) {
+                memcpy(call->alias, text, strlen(text) + 1);
+                return STATUS_OK;
+        }
         if (n == 0 || text[n] != '\0' || n > 15 || strtoll(text, NULL, 10) == 0)
-                return fail(STATUS_VALUE, "a version is a number from 1 on");
+                return fail(STATUS_VALUE, "a version is a number from 1 on, or an alias, which begins with a letter or '_'");
         call->version = strtoll(text, NULL, 10);
         return STATUS_OK;
 }

@@ -17,7 +17,7 @@ typedef struct Engine Engine;
 // One body of an upload: the whole request body, or one part of multipart. `bytes` is counted and may outlive the call (weights may point
 // into it).
 typedef struct UploadPart {
-        const char *name; // "", "graph", "weights"
+        const char *name; // "" (the graph, alone), or one of store_role_names
         Storage *bytes;
         HashHex digest; // SHA-256 of the bytes; "": not known yet
         Pieces *pieces; // borrowed: the weights among the bytes, for the loader (core/tensor/pieces.h); NULL: none
@@ -51,7 +51,7 @@ typedef struct GraphVersion {
         Storage *bytes[STORE_MAX_PARTS]; // memory-only engines: the uploaded bodies, counted
         ProfileStats *stats;
         _Atomic int state;       // GraphState
-        char reason[256];        // why damaged; written once before state
+        char *reason;            // why damaged; written once before state (graph_version_reason)
         char latest_program[65]; // id of the last one that ran; guarded by the engine
 } GraphVersion;
 
@@ -63,8 +63,10 @@ DEFINE_CLEANUP(Engine, engine_close)
 // the exporter recorded show it. Bounded in time and memory; other graphs pass.
 Status engine_check(const Graph *graph);
 
-// Content id of an upload: SHA-256 of the body; of several parts: SHA-256 of their concatenated lower-case hex digests, sorted by part
-// name.
+// What the name of a part says it is: "" and "graph" are the graph.
+StoreRole upload_role(const char *name);
+// Content id of an upload: SHA-256 of the graph; with weights: SHA-256 of both concatenated lower-case hex digests. Other parts do not
+// count.
 Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version);
 
 // Before the parts of an upload are decoded to be put: makes the loader note the weights in pieces[i] (caller's, zeroed; pieces_deinit
@@ -90,6 +92,8 @@ Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, 
                      Graph *graph, const PutCondition *only_if, GraphVersion **out_version, bool *out_created);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
 Status engine_find(Engine *engine, const char *name, int64_t version, GraphVersion **out_version);
+Status engine_find_alias(Engine *engine, const char *name, const char *alias, GraphVersion **out_version);
+const char *graph_version_reason(const GraphVersion *version); // of a damaged one
 GraphVersion *graph_version_ref(GraphVersion *version);
 GraphVersion *graph_version_unref(GraphVersion *version);
 DEFINE_CLEANUP(GraphVersion, graph_version_unref)
@@ -97,14 +101,29 @@ DEFINE_CLEANUP(GraphVersion, graph_version_unref)
 // between are this thread's; short.
 void engine_begin_change(Engine *engine);
 void engine_end_change(Engine *engine);
-// version 0: the graph with all its versions.
+// version 0: the graph with all its versions. STATUS_CONFLICT: an alias names the version.
 Status engine_delete(Engine *engine, const char *name, int64_t version);
-// Makes an existing version the default one. Durable when it returns OK.
-Status engine_set_default(Engine *engine, const char *name, int64_t version);
+// All of it or nothing. Durable when it returns OK.
+typedef struct AliasChange {
+        char name[STORE_NAME_MAX + 1];
+        int64_t version; // 0: the alias goes
+} AliasChange;
+typedef struct HeadChange {
+        int64_t default_version; // 0: stays
+        uint32_t n_aliases;
+        const AliasChange *aliases;
+} HeadChange;
+Status engine_change(Engine *engine, const char *name, const HeadChange *change);
 // Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`, counted. *out_next: more follow.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n, bool *out_more);
-// All versions of a name, ascending, counted; *out_default is the default version's number.
-Status engine_versions(Engine *engine, const char *name, GraphVersion ***out, uint32_t *out_n, int64_t *out_default);
+// A name's default version, aliases, and all versions, ascending.
+typedef struct VersionList {
+        StoreHead head;
+        uint32_t n;
+        GraphVersion **versions; // counted
+} VersionList;
+Status engine_versions(Engine *engine, const char *name, VersionList *out);
+void version_list_deinit(VersionList *list);
 
 // ---- decoded graphs ----
 // READY: *out_graph counted. PARKED: ticket will be among those a publish returns (its object is a Graph). START: it is parked, too; also

@@ -350,6 +350,20 @@ void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_sto
         push(engine, NULL, take_build, n_stops);
 }
 
+// Nothing is written when the last version with this content was deleted meanwhile.
+static Status store_tune(Engine *engine, const Graph *graph, const HashHex *id, const Text *text)
+{
+        Status status = STATUS_OK;
+        pthread_mutex_lock(&engine->writing);
+        pthread_mutex_lock(&engine->mutex);
+        bool wanted = entry_of(engine, graph->content) != NULL;
+        pthread_mutex_unlock(&engine->mutex);
+        if (wanted)
+                status = store_put_tune(engine->store, id, (ByteSpan){ (const uint8_t *)text->data, text->n });
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune)
 {
         Text text = { 0 };
@@ -368,7 +382,7 @@ Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *recor
         if (status == STATUS_OK)
                 status = shared_tune_new(&text, &tune);
         if (status == STATUS_OK && tune_count(tune->record) > 0)
-                status = store_put_tune(engine->store, &id, (ByteSpan){ (const uint8_t *)text.data, text.n });
+                status = store_tune(engine, graph, &id, &text);
         text_deinit(&text);
         if (status == STATUS_OK) {
                 refcount_get(&tune->ref);

@@ -19,8 +19,7 @@ typedef struct ByValueTable {
 } ByValueTable;
 
 typedef struct EngineGraph {
-        char name[STORE_NAME_MAX + 1];
-        int64_t next_version, default_version;
+        StoreHead head;
         uint32_t n_versions, capacity;
         GraphVersion **versions; // counted, ascending
 } EngineGraph;
@@ -31,6 +30,7 @@ struct Engine {
         pthread_mutex_t writing; // serialises put and delete: held while the disk is written
         pthread_mutex_t mutex;   // guards `graphs`: held for moments only
         StringMap graphs;        // name -> EngineGraph *
+        StringMap contents;      // key as hex -> how many versions have it; guarded by `writing`
         Store *store;            // NULL: memory only
         GraphLoader loader;
         Registry *decoded;           // graphs by content
@@ -61,10 +61,22 @@ static inline void graph_set_content(Graph *graph, const RegistryKey *key)
         memcpy(graph->content, key->bytes, sizeof(key->bytes));
 }
 
-// ---- engine_store.c ----
+// ---- engine.c ----
 void engine_say(Engine *engine, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Status engine_version_new(Engine *engine, const char *name, const StoreVersion *stored, GraphState state, GraphVersion **out_version);
+Status engine_graph_new(const char *name, EngineGraph **out_graph);
+void engine_graph_free(EngineGraph *graph);
+DEFINE_CLEANUP(EngineGraph, engine_graph_free)
+GraphVersion *engine_version_of(const EngineGraph *graph, int64_t number); // borrowed; NULL: there is none
+Status engine_not_found(const char *name);
+
+// ---- engine_change.c; while writing ----
+// One version more has this content.
+Status engine_use_content(Engine *engine, const RegistryKey *key);
+
+// ---- engine_store.c ----
 // Stores the parts of an upload (nothing without a store) and holds them; the storages among `pieces` have the stored bytes then. Fills in
-// documents and holes. Release after the manifest was written, always.
+// documents and holes. Release after the version was written, always.
 Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version);
 void engine_release_parts(Engine *engine, const StoreVersion *version);
 // Decodes a version from where it is kept.

@@ -10,7 +10,7 @@
 static Status damaged(const GraphVersion *version)
 {
         return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
-                    version->reason);
+                    graph_version_reason(version));
 }
 
 Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph,

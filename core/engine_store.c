@@ -200,6 +200,15 @@ static uint64_t generation_now(Engine *engine)
         return atomic_load(&engine->n_damaged) + (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
 }
 
+// As the upload had it.
+static const char *part_name(const StoreVersion *version, StoreRole role)
+{
+        bool alone = role == STORE_GRAPH;
+        for (uint32_t i = 0; i < version->n_parts && alone; i++)
+                alone = version->parts[i].role != STORE_WEIGHTS;
+        return alone ? "" : store_role_names[role];
+}
+
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph)
 {
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
@@ -208,7 +217,7 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         uint64_t generation = generation_now(engine); // before the bytes: those of before under a newer one would be taken for good
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
-                parts[i].name = version->stored.parts[i].name;
+                parts[i].name = part_name(&version->stored, version->stored.parts[i].role);
                 parts[i].pieces = &pieces[i];
                 status = load_part(engine, version, i, &parts[i]);
         }
@@ -242,7 +251,8 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
                 return;
         pthread_mutex_lock(&engine->mutex);
         if (atomic_load(&version->state) != GRAPH_STATE_DAMAGED) { // the reason is written once
-                snprintf(version->reason, sizeof(version->reason), "%.255s", failure_current()->message);
+                const char *reason = failure_current()->message;
+                version->reason = copy_text(reason, strlen(reason));
                 atomic_store(&version->state, GRAPH_STATE_DAMAGED);
         }
         pthread_mutex_unlock(&engine->mutex);
@@ -297,7 +307,8 @@ static void mark_versions_of(Engine *engine, const Graph *graph)
                 if (found == NULL)
                         return;
                 engine_mark(engine, found, STATUS_DAMAGED);
-                engine_say(engine, "graph '%s' version %lld is damaged: %s", found->name, (long long)found->stored.version, found->reason);
+                engine_say(engine, "graph '%s' version %lld is damaged: %s", found->name, (long long)found->stored.version,
+                           graph_version_reason(found));
                 graph_version_unref(found);
         }
 }
@@ -338,51 +349,50 @@ Status engine_check_program(Engine *engine, const PlannedRun *plan)
 }
 
 // ---- scrubbing ----
-// The next version (counted) that nobody has used yet; NULL: none.
-static GraphVersion *next_unread(Engine *engine, const char *after, int64_t after_version)
+// All versions (counted) that nobody has used yet; *out_n of them. NULL: none, or memory is out.
+static GraphVersion **unread_versions(Engine *engine, uint32_t *out_n)
 {
-        GraphVersion *found = NULL;
+        GraphVersion **found = NULL;
+        uint32_t n = 0, capacity = 0;
         pthread_mutex_lock(&engine->mutex);
         for (uint32_t i = 0; i < engine->graphs.n; i++) {
                 const EngineGraph *graph = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
-                for (uint32_t v = 0; graph != NULL && v < graph->n_versions; v++) {
-                        GraphVersion *version = graph->versions[v];
-                        int order = strcmp(version->name, after);
-                        bool later = order > 0 || (order == 0 && version->stored.version > after_version);
-                        bool first = found == NULL || strcmp(version->name, found->name) < 0;
-                        if (later && first && atomic_load(&version->state) == GRAPH_STATE_UNREAD)
-                                found = version;
-                }
+                if (graph == NULL || array_reserve(&found, &capacity, n + graph->n_versions, sizeof(*found)) != STATUS_OK)
+                        continue;
+                for (uint32_t v = 0; v < graph->n_versions; v++)
+                        if (atomic_load(&graph->versions[v]->state) == GRAPH_STATE_UNREAD)
+                                found[n++] = graph_version_ref(graph->versions[v]);
         }
-        if (found != NULL)
-                graph_version_ref(found);
         pthread_mutex_unlock(&engine->mutex);
+        *out_n = n;
         return found;
+}
+
+static void scrub_version(Engine *engine, GraphVersion *version)
+{
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++)
+                status = store_scrub_part(engine->store, &version->stored.parts[i], &engine->stopping);
+        if (status != STATUS_DAMAGED)
+                return;
+        engine_mark(engine, version, status);
+        engine_say(engine, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
+                   graph_version_reason(version));
 }
 
 static void *scrub(void *argument)
 {
         Engine *engine = argument;
-        char after[STORE_NAME_MAX + 1] = "";
-        int64_t after_version = 0;
+        uint32_t n;
         const struct sched_param idle = { .sched_priority = 0 };
         pthread_setschedparam(pthread_self(), SCHED_IDLE, &idle);
-        while (!atomic_load(&engine->stopping)) {
-                GraphVersion *version = next_unread(engine, after, after_version);
-                if (version == NULL)
-                        break;
-                Status status = STATUS_OK;
-                for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++)
-                        status = store_scrub_part(engine->store, &version->stored.parts[i], &engine->stopping);
-                if (status == STATUS_DAMAGED) {
-                        engine_mark(engine, version, status);
-                        engine_say(engine, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
-                                   version->reason);
-                }
-                memcpy(after, version->name, sizeof(after));
-                after_version = version->stored.version;
-                graph_version_unref(version);
+        GraphVersion **versions = unread_versions(engine, &n);
+        for (uint32_t i = 0; i < n; i++) {
+                if (!atomic_load(&engine->stopping) && atomic_load(&versions[i]->state) == GRAPH_STATE_UNREAD)
+                        scrub_version(engine, versions[i]);
+                graph_version_unref(versions[i]);
         }
+        free(versions);
         return NULL;
 }
 

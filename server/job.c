@@ -250,7 +250,7 @@ static Status step_graph(const Drive *drive, Next *next)
         }
         if (!api_needs_version(job->call.route))
                 return STATUS_OK;
-        TRY(engine_find(engine, job->call.name, job->call.version, &job->version));
+        TRY(api_find_version(engine, &job->call, &job->version));
         atomic_store(&job->found_graph, true);
         if (!api_needs_graph(job->call.route))
                 return STATUS_OK;

@@ -98,31 +98,27 @@ Status blobs_keep(void *context, const char *name)
         return use(context, &digest);
 }
 
-static void unuse_parts(Store *store, const StoreGraph *graph, uint32_t n_parts)
+static void unuse_parts(Store *store, const StoreVersion *version, uint32_t n_parts)
 {
-        for (uint32_t v = 0; v < graph->n_versions; v++)
-                for (uint32_t p = 0; p < graph->versions[v].n_parts && n_parts > 0; p++, n_parts--)
-                        unuse_part(store, &graph->versions[v].parts[p]);
+        for (uint32_t p = 0; p < n_parts; p++)
+                unuse_part(store, &version->parts[p]);
 }
 
-Status blobs_use(Store *store, const StoreGraph *graph)
+Status blobs_use(Store *store, const StoreVersion *version)
 {
-        uint32_t n = 0;
-        for (uint32_t v = 0; v < graph->n_versions; v++) {
-                for (uint32_t p = 0; p < graph->versions[v].n_parts; p++, n++) {
-                        Status status = use_part(store, &graph->versions[v].parts[p]);
-                        if (status != STATUS_OK) {
-                                unuse_parts(store, graph, n);
-                                return status;
-                        }
+        for (uint32_t p = 0; p < version->n_parts; p++) {
+                Status status = use_part(store, &version->parts[p]);
+                if (status != STATUS_OK) {
+                        unuse_parts(store, version, p);
+                        return status;
                 }
         }
         return STATUS_OK;
 }
 
-void blobs_unuse(Store *store, const StoreGraph *graph)
+void blobs_unuse(Store *store, const StoreVersion *version)
 {
-        unuse_parts(store, graph, UINT32_MAX);
+        unuse_parts(store, version, version->n_parts);
 }
 
 // What is there but cannot be read just now is not missing: reading it says why.
@@ -134,6 +130,8 @@ static bool is_missing(const Store *store, const HashHex *digest)
 Status store_check_version(Store *store, const StoreVersion *version)
 {
         bool missing = false;
+        if (version->n_parts == 0)
+                return fail(STATUS_DAMAGED, "its entry in the data folder is damaged or missing" AGAIN);
         for (uint32_t p = 0; p < version->n_parts; p++) {
                 const StorePart *part = &version->parts[p];
                 missing = missing || is_missing(store, &part->document);
@@ -422,12 +420,15 @@ void store_release_part(Store *store, const StorePart *part)
 static Status open_blob(Store *store, const HashHex *digest, uint64_t n_bytes, int *out_fd)
 {
         struct stat info;
-        int fd = openat(store->blobs, digest->hex, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 && (errno == ENOENT || errno == ELOOP)) // ELOOP: a link, which we never make
+        int fd;
+        bool missing;
+        Status status = folder_open_file(store->blobs, digest->hex, &fd, &missing);
+        if (status == STATUS_OK && missing)
                 return fail(STATUS_DAMAGED, MISSING);
-        if (fd < 0)
-                return folder_fail("opening a stored file", errno);
-        if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != n_bytes || n_bytes == 0) {
+        if (status == STATUS_DAMAGED) // no regular file, which we never make
+                return fail(STATUS_DAMAGED, "uploaded bytes in the data folder are no regular file" AGAIN);
+        TRY(status);
+        if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != n_bytes || n_bytes == 0) {
                 close(fd);
                 return fail(STATUS_DAMAGED, "uploaded bytes in the data folder have the wrong size" AGAIN);
         }
@@ -482,7 +483,7 @@ static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, co
         for (;;) {
                 _cleanup_(mapping_unrefp) Mapping *mapping = mapping_table_get(store->mappings, digest);
                 if (mapping != NULL && mapping->n_bytes != n_bytes)
-                        return fail(STATUS_DAMAGED, "a manifest gives two sizes for the same bytes" AGAIN);
+                        return fail(STATUS_DAMAGED, "an entry gives two sizes for the same bytes" AGAIN);
                 if (mapping == NULL) {
                         Blob seen = look(store, digest); // before the file is opened: another one may take its place any time
                         TRY(map_file(store, digest, n_bytes, &mapping));
@@ -511,7 +512,7 @@ static bool holes_fit(const StorePart *part)
 Status store_map_document(Store *store, const StorePart *part, Mapping **out_mapping)
 {
         if (!holes_fit(part))
-                return fail(STATUS_DAMAGED, "the manifest does not fit the uploaded bytes" AGAIN);
+                return fail(STATUS_DAMAGED, "the entry does not fit the uploaded bytes" AGAIN);
         return map_blob(store, &part->document, part->n_bytes, part->holes, out_mapping);
 }
 

@@ -37,7 +37,10 @@ Status folder_open(int parent, const char *name, bool create, int *out_fd)
 {
         if (create && mkdirat(parent, name, 0700) != 0 && errno != EEXIST)
                 return folder_fail("making the data folder", errno);
-        int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (parent == AT_FDCWD ? 0 : O_NOFOLLOW));
+        if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+                return fail(STATUS_USAGE, "%s is no folder%s; choose another folder with --data",
+                            parent == AT_FDCWD ? "what --data names" : name, parent == AT_FDCWD ? "" : " inside the data folder");
         if (fd < 0)
                 return folder_fail("opening the data folder", errno);
         *out_fd = fd;
@@ -126,8 +129,10 @@ static bool range_equals(int fd, const FolderRange *range)
 bool folder_has_content(int folder, const char *name, const FolderContent *content)
 {
         struct stat info;
-        _cleanup_(closep) int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        bool same = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size == content->n_bytes;
+        _cleanup_(closep) int fd = -1;
+        bool missing;
+        bool same = folder_open_file(folder, name, &fd, &missing) == STATUS_OK && !missing && fstat(fd, &info) == 0 &&
+                    (uint64_t)info.st_size == content->n_bytes;
         for (uint32_t i = 0; i < content->n_ranges && same; i++)
                 same = range_equals(fd, &content->ranges[i]);
         return same;
@@ -149,19 +154,50 @@ Status folder_unnamed(int folder, int *out_fd)
         return STATUS_OK;
 }
 
-Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n, bool *out_missing)
+static Status irregular(void)
 {
+        return fail(STATUS_DAMAGED, "it is no regular file");
+}
+
+bool folder_is_irregular(int folder, const char *name)
+{
+        struct stat info;
+        return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode);
+}
+
+// It is looked at before it is opened, since opening a device may do something; and again, since it may be another one by then.
+Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_missing)
+{
+        struct stat info;
         *out_missing = false;
-        _cleanup_(closep) int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder_is_irregular(folder, name))
+                return irregular();
+        int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT) {
                 *out_missing = true;
                 return STATUS_OK;
         }
+        if (fd < 0)
+                return errno == ELOOP ? irregular() : folder_fail("reading a stored file", errno);
+        if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+                close(fd);
+                return irregular();
+        }
+        *out_fd = fd;
+        return STATUS_OK;
+}
+
+Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n, bool *out_missing)
+{
         struct stat info;
-        if (fd < 0 || fstat(fd, &info) != 0)
+        _cleanup_(closep) int fd = -1;
+        TRY(folder_open_file(folder, name, &fd, out_missing));
+        if (*out_missing)
+                return STATUS_OK;
+        if (fstat(fd, &info) != 0)
                 return folder_fail("reading a stored file", errno);
-        if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > max_bytes)
-                return fail(STATUS_TOO_LARGE, "a stored file is larger than what was written, or no file");
+        if ((uint64_t)info.st_size > max_bytes)
+                return fail(STATUS_TOO_LARGE, "it is larger than what was written");
         size_t n = (size_t)info.st_size, done = 0;
         _cleanup_(freep) char *text = malloc(n + 1);
         if (text == NULL)

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Store: durable uploads in one folder, FORMAT 2.
+// Store: durable uploads in one folder, FORMAT 3.
 //
-//   FORMAT            "2\n"
-//   lock              flock()ed while open; holds the pid
-//   blobs/<digest>    weights and documents, content-addressed, 0444, never rewritten
-//   graphs/<name>     manifest: key-value text with a checksum line; one per graph name, all versions in it
-//   tunes/<id>        tune records (store_tune_id)
-//   quarantine/       damaged manifests, moved there at start with the reason in the log; as long as one is there, the blobs and records
-//                     that were there at start are kept, whether a manifest names them or not
-//   tmp/              unfinished files; emptied at start
+//   FORMAT             "3\n"
+//   lock               flock()ed while open; holds the pid
+//   blobs/<digest>     weights and documents, content-addressed, 0444, never rewritten
+//   graphs/<name>      a name's head: next and default version, aliases, attributes
+//   versions/<name>@N  one file per version: its id, its parts and their holes
+//   tunes/<id>         tune records (store_tune_id)
+//   quarantine/        damaged heads and what is no regular file, moved there at start with the reason in the log; as long as something is
+//                      there, the blobs and records that were there at start are kept, whether a version names them or not
+//   tmp/               unfinished files; emptied at start
 //
-// An upload's part is stored as its document, the very bytes with holes in it, and one blob for the content of each hole: the weights.
-// Equal weights are one blob, on disk and mapped. Every write is tmp, fsync, rename, fsync of the folder, so that a crash leaves an entry
-// wholly old or wholly new. Calls may come from any thread. Failures: STATUS_DISK_FULL, STATUS_IO (internal; no path in the message),
-// STATUS_DAMAGED.
+// Heads and versions are key-value text that ends in a checksum (record.c). An upload's part is stored as its document, the very bytes with
+// holes in it, and one blob for the content of each hole: the weights. Equal weights are one blob, on disk and mapped. Every write is tmp,
+// fsync, rename, fsync of the folder, so that a crash leaves an entry wholly old or wholly new; graphs.c says which write counts. Calls may
+// come from any thread. Failures: STATUS_DISK_FULL, STATUS_IO (internal; no path in the message), STATUS_DAMAGED.
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
@@ -21,7 +22,11 @@
 #include "core/store/mapping.h"
 
 typedef struct Store Store;
-enum { STORE_MAX_PARTS = 2, STORE_NAME_MAX = 64, STORE_PART_NAME_MAX = 15, STORE_MODEL_MAX = 127 };
+
+// What a part of an upload is. Graph and weights make the version's id; the others come along.
+typedef enum StoreRole { STORE_GRAPH, STORE_WEIGHTS, STORE_SAMPLES, STORE_LABELS, STORE_RECIPE, STORE_ROLES } StoreRole;
+extern const char *const store_role_names[STORE_ROLES]; // "graph", "weights", ...
+enum { STORE_MAX_PARTS = STORE_ROLES, STORE_NAME_MAX = 64, STORE_MODEL_MAX = 127 };
 
 // A range of a part that is not in its document: the blob has what it stands for (more bytes when the range was deflated).
 typedef struct StoreHole {
@@ -37,11 +42,11 @@ typedef struct StoreHoles {
 } StoreHoles;
 
 typedef struct StorePart {
-        char name[STORE_PART_NAME_MAX + 1]; // "" for a single body; "graph", "weights" for multipart
-        HashHex digest;                     // of the bytes as they were uploaded
-        uint64_t n_bytes;                   // as uploaded
-        HashHex document;                   // blob; without holes the same as `digest`
-        StoreHoles *holes;                  // counted; NULL: none
+        StoreRole role;    // each at most once
+        HashHex digest;    // of the bytes as they were uploaded
+        uint64_t n_bytes;  // as uploaded
+        HashHex document;  // blob; without holes the same as `digest`
+        StoreHoles *holes; // counted; NULL: none
 } StorePart;
 
 typedef struct StoreVersion {
@@ -50,16 +55,26 @@ typedef struct StoreVersion {
         int64_t created_ms;              // wall clock
         char format[8];                  // "pt2", "fx"
         char model[STORE_MODEL_MAX + 1]; // ?model= of the upload, or ""
-        uint32_t n_parts;
+        uint32_t n_parts;                // 0: the version's file is damaged or missing; only `version` is known
         StorePart parts[STORE_MAX_PARTS];
 } StoreVersion;
 
-typedef struct StoreGraph {
+typedef struct StoreAlias {
+        char name[STORE_NAME_MAX + 1];
+        int64_t version;
+} StoreAlias;
+
+// What a name has besides its versions.
+typedef struct StoreHead {
         char name[STORE_NAME_MAX + 1];
         int64_t next_version, default_version;
-        uint32_t n_versions;
-        StoreVersion *versions; // ascending
-} StoreGraph;
+        uint32_t n_aliases;
+        StoreAlias *aliases; // by name
+} StoreHead;
+
+// Without the name's aliases when memory is out.
+Status store_head_copy(const StoreHead *head, StoreHead *out_copy);
+void store_head_deinit(StoreHead *head);
 
 // Copies of a version share its holes: one reference each.
 void store_version_ref(const StoreVersion *version);
@@ -68,17 +83,24 @@ void store_version_unref(const StoreVersion *version);
 // `log` is told of what was quarantined or cleaned up; message is one line without paths. May be NULL.
 typedef void (*StoreLog)(void *context, const char *message);
 
-// Opens or creates the folder; FORMAT 1 becomes FORMAT 2, graph by graph. STATUS_CONFLICT: `data folder in use by pid N`; STATUS_USAGE: a
-// newer FORMAT, or a folder without one whose subfolders hold files (nothing is touched).
-Status store_open(const char *folder, StoreLog log, void *log_context, Store **out_store);
+// Opens or creates the folder; FORMAT 1 and 2 become FORMAT 3, graph by graph. STATUS_CONFLICT: `data folder in use by pid N`;
+// STATUS_USAGE: a newer FORMAT, a folder without one whose subfolders hold files (nothing is touched), or one of whose folders or FORMAT or
+// lock is none. `visit` (may be NULL) gets what is there, name by name, `versions` ascending (borrowed; store_version_ref).
+typedef Status (*StoreVisit)(void *context, Store *store, const StoreHead *head, const StoreVersion *versions, uint32_t n_versions);
+Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisit visit, void *visit_context, Store **out_store);
 Store *store_close(Store *store);
 DEFINE_CLEANUP(Store, store_close)
-// All manifests read at open; the callback gets each once (borrowed).
-Status store_each(Store *store, Status (*visit)(void *context, const StoreGraph *graph), void *context);
 // STATUS_DAMAGED when a file that the version needs is not there. Nothing is read.
 Status store_check_version(Store *store, const StoreVersion *version);
-// Replaces the manifest of graph->name; n_versions == 0 removes it. Blobs no manifest refers to any more are unlinked afterwards.
-Status store_put_graph(Store *store, const StoreGraph *graph);
+
+// ---- names and versions: durable when it returns OK, else as before; the cost does not depend on how many versions a name has ----
+// Adds `version`, or puts it in the place of `instead` (NULL: none), which has the same number. `head` is the name's head from then on. The
+// version's parts are held (store_hold_part).
+Status store_put_version(Store *store, const StoreHead *head, const StoreVersion *version, const StoreVersion *instead);
+Status store_put_head(Store *store, const StoreHead *head);
+// Removes one version, or the name with all its versions. Blobs that no version refers to any more are unlinked afterwards.
+Status store_remove_version(Store *store, const StoreHead *head, const StoreVersion *version);
+Status store_remove_name(Store *store, const char *name, const StoreVersion *const *versions, uint32_t n_versions);
 
 // ---- parts ----
 // What is to become a blob of its own: the range of the part, and the content it stands for.
@@ -88,8 +110,8 @@ typedef struct StoreCut {
 } StoreCut;
 
 // Writes a part's document and blobs (what is there and sound is not written again) and holds them, so that no delete removes them before a
-// manifest names them. `part` has its name, digest and n_bytes; document and holes are filled in, the holes in the order of the cuts, which
-// must be ascending and apart. Durable when it returns OK. After store_put_graph, always: store_release_part; the holes' reference is the
+// version names them. `part` has its role, digest and n_bytes; document and holes are filled in, the holes in the order of the cuts, which
+// must be ascending and apart. Durable when it returns OK. After store_put_version, always: store_release_part; the holes' reference is the
 // caller's (store_version_unref).
 Status store_hold_part(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StorePart *part);
 void store_release_part(Store *store, const StorePart *part);
@@ -107,10 +129,12 @@ Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool 
 // A file without a name on the data folder's disk, open to read and write: gone when the last descriptor and mapping are.
 Status store_temporary(Store *store, int *out_fd);
 
-// ---- tune records: one small text per content, removed with its last version ----
+// ---- tune records: one small text per content ----
 // A content's name among them: of one archive, each model is a content of its own.
 HashHex store_tune_id(const StoreVersion *version);
-// Durable when it returns OK; replaces an earlier one. Nothing is written when no version has this content.
+// Durable when it returns OK; replaces an earlier one. Not while another thread removes the content's last version.
 Status store_put_tune(Store *store, const HashHex *id, ByteSpan text);
 // Adds the record to *out; nothing when there is none or it is damaged.
 Status store_get_tune(Store *store, const HashHex *id, Text *out);
+// No version has the content any more. What is not removed now is at the next start.
+void store_remove_tune(Store *store, const HashHex *id);

@@ -4,37 +4,48 @@
 #include <pthread.h>
 #include "core/base/map.h"
 #include "core/store/folder.h"
+#include "core/store/record.h"
 #include "core/store/store.h"
+
+enum { STORE_FILE_NAME_MAX = STORE_NAME_MAX + 24 }; // "name@123"
 
 typedef struct Blob {
         HashHex digest;
-        uint32_t n_users; // manifests' documents and holes, holds, and one for what is kept for quarantine/
+        uint32_t n_users; // versions' documents and holes, holds, and one for what is kept for quarantine/
         bool is_verified; // its bytes matched once in this process
         uint32_t n_rewrites;
         uint32_t n_writers; // threads that replace the file and have not forgotten its old mapping yet
 } Blob;
 
 struct Store {
-        pthread_mutex_t writing; // serialises manifests and tune records: held while the disk is written
-        pthread_mutex_t mutex;   // guards `manifests` and `users`: held for moments only; after `writing`
-        int top, blobs, graphs, quarantine, tmp, tunes, lock;
+        pthread_mutex_t writing; // serialises heads, versions and tune records: held while the disk is written
+        pthread_mutex_t mutex;   // guards `users`: held for moments only; after `writing`
+        int top, blobs, graphs, versions, quarantine, tmp, tunes, lock;
         StoreLog log;
         void *log_context;
-        StringMap manifests; // name -> StoreGraph *
-        StringMap users;     // digest -> Blob *
+        StringMap heads; // name -> Head * as it is on disk; guarded by `writing`
+        StringMap users; // digest -> Blob *
         MappingTable *mappings;
-        bool keep_orphans; // something is in quarantine
+        bool keep_orphans; // something is in quarantine, or what a version names could not be read
         _Atomic uint64_t n_rewrites;
 };
 
+void store_say(Store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- graphs.c ----
+// With an incarnation of its own.
+Status head_new(const StoreHead *head, Head **out_head);
+Status store_write_head(Store *store, const Head *head);
+void store_version_file(const char *name, int64_t version, char out[STORE_FILE_NAME_MAX + 1]);
+// Not synced: folder_sync(store->versions) once for all.
+Status store_write_version(Store *store, const Head *head, const StoreVersion *version);
+
+// ---- load.c ----
+// Reads all that is there, converts what is of an older format, and removes what no name has.
+Status store_load(Store *store, StoreVisit visit, void *context);
+
 // ---- blobs.c; under the mutex ----
-Status blobs_use(Store *store, const StoreGraph *graph); // all or nothing
-void blobs_unuse(Store *store, const StoreGraph *graph);
+Status blobs_use(Store *store, const StoreVersion *version); // all or nothing
+void blobs_unuse(Store *store, const StoreVersion *version);
 // For folder_each at start: this blob stays, whoever else uses it or no longer does.
 Status blobs_keep(void *store, const char *name);
-
-// ---- tune.c ----
-// Removes the records of versions that `gone` had and no manifest has any more (nothing while orphans are kept). While writing.
-void tune_remove_unused(Store *store, const StoreGraph *gone);
-// For folder_each at start.
-Status tune_remove_orphan(void *store, const char *name);

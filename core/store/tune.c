@@ -18,46 +18,12 @@ HashHex store_tune_id(const StoreVersion *version)
         return sha256_finish(&sha);
 }
 
-static bool has_id(const StoreVersion *version, const void *id)
+void store_remove_tune(Store *store, const HashHex *id)
 {
-        return strcmp(store_tune_id(version).hex, id) == 0;
-}
-
-// The same without a hash.
-static bool has_content_of(const StoreVersion *version, const void *other)
-{
-        const StoreVersion *wanted = other;
-        return memcmp(version->id.hex, wanted->id.hex, sizeof(wanted->id.hex)) == 0 && strcmp(version->model, wanted->model) == 0;
-}
-
-// While writing: nobody else changes the manifests then.
-static bool has_version(const Store *store, bool (*is_it)(const StoreVersion *version, const void *what), const void *what)
-{
-        for (uint32_t i = 0; i < store->manifests.n; i++) {
-                const StoreGraph *graph = store->manifests.entries[i].key == NULL ? NULL : store->manifests.entries[i].value;
-                for (uint32_t v = 0; graph != NULL && v < graph->n_versions; v++)
-                        if (is_it(&graph->versions[v], what))
-                                return true;
-        }
-        return false;
-}
-
-// Most versions have no record, and all of a graph's come by with each that is added or removed: whether there is one is asked first.
-void tune_remove_unused(Store *store, const StoreGraph *gone)
-{
-        for (uint32_t i = 0; i < gone->n_versions && !store->keep_orphans; i++) {
-                HashHex id = store_tune_id(&gone->versions[i]);
-                if (faccessat(store->tunes, id.hex, F_OK, 0) == 0 && !has_version(store, has_content_of, &gone->versions[i]))
-                        unlinkat(store->tunes, id.hex, 0);
-        }
-}
-
-Status tune_remove_orphan(void *context, const char *name)
-{
-        Store *store = context;
-        if (!has_version(store, has_id, name))
-                unlinkat(store->tunes, name, 0);
-        return STATUS_OK;
+        pthread_mutex_lock(&store->writing);
+        if (!store->keep_orphans)
+                unlinkat(store->tunes, id->hex, 0);
+        pthread_mutex_unlock(&store->writing);
 }
 
 Status store_put_tune(Store *store, const HashHex *id, ByteSpan text)
@@ -68,10 +34,8 @@ Status store_put_tune(Store *store, const HashHex *id, ByteSpan text)
         text_add_n(&record, (const char *)text.data, text.n);
         text_addf(&record, "checksum %s\n", sha256_of(text.data, text.n).hex);
         TRY(text_status(&record));
-        Status status = STATUS_OK;
         pthread_mutex_lock(&store->writing);
-        if (has_version(store, has_id, id->hex)) // deleted meanwhile: nobody will ask
-                status = folder_write(store->tmp, store->tunes, id->hex, (ByteSpan){ (const uint8_t *)record.data, record.n }, 0600);
+        Status status = folder_write(store->tmp, store->tunes, id->hex, (ByteSpan){ (const uint8_t *)record.data, record.n }, 0600);
         pthread_mutex_unlock(&store->writing);
         return status;
 }

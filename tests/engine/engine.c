@@ -106,9 +106,9 @@ Test(engine, an_older_version_can_be_the_default_again_and_stays_it_over_a_resta
         int64_t number;
         put(engine, "m", "A", &number);
         put(engine, "m", "B", &number);
-        cr_assert_eq(engine_set_default(engine, "m", 3), STATUS_NOT_FOUND);
-        cr_assert_eq(engine_set_default(engine, "n", 1), STATUS_NOT_FOUND);
-        cr_assert_eq(engine_set_default(engine, "m", 1), STATUS_OK);
+        cr_assert_eq(engine_change(engine, "m", &(HeadChange){ .default_version = 3 }), STATUS_NOT_FOUND);
+        cr_assert_eq(engine_change(engine, "n", &(HeadChange){ .default_version = 1 }), STATUS_NOT_FOUND);
+        cr_assert_eq(engine_change(engine, "m", &(HeadChange){ .default_version = 1 }), STATUS_OK);
         cr_assert_eq(default_of(engine, "m"), 1);
         engine = engine_close(engine);
         engine = open_engine(folder);

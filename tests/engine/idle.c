@@ -171,7 +171,7 @@ Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
         engine_close(engine);
         Store *store = NULL;
         Text text = { 0 };
-        cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_OK);
+        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_OK);
         cr_assert_eq(store_get_tune(store, &of, &text), STATUS_OK);
         strstr(text.data, kernel_platform()->dnnl)[0]++;
         cr_assert_eq(store_put_tune(store, &of, (ByteSpan){ (const uint8_t *)text.data, text.n }), STATUS_OK);
@@ -205,7 +205,7 @@ Test(idle, models_of_one_archive_are_tuned_apart)
         graph_version_unref(a);
         graph_version_unref(b);
         engine_close(engine);
-        cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_OK);
+        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_OK);
         cr_assert_eq(store_get_tune(store, &of_a, &text), STATUS_OK);
         cr_assert_eq(text.n, 0, "it went with its version");
         cr_assert_eq(store_get_tune(store, &of_b, &text), STATUS_OK);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents with holes, blobs, mappings, and the way from FORMAT 1.
+// Documents with holes, blobs, mappings.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ static void fill(uint8_t seed)
 static Store *open_store(const char *folder)
 {
         Store *store = NULL;
-        cr_assert_eq(store_open(folder, NULL, NULL, &store), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_OK, "%s", failure_current()->message);
         return store;
 }
 
@@ -57,13 +57,13 @@ static StoreVersion put(Store *store, const char *name, ByteSpan weights)
 {
         StoreVersion version = { .version = 1, .format = "pt2", .n_parts = 1, .id = sha256_of(part_bytes, PART_BYTES) };
         StoreCut cut = { .offset = CUT_OFFSET, .n = CUT_BYTES, .content = weights };
-        StoreGraph graph = { .next_version = 2, .default_version = 1, .n_versions = 1, .versions = &version };
-        snprintf(graph.name, sizeof(graph.name), "%s", name);
+        StoreHead head = { .next_version = 2, .default_version = 1 };
+        snprintf(head.name, sizeof(head.name), "%s", name);
         version.parts[0].digest = version.id;
         version.parts[0].n_bytes = PART_BYTES;
         cr_assert_eq(store_hold_part(store, (ByteSpan){ part_bytes, PART_BYTES }, &cut, 1, &version.parts[0]), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert_eq(store_put_graph(store, &graph), STATUS_OK);
+        cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK);
         store_release_part(store, &version.parts[0]);
         return version;
 }
@@ -73,11 +73,9 @@ static ByteSpan same_bytes(void)
         return (ByteSpan){ part_bytes + CUT_OFFSET, CUT_BYTES };
 }
 
-static void remove_graph(Store *store, const char *name)
+static void remove_graph(Store *store, const char *name, const StoreVersion *version)
 {
-        StoreGraph graph = { .n_versions = 0 };
-        snprintf(graph.name, sizeof(graph.name), "%s", name);
-        cr_assert_eq(store_put_graph(store, &graph), STATUS_OK);
+        cr_assert_eq(store_remove_name(store, name, &version, 1), STATUS_OK);
 }
 
 static void change(const char *folder, const char *digest, off_t offset)
@@ -132,9 +130,9 @@ Test(parts, equal_weights_are_one_blob_and_one_mapping_and_go_with_the_last_grap
         cr_assert_eq(store_map_hole(store, &a.parts[0].holes->items[0], &first), STATUS_OK);
         cr_assert_eq(store_map_hole(store, &b.parts[0].holes->items[0], &second), STATUS_OK);
         cr_assert_eq(first, second);
-        remove_graph(store, "a");
+        remove_graph(store, "a", &a);
         cr_assert_eq(scratch_count(folder, "blobs"), 2);
-        remove_graph(store, "b");
+        remove_graph(store, "b", &b);
         cr_assert_eq(scratch_count(folder, "blobs"), 0);
         cr_assert_arr_eq(first->data, weights, CUT_BYTES, "open mappings live on");
         mapping_unref(first);
@@ -374,80 +372,5 @@ Test(parts, temporary_files_have_no_name)
         close(fd);
         mapping_unref(mapping);
         store_close(store);
-        scratch_remove(folder);
-}
-
-// ---- FORMAT 1 ----
-static void write_old_manifest(const char *folder, const char *name, const char *content)
-{
-        char text[1024], path[128];
-        HashHex digest = sha256_of(content, strlen(content));
-        int n = snprintf(text, sizeof(text),
-                         "name %s\nnext_version 4\ndefault_version 3\nversion 3\nid %s\nformat fx\ncreated_ms 5\npart %s %zu -\n", name,
-                         digest.hex, digest.hex, strlen(content));
-        snprintf(text + n, sizeof(text) - (size_t)n, "checksum %s\n", sha256_of(text, (size_t)n).hex);
-        snprintf(path, sizeof(path), "graphs/%s", name);
-        scratch_write(folder, path, text);
-        snprintf(path, sizeof(path), "blobs/%s", digest.hex);
-        scratch_write(folder, path, content);
-}
-
-static char *old_folder(void)
-{
-        char *folder = scratch_make(), path[256];
-        const char *const below[] = { "blobs", "graphs", "quarantine", "tmp" };
-        for (size_t i = 0; i < 4; i++) {
-                snprintf(path, sizeof(path), "%s/%s", folder, below[i]);
-                mkdir(path, 0700);
-        }
-        scratch_write(folder, "FORMAT", "1\n");
-        return folder;
-}
-
-static Status check_old(void *context, const StoreGraph *graph)
-{
-        Store *store = context;
-        Mapping *bytes = NULL;
-        cr_assert_eq(graph->default_version, 3);
-        cr_assert_eq(graph->versions[0].created_ms, 5);
-        cr_assert_eq(store_map_document(store, &graph->versions[0].parts[0], &bytes), STATUS_OK);
-        cr_assert_eq(memcmp(bytes->data, strcmp(graph->name, "a") == 0 ? "first" : "other", 5), 0);
-        mapping_unref(bytes);
-        return STATUS_OK;
-}
-
-static void check_converted(const char *folder)
-{
-        Store *store = open_store(folder);
-        char *format = scratch_read(folder, "FORMAT"), *a = scratch_read(folder, "graphs/a"), *b = scratch_read(folder, "graphs/b");
-        cr_assert_str_eq(format, "2\n");
-        cr_assert_eq(strncmp(a, "manifest 2\nname a\n", 18), 0, "%s", a);
-        cr_assert_eq(strncmp(b, "manifest 2\nname b\n", 18), 0, "%s", b);
-        cr_assert_eq(store_each(store, check_old, store), STATUS_OK);
-        cr_assert_eq(scratch_count(folder, "quarantine"), 0);
-        cr_assert_eq(scratch_count(folder, "blobs"), 2);
-        free(format);
-        free(a);
-        free(b);
-        store_close(store);
-}
-
-Test(parts, a_folder_of_format_1_becomes_one_of_format_2)
-{
-        char *folder = old_folder();
-        write_old_manifest(folder, "a", "first");
-        write_old_manifest(folder, "b", "other");
-        check_converted(folder);
-        check_converted(folder);
-        scratch_remove(folder);
-}
-
-Test(parts, a_conversion_that_was_interrupted_goes_on_at_the_next_start)
-{
-        char *folder = old_folder();
-        write_old_manifest(folder, "a", "first");
-        store_close(open_store(folder)); // FORMAT is 2 and `a` is converted ...
-        write_old_manifest(folder, "b", "other");
-        check_converted(folder); // ... when `b` is not yet
         scratch_remove(folder);
 }

@@ -118,17 +118,20 @@ def check_folder(data):
         if left:
             problems.append(f"left in {place}/: {left}")
     used = {}  # digest: the holes of a document, as lines
-    for path in glob.glob(os.path.join(data, "graphs", "*")):
+    for path in glob.glob(os.path.join(data, "versions", "*")):
         document = None
         with open(path, encoding="utf-8") as file:
             for line in file:
                 words = line.split()
                 if words[0] == "part":
-                    document = used.setdefault(words[3], [])
+                    document = used.setdefault(words[4], [])
                     document.clear()
                 elif words[0] == "hole":
                     document.append(line[5:])
                     used.setdefault(words[3], [])
+    heads, versions = set(os.listdir(os.path.join(data, "graphs"))), os.listdir(os.path.join(data, "versions"))
+    if {name.rpartition("@")[0] for name in versions} != heads:
+        problems.append(f"heads {sorted(heads)} and versions {sorted(versions)} do not fit")
     stored = set(os.listdir(os.path.join(data, "blobs")))
     if stored != set(used):
         problems.append(f"{len(stored - set(used))} blobs without a graph, {len(set(used) - stored)} missing")

@@ -4,7 +4,7 @@
 usage: readme.py BINARY
 
 A ```console block holds commands (lines that begin with `$ `) and, below each, what it prints. Commands run in a scratch folder that holds digits.pt2,
-digits_images.json and seven.npy, with fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token: numbers within 1e-3, `…` and ids
+digits_images.json and seven.npy, with fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token: numbers within 1e-3, `…`, times and ids
 of 64 hex digits stand for anything of their kind. Profile tables (their command asks for /profile with form=text) are compared as sets of rows without times and bars,
 because both differ from run to run. The flag table of docs/configuration.md must be what
 `fxserve --help=markdown` prints, the route table of docs/api.md must have a row for every route.
@@ -20,7 +20,7 @@ import tempfile
 from service import MODELS, ROOT, Failed, Server, Tally, Tensor, write_npy
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
-TOKEN = re.compile(r"…|[0-9a-f]{64}|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.S)
+TOKEN = re.compile(r"…|[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.S)
 SEVEN = [0, 0, 5, 11, 16, 16, 5, 0, 0, 3, 15, 11, 10, 16, 4, 0, 0, 0, 4, 0, 10, 14, 0, 0, 0, 0, 7, 15, 16, 16, 12, 0, 0, 0, 9, 16, 14, 4, 1, 0, 0, 0, 1, 14, 7, 0, 0, 0, 0, 0, 4,
          16, 4, 0, 0, 0, 0, 0, 8, 16, 0, 0, 0, 0]
 
@@ -36,7 +36,7 @@ def examples(text):
 
 
 def tokens(text):
-    return ["<id>" if token == "…" or re.fullmatch("[0-9a-f]{64}", token) else token for token in TOKEN.findall(text)]
+    return ["<id>" if token == "…" or re.fullmatch("[0-9a-f]{64}|[-0-9]+T[0-9:]+Z", token) else token for token in TOKEN.findall(text)]
 
 
 def same_token(got, want):

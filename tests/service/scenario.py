@@ -14,7 +14,8 @@ A statement starts in the first column; lines indented below it belong to it (it
     load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have one of the statuses (200,404); `load settle N` waits until
                                each client has N replies; `load end` stops them (the server may have gone before)
     sleep SECONDS              only where the clock itself is what is tested
-    folder write PATH BODY | flip PATH OFFSET | cut PATH N | remove PATTERN | link PATH | count PATTERN N | remember | same
+    folder write PATH BODY | flip PATH OFFSET | cut PATH N | remove PATTERN | pipe PATH | link PATH | fill FOLDER of tests/store | count PATTERN N |
+           remember | same
 
     > METHOD TARGET [BODY]     a request; header lines `> Name: value` follow. On another connection: `A> ...`
     > raw "BYTES" [METHOD]     bytes as they are; METHOD when they end a request
@@ -355,6 +356,12 @@ class Scenario:
             found = glob.glob(os.path.join(self.data, pattern))
             if len(found) != int(n):
                 raise Failed(f"{pattern} names {len(found)} files, expected {n}: {[os.path.basename(path) for path in found]}")
+        elif word == "fill":
+            shutil.copytree(os.path.join(ROOT, "tests", "store", rest), self.data, dirs_exist_ok=True)
+        elif word == "pipe":
+            os.mkfifo(os.path.join(self.data, rest))
+        elif word == "link":
+            os.symlink("/etc/passwd", os.path.join(self.data, rest))
         elif word == "remember":
             self.remembered = self._listing()
         elif word == "same":

@@ -50,22 +50,23 @@ static void round_of(unsigned thread, unsigned *seed)
                 bytes[CUT_OFFSET + i] = byte_of(weight, i);
         StoreVersion version = { .version = 1, .format = "pt2", .n_parts = 1, .id = sha256_of(bytes, PART_BYTES) };
         StoreCut cut = { .offset = CUT_OFFSET, .n = WEIGHT_BYTES, .content = { bytes + CUT_OFFSET, WEIGHT_BYTES } };
-        StoreGraph graph = { .next_version = 2, .default_version = 1, .n_versions = 1, .versions = &version };
-        snprintf(graph.name, sizeof(graph.name), "graph%u", thread);
+        const StoreVersion *versions[] = { &version };
+        StoreHead head = { .next_version = 2, .default_version = 1 };
+        snprintf(head.name, sizeof(head.name), "graph%u", thread);
         version.parts[0].digest = version.id;
         version.parts[0].n_bytes = PART_BYTES;
         if (store_hold_part(store, (ByteSpan){ bytes, PART_BYTES }, &cut, 1, &version.parts[0]) != STATUS_OK)
                 complain("storing");
         read_back(&version.parts[0], weight, document);
-        if (store_put_graph(store, &graph) != STATUS_OK)
-                complain("the manifest");
+        if (store_put_version(store, &head, &version, NULL) != STATUS_OK)
+                complain("the version");
         store_release_part(store, &version.parts[0]);
         read_back(&version.parts[0], weight, document);
         if (store_put_tune(store, &version.id, (ByteSpan){ bytes, 10 }) != STATUS_OK)
                 complain("the tune record");
-        graph.n_versions = 0;
-        if (rand_r(seed) % 2 == 0 && store_put_graph(store, &graph) != STATUS_OK)
+        if (store_remove_name(store, head.name, versions, 1) != STATUS_OK)
                 complain("removing");
+        store_remove_tune(store, &version.id);
         store_version_unref(&version);
         free(bytes);
         atomic_fetch_add(&n_puts, 1);
@@ -76,10 +77,6 @@ static void *work(void *argument)
         unsigned thread = (unsigned)(uintptr_t)argument, seed = thread + 1;
         while (clock_ns() < end_ns)
                 round_of(thread, &seed);
-        StoreGraph none = { .n_versions = 0 };
-        snprintf(none.name, sizeof(none.name), "graph%u", thread);
-        if (store_put_graph(store, &none) != STATUS_OK)
-                complain("removing");
         return NULL;
 }
 
@@ -88,7 +85,7 @@ int main(int argc, char **argv)
         double seconds = argc > 1 ? atof(argv[1]) : 2;
         char *folder = scratch_make();
         pthread_t threads[N_THREADS];
-        if (store_open(folder, NULL, NULL, &store) != STATUS_OK)
+        if (store_open(folder, NULL, NULL, NULL, NULL, &store) != STATUS_OK)
                 complain("opening");
         end_ns = clock_ns() + (int64_t)(seconds * 1e9);
         for (uintptr_t i = 0; i < N_THREADS; i++)

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes names and versions: put, delete, default version, aliases. One change at a time (`writing`): first the disk, then the index,
+// so that whatever a reader can see is durable.
+#include <stdio.h>
+#include <string.h>
+#include "core/base/limits.h"
+#include "core/engine_private.h"
+
+static bool is_content_id(const char *name)
+{
+        return strlen(name) == HASH_HEX_BYTES - 1 && strspn(name, "0123456789abcdef") == HASH_HEX_BYTES - 1;
+}
+
+static Status no_version(const EngineGraph *graph, int64_t number)
+{
+        return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", graph->head.name, (long long)number,
+                    (long long)graph->versions[graph->n_versions - 1]->stored.version);
+}
+
+static EngineGraph *graph_of(Engine *engine, const char *name)
+{
+        pthread_mutex_lock(&engine->mutex);
+        EngineGraph *graph = string_map_get(&engine->graphs, name);
+        pthread_mutex_unlock(&engine->mutex);
+        return graph;
+}
+
+// ---- identity ----
+StoreRole upload_role(const char *name)
+{
+        for (int role = 0; role < STORE_ROLES; role++)
+                if (strcmp(store_role_names[role], name) == 0)
+                        return (StoreRole)role;
+        return STORE_GRAPH;
+}
+
+Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version)
+{
+        StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = n_parts };
+        const StorePart *named[2] = { NULL, NULL }; // graph, weights: in the order of their names
+        if (n_parts == 0 || n_parts > STORE_MAX_PARTS)
+                return fail(STATUS_INTERNAL, "an upload has one to %d parts, not %u", STORE_MAX_PARTS, n_parts);
+        if (model != NULL && strlen(model) > STORE_MODEL_MAX)
+                return fail(STATUS_VALUE, "the name given as ?model= is longer than %d bytes", STORE_MODEL_MAX);
+        snprintf(version.format, sizeof(version.format), "%s", format);
+        snprintf(version.model, sizeof(version.model), "%s", model == NULL ? "" : model);
+        for (uint32_t i = 0; i < n_parts; i++) {
+                StorePart *part = &version.parts[i];
+                part->role = upload_role(parts[i].name);
+                part->n_bytes = parts[i].bytes->n_bytes;
+                part->digest = parts[i].digest.hex[0] != '\0' ? parts[i].digest : sha256_of(parts[i].bytes->data, parts[i].bytes->n_bytes);
+                if (part->role == STORE_GRAPH || part->role == STORE_WEIGHTS)
+                        named[part->role] = part;
+        }
+        if (named[STORE_GRAPH] == NULL)
+                return fail(STATUS_INTERNAL, "an upload without its graph part");
+        version.id = named[STORE_GRAPH]->digest;
+        if (named[STORE_WEIGHTS] != NULL) {
+                Sha256 sha;
+                sha256_start(&sha);
+                for (int i = 0; i < 2; i++)
+                        sha256_add(&sha, named[i]->digest.hex, HASH_HEX_BYTES - 1);
+                version.id = sha256_finish(&sha);
+        }
+        *out_version = version;
+        return STATUS_OK;
+}
+
+// ---- contents ----
+// How many versions have a content, so that nobody need look through all of them when one is deleted.
+struct ContentUse {
+        char hex[2 * sizeof(RegistryKey) + 1];
+        uint32_t n;
+};
+
+static void hex_of(const RegistryKey *key, char out[2 * sizeof(RegistryKey) + 1])
+{
+        for (size_t i = 0; i < sizeof(key->bytes); i++)
+                snprintf(out + 2 * i, 3, "%02x", key->bytes[i]);
+}
+
+Status engine_use_content(Engine *engine, const RegistryKey *key)
+{
+        char hex[2 * sizeof(RegistryKey) + 1];
+        hex_of(key, hex);
+        struct ContentUse *use = string_map_get(&engine->contents, hex);
+        if (use == NULL) {
+                use = calloc(1, sizeof(*use));
+                if (use == NULL)
+                        return fail_memory();
+                memcpy(use->hex, hex, sizeof(hex));
+                Status status = string_map_set(&engine->contents, use->hex, use, NULL);
+                if (status != STATUS_OK) {
+                        free(use);
+                        return status;
+                }
+        }
+        use->n++;
+        return STATUS_OK;
+}
+
+// True: that was the last.
+static bool unuse_content(Engine *engine, const RegistryKey *key)
+{
+        char hex[2 * sizeof(RegistryKey) + 1];
+        hex_of(key, hex);
+        struct ContentUse *use = string_map_get(&engine->contents, hex);
+        if (use == NULL || --use->n > 0)
+                return false;
+        string_map_remove(&engine->contents, hex);
+        free(use);
+        return true;
+}
+
+// ---- heads ----
+// Readers see it from here on; *head is the one of before. Under the mutex, together with the versions that it speaks of.
+static void swap_head(EngineGraph *graph, StoreHead *head)
+{
+        StoreHead old = graph->head;
+        graph->head = *head;
+        *head = old;
+}
+
+static uint32_t alias_place(const StoreHead *head, const char *name)
+{
+        uint32_t place = 0;
+        while (place < head->n_aliases && strcmp(head->aliases[place].name, name) < 0)
+                place++;
+        return place;
+}
+
+static Status set_alias(StoreHead *head, const AliasChange *change)
+{
+        uint32_t place = alias_place(head, change->name);
+        bool known = place < head->n_aliases && strcmp(head->aliases[place].name, change->name) == 0;
+        if (change->version == 0 && !known)
+                return STATUS_OK;
+        if (change->version == 0) {
+                memmove(&head->aliases[place], &head->aliases[place + 1], (head->n_aliases - place - 1) * sizeof(*head->aliases));
+                head->n_aliases--;
+                return STATUS_OK;
+        }
+        if (!known) {
+                StoreAlias *more = realloc(head->aliases, ((size_t)head->n_aliases + 1) * sizeof(*more));
+                if (more == NULL)
+                        return fail_memory();
+                head->aliases = more;
+                memmove(&more[place + 1], &more[place], (head->n_aliases - place) * sizeof(*more));
+                head->n_aliases++;
+                snprintf(more[place].name, sizeof(more[place].name), "%s", change->name);
+        }
+        head->aliases[place].version = change->version;
+        return STATUS_OK;
+}
+
+static Status change_head(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
+{
+        if (change->default_version != 0 && engine_version_of(graph, change->default_version) == NULL)
+                return no_version(graph, change->default_version);
+        if (change->default_version != 0)
+                head->default_version = change->default_version;
+        for (uint32_t i = 0; i < change->n_aliases; i++) {
+                if (change->aliases[i].version != 0 && engine_version_of(graph, change->aliases[i].version) == NULL)
+                        return no_version(graph, change->aliases[i].version);
+                TRY(set_alias(head, &change->aliases[i]));
+        }
+        if (head->n_aliases > (uint64_t)limits.max_aliases)
+                return fail(STATUS_TOO_LARGE, "graph '%s' would have %u aliases; there can be %lld (max_aliases in GET /v1)", head->name,
+                            head->n_aliases, (long long)limits.max_aliases);
+        return STATUS_OK;
+}
+
+static Status change_locked(Engine *engine, const char *name, const HeadChange *change)
+{
+        _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph == NULL)
+                return engine_not_found(name);
+        if (change->n_aliases == 0 && change->default_version == graph->head.default_version)
+                return STATUS_OK;
+        TRY(store_head_copy(&graph->head, &head));
+        TRY(change_head(graph, change, &head));
+        if (engine->store != NULL)
+                TRY(store_put_head(engine->store, &head));
+        pthread_mutex_lock(&engine->mutex);
+        swap_head(graph, &head);
+        pthread_mutex_unlock(&engine->mutex);
+        return STATUS_OK;
+}
+
+Status engine_change(Engine *engine, const char *name, const HeadChange *change)
+{
+        pthread_mutex_lock(&engine->writing);
+        Status status = change_locked(engine, name, change);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}
+
+static Status make_default(Engine *engine, const GraphVersion *version)
+{
+        HeadChange change = { .default_version = version->stored.version };
+        return change_locked(engine, version->name, &change);
+}
+
+// ---- put ----
+static bool same_content(const GraphVersion *version, const StoreVersion *identified)
+{
+        return memcmp(version->stored.id.hex, identified->id.hex, HASH_HEX_BYTES) == 0 &&
+               strcmp(version->stored.model, identified->model) == 0;
+}
+
+// The latest version (counted) if it has this content and its stored bytes are known to be good: there is nothing to do then.
+static GraphVersion *same_as_latest(Engine *engine, const char *name, const StoreVersion *identified)
+{
+        pthread_mutex_lock(&engine->mutex);
+        const EngineGraph *graph = string_map_get(&engine->graphs, name);
+        GraphVersion *latest = graph == NULL ? NULL : graph->versions[graph->n_versions - 1];
+        bool same = latest != NULL && same_content(latest, identified) && atomic_load(&latest->state) == GRAPH_STATE_READY;
+        if (same)
+                graph_version_ref(latest);
+        pthread_mutex_unlock(&engine->mutex);
+        return same ? latest : NULL;
+}
+
+// Whether there may be one version more.
+static Status check_room(Engine *engine, const char *name, const StoreVersion *identified)
+{
+        Status status = STATUS_OK;
+        pthread_mutex_lock(&engine->mutex);
+        const EngineGraph *graph = string_map_get(&engine->graphs, name);
+        if (graph == NULL && engine->graphs.n_live >= (uint64_t)limits.max_graphs)
+                status = fail(STATUS_TOO_LARGE,
+                              "there are %u graphs, as many as there can be (--max-graphs, FXSERVE_MAX_GRAPHS); delete some of them",
+                              engine->graphs.n_live);
+        else if (graph != NULL && graph->n_versions >= (uint64_t)limits.max_versions &&
+                 !same_content(graph->versions[graph->n_versions - 1], identified))
+                status = fail(
+                        STATUS_TOO_LARGE,
+                        "graph '%s' has %u versions, as many as there can be (--max-versions, FXSERVE_MAX_VERSIONS); delete some of them",
+                        name, graph->n_versions);
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+// Without a store the version keeps what was uploaded.
+static void keep_bytes(const Engine *engine, GraphVersion *version, const UploadPart *parts)
+{
+        for (uint32_t i = 0; engine->store == NULL && i < version->stored.n_parts; i++)
+                version->bytes[i] = storage_ref(parts[i].bytes);
+}
+
+// In place of one that was decoded before: it may stand on bytes that turned out damaged and were just replaced.
+static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *decoded)
+{
+        engine_set_content(engine, decoded, &version->key);
+        registry_drop(engine->decoded, &version->key);
+        return registry_put(engine->decoded, &version->key, decoded);
+}
+
+static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVersion *version, const GraphVersion *instead)
+{
+        if (engine->store == NULL)
+                return STATUS_OK;
+        return store_put_version(engine->store, head, &version->stored, instead == NULL ? NULL : &instead->stored);
+}
+
+// The same content over a version whose stored bytes are damaged, or were not read since the start: it was stored anew, and takes the
+// place and the number of the one that was there.
+static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
+                        GraphVersion **out_version)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
+        GraphVersion *latest = graph->versions[graph->n_versions - 1];
+        StoreVersion stored = *held;
+        stored.version = latest->stored.version;
+        stored.created_ms = latest->stored.created_ms;
+        TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
+        keep_bytes(engine, version, parts);
+        TRY(store_head_copy(&graph->head, &head));
+        head.default_version = stored.version;
+        TRY(put_on_disk(engine, &head, version, latest));
+        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED) {
+                atomic_fetch_add(&engine->n_damaged, 1u);
+                registry_drop_group(engine->programs, &version->key);
+        }
+        engine_recall_tune(engine, version);
+        TRY(share_decoded(engine, version, decoded));
+        pthread_mutex_lock(&engine->mutex);
+        swap_head(graph, &head);
+        graph->versions[graph->n_versions - 1] = graph_version_ref(version);
+        pthread_mutex_unlock(&engine->mutex);
+        graph_version_unref(latest);
+        engine_prepare(engine, version);
+        *out_version = take_ptr(version);
+        return STATUS_OK;
+}
+
+// Makes the version visible. Never fails: the room was reserved before the disk was written.
+static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreHead *head, GraphVersion *version)
+{
+        pthread_mutex_lock(&engine->mutex);
+        swap_head(graph, head);
+        if (is_new_name)
+                (void)string_map_set(&engine->graphs, graph->head.name, graph, NULL);
+        graph->versions[graph->n_versions++] = graph_version_ref(version);
+        pthread_mutex_unlock(&engine->mutex);
+}
+
+static Status reserve_place(Engine *engine, EngineGraph *graph)
+{
+        pthread_mutex_lock(&engine->mutex); // readers walk `versions`
+        Status status = array_reserve(&graph->versions, &graph->capacity, graph->n_versions + 1, sizeof(GraphVersion *));
+        if (status == STATUS_OK)
+                status = string_map_reserve(&engine->graphs);
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+static Status put_next(Engine *engine, EngineGraph *graph, bool is_new_name, const UploadPart *parts, const StoreVersion *held,
+                       Graph *decoded, GraphVersion **out_version)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
+        StoreVersion stored = *held;
+        stored.version = graph->head.next_version;
+        TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
+        keep_bytes(engine, version, parts);
+        TRY(reserve_place(engine, graph));
+        TRY(store_head_copy(&graph->head, &head));
+        TRY(share_decoded(engine, version, decoded));
+        TRY(engine_use_content(engine, &version->key));
+        head.default_version = stored.version;
+        head.next_version = stored.version + 1;
+        Status status = put_on_disk(engine, &head, version, NULL);
+        if (status != STATUS_OK) {
+                unuse_content(engine, &version->key);
+                return status;
+        }
+        engine_recall_tune(engine, version);
+        publish(engine, graph, is_new_name, &head, version);
+        engine_prepare(engine, version);
+        *out_version = take_ptr(version);
+        return STATUS_OK;
+}
+
+static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
+                         GraphVersion **out_version, bool *out_created)
+{
+        _cleanup_(engine_graph_freep) EngineGraph *fresh = NULL;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        *out_created = false;
+        version = same_as_latest(engine, name, held); // somebody was faster
+        if (version != NULL) {
+                TRY(make_default(engine, version));
+                *out_version = take_ptr(version);
+                return STATUS_OK;
+        }
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held))
+                return put_again(engine, graph, parts, held, decoded, out_version);
+        TRY(check_room(engine, name, held));
+        if (graph == NULL)
+                TRY(engine_graph_new(name, &fresh));
+        TRY(put_next(engine, graph == NULL ? fresh : graph, graph == NULL, parts, held, decoded, out_version));
+        fresh = NULL;
+        *out_created = true;
+        return STATUS_OK;
+}
+
+// Whether the condition holds and there is room; *out_latest: the latest version, counted, if it is this content already; else NULL. What
+// is uploaded is the default version from then on, also if it was there and another one had been made the default.
+static Status look_first(Engine *engine, const char *name, const StoreVersion *identified, const PutCondition *only_if,
+                         GraphVersion **out_latest)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *latest = NULL;
+        pthread_mutex_lock(&engine->writing);
+        Status status = only_if == NULL ? STATUS_OK : only_if->check(only_if->context);
+        if (status == STATUS_OK)
+                latest = same_as_latest(engine, name, identified);
+        if (latest != NULL)
+                status = make_default(engine, latest);
+        else if (status == STATUS_OK)
+                status = check_room(engine, name, identified);
+        pthread_mutex_unlock(&engine->writing);
+        TRY(status);
+        *out_latest = take_ptr(latest);
+        return STATUS_OK;
+}
+
+Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified,
+                     Graph *graph, const PutCondition *only_if, GraphVersion **out_version, bool *out_created)
+{
+        if (n_parts != identified->n_parts)
+                return fail(STATUS_INTERNAL, "an upload was identified with %u parts and put with %u", identified->n_parts, n_parts);
+        if (name == NULL || name[0] == '\0')
+                name = identified->id.hex;
+        else if (is_content_id(name) && strcmp(name, identified->id.hex) != 0)
+                return fail(STATUS_CONFLICT, "a name of 64 hex digits must be the upload's own id, which is %s", identified->id.hex);
+        GraphVersion *latest;
+        TRY(look_first(engine, name, identified, only_if, &latest));
+        if (latest != NULL) {
+                *out_version = latest;
+                *out_created = false;
+                return STATUS_OK;
+        }
+        // The long part, the weights, is written before the lock is taken: nobody waits for another's disk.
+        StoreVersion held = *identified;
+        TRY(engine_hold_parts(engine, parts, &held));
+        pthread_mutex_lock(&engine->writing);
+        Status status = only_if == NULL ? STATUS_OK : only_if->check(only_if->context);
+        if (status == STATUS_OK)
+                status = put_locked(engine, name, parts, &held, graph, out_version, out_created);
+        pthread_mutex_unlock(&engine->writing);
+        engine_release_parts(engine, &held);
+        return status;
+}
+
+Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
+                  GraphVersion **out_version, bool *out_created)
+{
+        return engine_put_if(engine, name, parts, n_parts, identified, graph, NULL, out_version, out_created);
+}
+
+// ---- delete ----
+// Decoded graphs are shared by content: only content that no version uses any more is dropped. While writing.
+static void drop_unused(Engine *engine, const GraphVersion *version)
+{
+        if (!unuse_content(engine, &version->key))
+                return;
+        registry_drop(engine->decoded, &version->key);
+        registry_drop_group(engine->programs, &version->key);
+        engine_forget_tune(engine, &version->key);
+        if (engine->store != NULL) {
+                HashHex id = store_tune_id(&version->stored);
+                store_remove_tune(engine->store, &id);
+        }
+}
+
+static Status remove_from_disk(Engine *engine, const EngineGraph *graph)
+{
+        if (engine->store == NULL)
+                return STATUS_OK;
+        _cleanup_(freep) const StoreVersion **versions = new_array(graph->n_versions, sizeof(*versions));
+        if (versions == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < graph->n_versions; i++)
+                versions[i] = &graph->versions[i]->stored;
+        return store_remove_name(engine->store, graph->head.name, versions, graph->n_versions);
+}
+
+static Status delete_name(Engine *engine, EngineGraph *graph)
+{
+        TRY(remove_from_disk(engine, graph));
+        pthread_mutex_lock(&engine->mutex);
+        string_map_remove(&engine->graphs, graph->head.name);
+        pthread_mutex_unlock(&engine->mutex);
+        for (uint32_t i = 0; i < graph->n_versions; i++)
+                drop_unused(engine, graph->versions[i]);
+        engine_graph_free(graph);
+        return STATUS_OK;
+}
+
+static Status check_not_aliased(const EngineGraph *graph, int64_t number)
+{
+        for (uint32_t i = 0; i < graph->head.n_aliases; i++)
+                if (graph->head.aliases[i].version == number)
+                        return fail(STATUS_CONFLICT,
+                                    "version %lld of graph '%s' is its alias '%s'; PATCH {\"aliases\": {\"%s\": null}}, or another "
+                                    "version, first",
+                                    (long long)number, graph->head.name, graph->head.aliases[i].name, graph->head.aliases[i].name);
+        return STATUS_OK;
+}
+
+static Status delete_version(Engine *engine, EngineGraph *graph, GraphVersion *version)
+{
+        _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
+        uint32_t place = 0, last = graph->n_versions - 1;
+        TRY(check_not_aliased(graph, version->stored.version));
+        TRY(store_head_copy(&graph->head, &head));
+        while (graph->versions[place] != version)
+                place++;
+        if (head.default_version == version->stored.version)
+                head.default_version = graph->versions[place == last ? last - 1 : last]->stored.version;
+        if (engine->store != NULL)
+                TRY(store_remove_version(engine->store, &head, &version->stored));
+        pthread_mutex_lock(&engine->mutex);
+        swap_head(graph, &head);
+        memmove(&graph->versions[place], &graph->versions[place + 1], (last - place) * sizeof(GraphVersion *));
+        graph->n_versions--;
+        pthread_mutex_unlock(&engine->mutex);
+        drop_unused(engine, version);
+        graph_version_unref(version);
+        return STATUS_OK;
+}
+
+static Status delete_locked(Engine *engine, const char *name, int64_t number)
+{
+        EngineGraph *graph = graph_of(engine, name);
+        if (graph == NULL)
+                return engine_not_found(name);
+        GraphVersion *version = number == 0 ? NULL : engine_version_of(graph, number);
+        if (number != 0 && version == NULL)
+                return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld", name, (long long)number);
+        if (version != NULL && graph->n_versions > 1)
+                return delete_version(engine, graph, version);
+        if (version != NULL)
+                TRY(check_not_aliased(graph, number));
+        return delete_name(engine, graph);
+}
+
+Status engine_delete(Engine *engine, const char *name, int64_t version)
+{
+        pthread_mutex_lock(&engine->writing);
+        Status status = delete_locked(engine, name, version);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
+}

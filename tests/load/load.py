@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import selectors
 import socket
 import struct
@@ -15,8 +16,10 @@ import tempfile
 import threading
 import time
 
+import failing_cases
 from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, connect_from, descriptors, gauge, graph, call, memory, more_descriptors, percentile, reset, run, settle,
                    slow_graph, upload)
+from service import ROOT, tensor_of, write_npy
 
 MB = 1 << 20
 MOST_CLIENTS = 700  # of one address; the server takes 1,000
@@ -332,79 +335,142 @@ def slope(points):
     return 3600 * sum((t - mean_t) * (v - mean_v) for t, v in points) / below if below else 0.0
 
 
+def good_requests():
+    """Requests that succeed, each route's success statuses among them: (route, statuses, method, target, body, headers)."""
+    array = write_npy(tensor_of("float32", [[1.5, 2.0, 3.0, 4.0]]))
+    inline = json.dumps({"graph": json.loads(TINY), "inputs": {"x": [[1.5, -2.0]]}}).encode()
+    run_id = [("X-Request-Id", "soak")]
+    rows = [("RUN", "POST", f"/v1/graphs/tiny/run{query}", TINY_BODY) for query in ("?mode=eager", "?mode=compiled&profile=1", "?reply=bare", "?encoding=b64", "?as=npz", "?as=safetensors", "?outputs=y")]
+    rows += [("RUN", "POST", "/v1/graphs/tiny/run?as=npy", array), ("VERSION_RUN", "POST", "/v1/graphs/tiny/versions/1/run", TINY_BODY), ("RUN_INLINE", "POST", "/v1/run", inline),
+             ("RUN", "POST", "/v1/graphs/digits/run", b'{"inputs": {"x": {"dtype": "float32", "shape": [1, 1, 8, 8], "data": [%s]}}}' % b", ".join([b"0.5"] * 64)),
+             ("GRAPH_PATCH", "PATCH", "/v1/graphs/digits", b'{"default_version": 1}'), ("GRAPH_POST", "POST", "/v1/graphs", TINY)]
+    rows += [("TEXT", "GET", f"/v1/graphs/digits/text?form={form}", b"") for form in ("graph", "code", "tabular", "json")]
+    rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?form={form}", b"") for form in ("json", "text", "chrome", "folded")]
+    rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?by={by}", b"") for by in ("node", "op", "module")]
+    rows += [(route, "GET", target, b"") for route, target in (
+        ("ROOT_INFO", "/v1"), ("GRAPH_LIST", "/v1/graphs?limit=3"), ("GRAPH_GET", "/v1/graphs/digits"), ("VERSION_GET", "/v1/graphs/digits/versions/1"),
+        ("VERSION_TEXT", "/v1/graphs/digits/versions/1/text"), ("EXAMPLE", "/v1/graphs/digits/example"), ("VERSION_EXAMPLE", "/v1/graphs/digits/versions/1/example"),
+        ("WEIGHTS", "/v1/graphs/digits/weights"), ("WEIGHTS", "/v1/graphs/digits/weights?as=npz"), ("VERSION_WEIGHTS", "/v1/graphs/digits/versions/1/weights"),
+        ("VERSION_PROFILE_STATS", "/v1/graphs/tiny/versions/1/profile"), ("PROFILE_LIST", "/v1/profiles"), ("PROFILE_LIST", "/v1/profiles?slowest=5"),
+        ("PROFILE_GET", "/v1/profiles/soak"), ("OPS", "/v1/ops"), ("OPENAPI", "/openapi.json"), ("METRICS", "/metrics"), ("LIVEZ", "/livez"), ("READYZ", "/readyz"), ("HEALTHZ", "/healthz"))]
+    return [(route, (200, 201) if route == "GRAPH_POST" else (200, 404) if route == "PROFILE_GET" else (200,), method, target, body, run_id if route == "RUN" else [])
+            for route, method, target, body in rows]
+
+
 class Soak:
+    """Runs, every other route, requests that fail at each step (failing_cases.py), uploads and deletes, bodies cut short, clients that vanish."""
+
     def __init__(self, server):
         self.server, self.end, self.lock, self.counts, self.problems, self.times = server, 0.0, threading.Lock(), {}, [], []
+        self.good, self.failing, self.seen, self.n = good_requests(), failing_cases.cases(), set(), 0
+
+    def changing(self, chance):
+        """An upload, or the removal of one."""
+        name = f"g{chance.randrange(4)}"
+        kind = chance.random()
+        if kind < 0.2:
+            return "GRAPH_DELETE", (204, 404), "DELETE", f"/v1/graphs/{name}", b"", []
+        if kind < 0.3:
+            return "VERSION_DELETE", (204, 404), "DELETE", f"/v1/graphs/{name}/versions/{chance.randrange(1, 4)}", b"", []
+        return "GRAPH_PUT", (200, 201), "PUT", f"/v1/graphs/{name}", slow_graph(1, 1 + chance.randrange(8)), []
+
+    def choose(self, chance):
+        kind = chance.random()
+        if kind < 0.5:
+            return "", (200,), "POST", "/v1/graphs/tiny/run", TINY_BODY, []
+        if kind < 0.65:
+            return chance.choice(self.good)
+        if kind < 0.75:
+            return self.changing(chance)
+        if kind < 0.8:
+            return "", (400,), "POST", "/v1/graphs/tiny/run", TINY_BODY[:chance.randrange(len(TINY_BODY))], []
+        route, what, status, method, target, body, headers = chance.choice(self.failing)
+        return f"{route}: {what}", (status,) if status else (200, 201), method, target, body, headers
 
     def step(self, chance, connection):
-        kind = chance.random()
-        if kind < 0.7:
-            began = time.monotonic()
-            connection.request("POST", "/v1/graphs/tiny/run", TINY_BODY)
-            reply, wanted = connection.reply(), (200,)
-            self.times.append((began, time.monotonic() - began))
-        elif kind < 0.8:
-            name, wanted = f"g{chance.randrange(4)}", (200, 201, 204, 404)
-            connection.request(*(("DELETE", f"/v1/graphs/{name}") if chance.random() < 0.3 else ("PUT", f"/v1/graphs/{name}", slow_graph(1, 1 + chance.randrange(8)))))
-            reply = connection.reply()
-        elif kind < 0.9:
-            body = TINY_BODY[:chance.randrange(len(TINY_BODY))]
-            connection.request("POST", "/v1/graphs/tiny/run", body)
-            reply, wanted = connection.reply(), (400,)
-        else:
+        """(what was answered, whether the connection goes on)."""
+        if chance.random() < 0.08:
             plain = connect_from(self.server.port)
             plain.sendall(run_request(b"tiny", TINY_BODY)[:chance.randrange(1, 200)])
             if chance.random() < 0.5:
                 reset(plain)
             else:
                 plain.close()
-            return "vanished"
+            return "vanished", True
+        name, wanted, method, target, body, headers = self.choose(chance)
+        began = time.monotonic()
+        connection.request(method, target, body, headers)
+        reply = connection.reply()
+        if not name and wanted == (200,):
+            self.times.append((began, time.monotonic() - began))
         if reply.status not in wanted:
-            self.problems.append(reply.short())
-        return str(reply.status)
+            self.problems.append(f"{method} {target} ({name}): {reply.short()[:300]}")
+        elif name and reply.status == wanted[0]:
+            self.seen.add(name)
+        return str(reply.status), (reply.header("Connection") or "").lower() != "close"
 
     def work(self, seed):
-        chance, own = random.Random(seed), {}
+        chance, own, goes_on = random.Random(seed), {}, False
+        connection = None
         try:
-            with self.server.connect(30) as connection:
-                while time.monotonic() < self.end and len(self.problems) < 5:
-                    what = self.step(chance, connection)
-                    own[what] = own.get(what, 0) + 1
-                    time.sleep(0.004)  # about half of what a core can do
+            while time.monotonic() < self.end and len(self.problems) < 5:
+                if not goes_on:
+                    connection = self.server.connect(60)
+                what, goes_on = self.step(chance, connection)
+                if not goes_on:
+                    connection.close()
+                own[what] = own.get(what, 0) + 1
+                self.n += 1  # a count lost between threads does not matter
+                time.sleep(0.004)  # about half of what a core can do
         except (Failed, OSError) as problem:
-            self.problems.append(str(problem))
+            self.problems.append(f"{type(problem).__name__}: {problem}")
         with self.lock:
             for what, n in own.items():
                 self.counts[what] = self.counts.get(what, 0) + n
 
-    def run(self, seconds):
-        self.end = time.monotonic() + seconds
+    def run(self, seconds, least, most_seconds):
+        """For `seconds`, and on until there were `least` requests, but not longer than `most_seconds`."""
+        began = time.monotonic()
+        self.end = began + most_seconds
         threads = [threading.Thread(target=self.work, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
         points = []
-        while time.monotonic() < self.end - 0.5:
+        while time.monotonic() < self.end - 0.5 and len(self.problems) < 5:
             points.append((time.monotonic(), memory(self.server) / 1e6, descriptors(self.server), len(os.listdir(f"/proc/{self.server.process.pid}/task"))))
             time.sleep(max(0.25, seconds / 400))
+            if self.n >= least and time.monotonic() > began + seconds:
+                break
+        self.end = 0.0
         for thread in threads:
             thread.join()
         return points
 
+    def unseen(self):
+        """Routes without a success and failures that did not come about."""
+        with open(os.path.join(ROOT, "api/routes.def"), encoding="utf-8") as file:
+            routes = set(re.findall(r"^ROUTE\((\w+)", file.read(), re.M))
+        return sorted(routes - self.seen) + sorted({f"{case[0]}: {case[1]}" for case in self.failing} - self.seen)
+
 
 def soak(start, report, long):
-    seconds = 900 if long else 12
-    server = start("--max-profiles", "64")
+    seconds, least, most = (7200, 1000000, 10800) if long else (20, 0, 20)
+    server = start("--max-profiles", "64", "--max-response", "1000000")
     upload(server, "tiny", TINY)
+    for name, body in failing_cases.graphs().items():
+        upload(server, name, body)
     work, files = Soak(server), descriptors(server)
-    points = work.run(seconds)
+    points = work.run(seconds, least, most)
     late = points[len(points) // 3:]
     middle = work.times[len(work.times) // 3][0]
     early_p99, late_p99 = percentile([took for at, took in work.times if at < middle], 99), percentile([took for at, took in work.times if at >= middle], 99)
     left = settle(server, 20)
     rise, drift = slope([(point[0], point[1]) for point in late]), late[-1][1] - late[0][1]
-    name = f"mixed traffic for {seconds} s"
-    report.row(f"{name}: answers", "; ".join(work.problems[:3]) or ", ".join(f"{n:,} × {what}" for what, n in sorted(work.counts.items())), "nothing unexpected, nothing left",
-               not work.problems and not left and server.alive())
+    name = f"every route and failing graphs for {(points[-1][0] - points[0][0]) / 3600:.1f} h" if long else "every route and failing graphs"
+    report.row(f"{name}: answers", "; ".join(work.problems[:3]) or f"{work.n:,} requests: " + ", ".join(f"{n:,} × {what}" for what, n in sorted(work.counts.items())),
+               "nothing unexpected, nothing left" + (", ≥ 1,000,000 requests" if long else ""), not work.problems and not left and server.alive() and work.n >= least)
+    if work.n > 20000:
+        report.row(f"{name}: what was tried", ", ".join(work.unseen()[:5]) or "all", "each route and each failure came about", not work.unseen())
     report.row(f"{name}: memory", f"{late[-1][1]:.1f} MB anonymous at the end, slope {rise:+.1f} MB/h over the last two thirds ({drift:+.1f} MB)", "slope < 1 MB/h" if long else "drift < 16 MB",
                rise < 1 if long else drift < 16, speed=drift < 16)
     more = descriptors(server) - files

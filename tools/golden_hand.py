@@ -857,3 +857,13 @@ def attacks():
     for x, y in ((nan, 1.0), (1.0, nan), (inf, inf), (-inf, -inf), (inf, -inf), (-inf, 1.0)):
         yield "logaddexp.default", [t([x]), t([y])]
         yield "logaddexp2.default", [t([x, x], f64), t([y, 1.0], f64)]
+    for equation, operand in (("i->", t([3], i32)), ("ij->i", t([[3], [4]], u8)), ("i->", t([True])), ("ij->", ints(2, 3, dtype=i8))):
+        yield "einsum.default", [equation, [operand]]
+    for shape in ((1, 0, 6, 6), (0, 9, 3, 3), (1, 4, 0, 6)):
+        yield "pixel_unshuffle.default", [torch.zeros(shape), 3]
+    yield "addr.default", [torch.ones(2, 2, dtype=f64), t([126, 3], i8), t([4, 2], i8)]
+    yield "concat.default", [[torch.empty(0), torch.empty(0)], 1]
+    yield "cat.default", [[torch.empty(0), torch.empty(0)], -3]
+    for alpha in (2**31, -(2**31) + 1):
+        yield "sub.Tensor", [t([1, -5], i32), t([6, 7], i32)], {"alpha": alpha}
+        yield "rsub.Tensor", [t([1, -5], i32), t([6, 7], i32)], {"alpha": alpha}

@@ -49,6 +49,13 @@ static const TensorMeta *cat_model(const OpCall *call)
         return &arg_list_tensor(call, 0, 0)->meta;
 }
 
+// Where nothing counts, any dimension will do.
+static Status cat_dim(const OpCall *call, const TensorMeta *model, int *out_dim)
+{
+        *out_dim = 0;
+        return is_skipped(model) ? STATUS_OK : arg_dim(call, 1, model->rank, out_dim);
+}
+
 static MemoryFormat common_format(const OpCall *call)
 {
         uint32_t n = arg_list_length(call, 0);
@@ -73,7 +80,7 @@ static Status cat_infer(OpCall *call)
         const TensorMeta *model = cat_model(call);
         TensorMeta meta = *model;
         int64_t numel;
-        TRY(arg_dim(call, 1, model->rank, &dim));
+        TRY(cat_dim(call, model, &dim));
         meta.size[dim] = 0;
         for (uint32_t i = 0; i < n; i++) {
                 const TensorMeta *next = &arg_list_tensor(call, 0, i)->meta;
@@ -95,7 +102,7 @@ static Status cat_run(const OpRun *run)
         Region out = region_of(run->out_meta[0], run->out[0]);
         int dim;
         int64_t start = 0;
-        TRY(arg_dim(run->call, 1, out.meta.rank, &dim));
+        TRY(cat_dim(run->call, &out.meta, &dim));
         for (uint32_t i = 0; i < run->n_in; i++) {
                 if (is_skipped(run->in_meta[i]))
                         continue;

@@ -5,6 +5,7 @@
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"
+#include "core/ops/pointwise.h"
 #include <string.h>
 
 enum { MATMUL_DTYPES = DTYPES_INTS | DTYPES_FLOATS };
@@ -172,6 +173,15 @@ static Status product_run(const OpRun *run)
 }
 
 // ---- addmm, baddbmm, addmv ----
+Status product_check_factors(const OpCall *call, Dtype result, bool in_halfs)
+{
+        for (int i = 3; i <= 4; i++) {
+                if (dtype_is_int(result) || (in_halfs && (DTYPES_HALFS >> result & 1) != 0))
+                        TRY(number_check_fits(arg_number(call, i), result));
+        }
+        return STATUS_OK;
+}
+
 static Status addmm_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
@@ -187,6 +197,7 @@ static Status addmm_infer(OpCall *call)
         TRY(check_mat_dtypes(a, b));
         int64_t size[] = { a->size[0], b->size[1] };
         TRY(check_expands(self, 2, size));
+        TRY(product_check_factors(call, a->dtype, false));
         return out_contiguous(call, a->dtype, 2, size);
 }
 
@@ -199,6 +210,7 @@ static Status baddbmm_infer(OpCall *call)
                             cpp_name(a->dtype), cpp_name(b->dtype));
         int64_t size[] = { a->size[0], a->size[1], b->size[2] };
         TRY(check_expands(self, 3, size));
+        TRY(product_check_factors(call, a->dtype, false));
         return out_contiguous(call, a->dtype, 3, size);
 }
 
@@ -213,6 +225,7 @@ static Status addmv_infer(OpCall *call)
         if (mat->dtype != vec->dtype || self->dtype != vec->dtype)
                 return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(self->dtype),
                             dtype_words(mat->dtype), dtype_words(vec->dtype));
+        TRY(product_check_factors(call, mat->dtype, true));
         return out_contiguous(call, mat->dtype, 1, mat->size);
 }
 

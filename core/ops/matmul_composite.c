@@ -3,6 +3,7 @@
 // each as PyTorch's is.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
+#include "core/ops/matmul.h"
 #include <string.h>
 
 // ---- outer, addr ----
@@ -44,13 +45,17 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
                 size[i] = vector->size[0];
                 TRY(dtype_promote(result, vector->dtype, &result));
         }
+        TRY(product_check_factors(call, result, true));
         for (int i = 0; i < 2; i++)
                 TRY(addr_factor(call, 3 + i, result, &factors[i]));
         _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none(), sizes = value_none(),
                                      self = value_none();
         TRY(value_ints_new(VALUE_LIST, size, 2, &sizes));
         TRY(EMIT(emitter, "aten::expand", &self, arg_value(call, 0), sizes));
-        TRY(EMIT(emitter, "aten::outer", &product, arg_value(call, 1), arg_value(call, 2)));
+        _cleanup_(value_clear) Value column = value_none(), row = value_none();
+        TRY(EMIT(emitter, "aten::to.dtype", &column, arg_value(call, 1), value_dtype(result)));
+        TRY(EMIT(emitter, "aten::to.dtype", &row, arg_value(call, 2), value_dtype(result)));
+        TRY(EMIT(emitter, "aten::outer", &product, column, row));
         TRY(EMIT(emitter, "aten::mul.Tensor", &scaled, product, factors[1]));
         double beta;
         TRY(arg_double(call, 3, &beta));
@@ -206,6 +211,7 @@ static Status addbmm_infer(OpCall *call)
         if (self->dtype != a->dtype || self->dtype != b->dtype)
                 return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(self->dtype),
                             dtype_words(a->dtype != self->dtype ? a->dtype : b->dtype));
+        TRY(product_check_factors(call, self->dtype, false));
         TensorMeta meta, wide;
         meta_init(&meta, self->dtype, 2, (int64_t[]){ a->size[1], b->size[2] });
         wide = meta;

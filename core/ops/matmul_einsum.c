@@ -400,9 +400,11 @@ static Status contract(Emitter *emitter, Einsum *einsum, Value *operands, Value 
                 if (meta_of(operands[0])->size[d] != 1)
                         rest |= 1u << d;
         }
-        TRY(sum_dims(emitter, rest, &operands[0]));
         int64_t dims[MAX_RANK];
         int n = dims_of_mask(contracted, dims);
+        if (einsum->n_operands == 1 && n > 0) // a sum, also over one element: integers become int64
+                return emit_dims(emitter, "aten::sum.dim_IntList", operands[0], dims, n, out);
+        TRY(sum_dims(emitter, rest, &operands[0]));
         if (n > 0)
                 return emit_dims(emitter, "aten::squeeze.dims", operands[0], dims, n, out);
         *out = operands[0];

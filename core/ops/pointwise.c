@@ -132,7 +132,9 @@ static Status bind_params(const OpCall *call, PointBound *bound)
                 set_param(bound->common, value_float(bound->op->constants[k]), &bound->params.of[k]);
         for (int i = 0; bound->op->args[i] != '\0'; i++) {
                 char letter = bound->op->args[i];
-                if (letter == 'p' || letter == 'q' || letter == 'c') {
+                if (letter == 'a') {
+                        set_param(bound->common, arg_number(call, i), &bound->params.of[n++]);
+                } else if (letter == 'p' || letter == 'q' || letter == 'c') {
                         // Plain parameters of half kernels are kept in float.
                         bool half = (DTYPES_HALFS >> bound->common & 1) != 0;
                         TRY(number_check_fits(arg_number(call, i), letter == 'p' && half ? DTYPE_F32 : bound->common));

@@ -30,6 +30,7 @@ struct PointOp {
         //   S as s, but must fit, save f16/bf16       v Scalar operand without promotion that must fit
         //   p Scalar parameter                     q Scalar parameter that promotes and must fit
         //   c Scalar parameter that must fit the dtype (p of a half kernel only has to fit float)
+        //   a Scalar parameter whose range a hook has checked
         //   . not used here (None, or read by a hook)
         const char *args;
         PointTyping typing;

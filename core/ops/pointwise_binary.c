@@ -5,7 +5,7 @@
 #include "core/ops/pointwise.h"
 
 // ---- add, sub ----
-static Status check_alpha(const OpCall *call, const PointBound *bound)
+static Status check_factor(const OpCall *call, const PointBound *bound, bool negated)
 {
         TRY(point_check_cast(call, bound));
         Value alpha = arg_number(call, 2);
@@ -13,8 +13,15 @@ static Status check_alpha(const OpCall *call, const PointBound *bound)
                 return fail(STATUS_VALUE, "Boolean alpha only supported for Boolean results.");
         if (alpha.kind == VALUE_FLOAT && !dtype_is_float(bound->common))
                 return fail(STATUS_VALUE, "For integral input tensors, argument alpha must not be a floating point number.");
+        if (negated && alpha.kind == VALUE_INT)
+                alpha.i = (int64_t)(0 - (uint64_t)alpha.i);
         // Its range is that of the result; a bool result takes any number.
         return bound->common == DTYPE_BOOL ? STATUS_OK : number_check_fits(alpha, bound->common);
+}
+
+static Status check_alpha(const OpCall *call, const PointBound *bound)
+{
+        return check_factor(call, bound, false);
 }
 
 static bool input_is_bool(const OpCall *call, int arg)
@@ -36,7 +43,7 @@ static Status check_sub(const OpCall *call, const PointBound *bound)
                         STATUS_DTYPE,
                         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
                         "`~` or `logical_not()` operator instead.");
-        return check_alpha(call, bound);
+        return check_factor(call, bound, true); // PyTorch adds -alpha times the other
 }
 
 // ---- div ----
@@ -121,8 +128,8 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
         POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__),                                              \
                 POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
 #define WITH_ALPHA(name, ...)                                                                                                              \
-        POINT_OP(name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "ttp", __VA_ARGS__),                                               \
-                POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsp", __VA_ARGS__)
+        POINT_OP(name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),                                               \
+                POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsa", __VA_ARGS__)
 #define PAIR(name, kernel_)              POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_)
 #define PAIR_INPLACE(name, kernel_, ...) POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
 
@@ -130,8 +137,8 @@ const OpDef pointwise_binary_ops[] = {
         WITH_ALPHA("add", .kernel = &point_add, .check = check_alpha),
         WITH_ALPHA("sub", .kernel = &point_sub, .check = check_sub),
         WITH_ALPHA("subtract", .kernel = &point_sub, .check = check_sub),
-        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "ttp", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
-        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsp", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
+        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "tta", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
+        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsa", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
         ARITHMETIC("mul", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("multiply", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),

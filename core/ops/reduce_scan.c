@@ -3,6 +3,7 @@
 // Contiguous results.
 #include "core/kernels/reduce_scan.h"
 #include "core/ops/emitter.h"
+#include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 
 static const ScanKind sum_row = SCAN_SUM, prod_row = SCAN_PROD, max_row = SCAN_MAX, min_row = SCAN_MIN, log_row = SCAN_LOGSUMEXP;
@@ -28,6 +29,10 @@ static Status scan_infer(OpCall *call)
         meta.dtype = scan_dtype(call);
         if ((DTYPES_REAL >> meta.dtype & 1) == 0)
                 return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name, dtype_words(meta.dtype));
+        Dtype self = arg_meta(call, 0)->dtype;
+        if (call->inplace && arg_dtype(call, 2, self) != self)
+                return fail(STATUS_DTYPE, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
+                            dtype_c_name(self), dtype_c_name(meta.dtype));
         meta_set_contiguous(&meta);
         TRY(out_fresh(call, 0, &meta));
         if (call->schema->n_returns == 2) {

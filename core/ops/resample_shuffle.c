@@ -77,6 +77,8 @@ static Status shuffle_infer(OpCall *call)
         else
                 TRY(shuffle_size(call, kind, meta.size, &factor));
         TRY(shape_numel(meta.rank, meta.size, &numel));
+        if (kind == PIXEL_UNSHUFFLE && numel == 0)
+                memcpy(meta.size, self->size, sizeof(meta.size)); // PyTorch returns what is empty as it is
         meta_set_contiguous(&meta);
         if ((kind == CHANNEL_SHUFFLE || meta.rank == 4) && meta_suggests_channels_last(self))
                 meta_set_channels_last(&meta);

@@ -128,6 +128,12 @@ static Status constrain_infer(OpCall *call)
                 TRY(arg_int(call, 1, &min));
         if (!arg_is_none(call, 2))
                 TRY(arg_int(call, 2, &max));
+        if (strcmp(call->schema->name, "sym_constrain_range_for_size") == 0) {
+                if (max <= 2)
+                        return fail(STATUS_VALUE, "Max value to constrain_range_for_size must be greater than 2. got: %" PRId64, max);
+                if (arg_is_none(call, 1))
+                        min = 0;
+        }
         if (max < min)
                 return fail(STATUS_VALUE, "Max must be greater than or equal to min. Got min=%" PRId64 " max=%" PRId64, min, max);
         if (size < min || size > max)

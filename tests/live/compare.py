@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the fxserve program with PyTorch, on things made on the spot.
 
-    python tests/live/compare.py build/fxserve [--seed 0] [--graphs 80] [--only prints,models,graphs,goldens]
+    python tests/live/compare.py build/fxserve [--seed 0] [--graphs 80] [--only schemas,prints,models,graphs,goldens]
 
 Needs torch 2.13 and safetensors, for the table form of prints also tabulate; no network. Parts:
 
+    schemas   every listed overload exists in PyTorch, in-place twins too, with the same schema; core/ops/twins.def is what PyTorch has
     prints    printed graphs, byte for byte: networks of torch.nn layers and random graphs
     models    networks exported with torch.export here, printed and run with inputs of several shapes
     graphs    traced networks as FX JSON with weights, run
@@ -14,6 +15,7 @@ The last line is `N passed, N failed`; the exit code is 1 if anything failed.
 """
 
 import argparse
+import http.client
 import json
 import os
 import pathlib
@@ -31,12 +33,14 @@ from torch import nn
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service")]
 
 import make_goldens  # noqa: E402
 import make_prints  # noqa: E402
+import make_twins  # noqa: E402
 import replay_goldens  # noqa: E402
 from export_fx import dumps, export_fx, import_fx  # noqa: E402
+from service import Server  # noqa: E402
 
 NPY = {torch.float32: "<f4", torch.float64: "<f8", torch.float16: "<f2", torch.int64: "<i8", torch.int32: "<i4",
        torch.int8: "|i1", torch.uint8: "|u1", torch.bool: "|b1"}  # fmt: skip
@@ -153,6 +157,32 @@ def values_problem(got, want, rtol=None, atol=None):
             worst = (ours.double() - theirs.double()).abs().nan_to_num().max().item()
             return f"output {index} differs by up to {worst:g}"
     return None
+
+
+# ---- schemas ------------------------------------------------------------------------------------------------------
+
+
+def listed_operators(program):
+    """The rows of GET /v1/ops."""
+    server = Server(program, ["--data", "none", "--quiet"]).start()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", "/v1/ops")
+    rows = json.loads(connection.getresponse().read())["ops"]
+    connection.close()
+    server.stop()
+    return rows
+
+
+def compare_schemas(fxserve, report, options):
+    theirs = {(schema.name, schema.overload_name): str(schema) for schema in torch._C._jit_get_all_schemas()}
+    rows = [row["schema"] for row in listed_operators(fxserve.program) if row["target"].startswith("torch.ops.aten.")]
+    report.check("operators are listed", None if len(rows) > 600 else f"{len(rows)} of them")
+    for text in rows:
+        ours = torch._C.parse_schema(text.replace(".default(", "("))
+        want = theirs.get((ours.name, ours.overload_name))
+        report.check(text, None if str(ours) == want else f"PyTorch has {want}")
+    same = make_twins.FILE.read_text(encoding="utf-8") == make_twins.text()
+    report.check("twins.def", None if same else "python tools/make_twins.py writes another one")
 
 
 # ---- prints -------------------------------------------------------------------------------------------------------
@@ -386,7 +416,7 @@ def compare_goldens(fxserve, report, options):
 
 
 def main():
-    parts = {"prints": compare_prints, "models": compare_models, "graphs": compare_graphs, "goldens": compare_goldens}
+    parts = {"schemas": compare_schemas, "prints": compare_prints, "models": compare_models, "graphs": compare_graphs, "goldens": compare_goldens}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fxserve", help="the program to test")
     parser.add_argument("--seed", type=int, default=0)

@@ -42,6 +42,7 @@ typedef struct ApiCall {
         TraceIds trace;        // empty without a traceparent
         Storage *body;         // counted; NULL: none
         CallEncoding encoding; // of the body still; call_inflate makes it plain
+        bool takes_gzip;       // as the reply's Content-Encoding
         HashHex body_digest;   // SHA-256 of the body when it is known already, else ""
 } ApiCall;
 

@@ -5,5 +5,5 @@
 
 // `id`: of what is there now; NULL: nothing is. STATUS_PRECONDITION when the request must not go on.
 Status condition_check(const ApiCall *call, const char *id);
-// The same for GET: *out_unchanged when the client has it already (304).
-Status condition_check_get(const ApiCall *call, const char *id, bool *out_unchanged);
+// The same for GET: *out_suffix is NULL, or what stood behind the id in the tag of what the client has already (304): "" or GZIP_TAG.
+Status condition_check_get(const ApiCall *call, const char *id, const char **out_suffix);

@@ -33,18 +33,22 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         return status;
 }
 
-static void add_tag(const Answer *answer, const GraphVersion *version)
+static void add_tag(const Answer *answer, const GraphVersion *version, const char *suffix)
 {
-        api_reply_header(answer->reply, "ETag", "\"%s\"", version->stored.id.hex);
+        api_reply_header(answer->reply, "ETag", "\"%s%s\"", version->stored.id.hex, suffix);
 }
 
 // For what shows a stored graph: its tag, and whether the client has it already. Then the reply is complete.
 static Status check_unchanged(const Answer *answer, bool *out_unchanged)
 {
-        TRY(condition_check_get(answer->call, answer->version->stored.id.hex, out_unchanged));
-        add_tag(answer, answer->version);
-        if (*out_unchanged)
-                answer->reply->status = 304;
+        const char *suffix;
+        TRY(condition_check_get(answer->call, answer->version->stored.id.hex, &suffix));
+        *out_unchanged = suffix != NULL;
+        add_tag(answer, answer->version, *out_unchanged ? suffix : ""); // a reply that is made now, and large, gets its own: gzip.c
+        if (!*out_unchanged)
+                return STATUS_OK;
+        answer->reply->status = 304;
+        api_reply_header(answer->reply, "Vary", "Accept-Encoding");
         return STATUS_OK;
 }
 
@@ -87,7 +91,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         TRY(engine_put_if(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph,
                           conditional ? &condition : NULL, &version, &created));
         TRY(reply_info(answer, version, graph));
-        add_tag(answer, version);
+        add_tag(answer, version, "");
         answer->reply->status = created ? 201 : 200;
         if (created)
                 api_reply_header(answer->reply, "Location", "/v1/graphs/%s", version->name);
@@ -291,7 +295,7 @@ static Status apply_change(const Answer *answer, const HeadChange *change)
                 status = engine_find(engine, call->name, 0, &version);
         engine_end_change(engine);
         TRY(status);
-        add_tag(answer, version);
+        add_tag(answer, version, "");
         return reply_info(answer, version, NULL);
 }
 

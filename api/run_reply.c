@@ -2,7 +2,7 @@
 // Replies that are not JSON. Each output is one array; a number or flag becomes an array without dimensions (int64, float64, bool), as
 // numpy.asarray makes of it; None is left out. Arrays that are not contiguous are made so first; no byte is copied otherwise.
 #include <string.h>
-#include <strings.h>
+#include "api/accept.h"
 #include "api/npy.h"
 #include "api/npz.h"
 #include "api/run_private.h"
@@ -23,50 +23,18 @@ static const MediaName media_names[] = {
         { "application/vnd.safetensors", RUN_AS_SAFETENSORS },
 };
 
-static const char *skip_blanks(const char *at)
-{
-        return at + strspn(at, " \t");
-}
-
-// "0.25" up to `end` in thousandths; "1", and what is no number, are 1000 and 0.
-static int thousandths(const char *at, const char *end)
-{
-        int value = at < end && *at == '1' ? 1000 : 0;
-        if (value == 0 && end - at > 2 && at[1] == '.') {
-                at += 2;
-                for (int place = 100; place > 0 && at < end && *at >= '0' && *at <= '9'; place /= 10)
-                        value += (*at++ - '0') * place;
-        }
-        return value;
-}
-
-// The value of ";q=" among the parameters in [at, end) in thousandths; 1000 when there is none.
-static int quality(const char *at, const char *end)
-{
-        for (; at < end; at++) {
-                const char *name = *at == ';' ? skip_blanks(at + 1) : end;
-                if (end - name >= 2 && (name[0] == 'q' || name[0] == 'Q') && name[1] == '=')
-                        return thousandths(name + 2, end);
-        }
-        return 1000;
-}
-
 RunAs run_as_accepted(const char *accept)
 {
         RunAs best = RUN_AS_JSON;
         int best_quality = 0;
-        for (const char *at = skip_blanks(accept); *at != '\0';) {
-                const char *end = at + strcspn(at, ",");
-                size_t n = strcspn(at, " \t;,");
-                int q = quality(at + n, end);
+        AcceptItem item;
+        while (accept_next(&accept, &item)) {
                 for (size_t i = 0; i < ARRAY_LENGTH(media_names); i++) {
-                        bool same = strlen(media_names[i].name) == n && strncasecmp(at, media_names[i].name, n) == 0;
-                        if (same && q > best_quality) {
+                        if (accept_is(&item, media_names[i].name) && item.quality > best_quality) {
                                 best = media_names[i].as;
-                                best_quality = q;
+                                best_quality = item.quality;
                         }
                 }
-                at = skip_blanks(end + (*end == ','));
         }
         return best;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include "api/accept.h"
 #include "api/inflate.h"
 #include "core/base/limits.h"
 #include "server/http_private.h"
@@ -12,6 +13,7 @@
 typedef struct HeaderCount {
         int n_host, n_origin, n_authorization, n_content_encoding;
         const char *host, *origin, *content_encoding;
+        AcceptedCodings accepted;
 } HeaderCount;
 
 static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -27,6 +29,8 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
                 count->origin = value;
         } else if (strcasecmp(key, "Authorization") == 0) {
                 count->n_authorization++;
+        } else if (strcasecmp(key, "Accept-Encoding") == 0) {
+                accept_add_codings(value, &count->accepted);
         } else if (strcasecmp(key, "Content-Encoding") == 0) {
                 count->n_content_encoding++;
                 count->content_encoding = value;
@@ -130,6 +134,7 @@ Status guard_request(Exchange *exchange, const char *method)
                 return fail(STATUS_MALFORMED, "the host of a request is a name or an address and perhaps a port, without user information");
         if (count.n_origin > 1 || count.n_authorization > 1)
                 return fail(STATUS_MALFORMED, "a request has one %s header at most", count.n_origin > 1 ? "Origin" : "Authorization");
+        exchange->job->call.takes_gzip = accept_gzip(&count.accepted);
         if (count.n_content_encoding > 1)
                 return fail(STATUS_ENCODING, "a body has one Content-Encoding at most");
         TRY(encoding_named(count.content_encoding, &exchange->job->call.encoding));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
+#include "api/gzip.h"
 #include "api/inflate.h"
 
 const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind", "program", "run", "encode", "answer", "send" };
@@ -374,8 +375,9 @@ static Status sound(Job *job, const Graph *graph, Status status)
         return pages;
 }
 
-static Status step_encode(Job *job)
+static Status step_encode(const Drive *drive)
 {
+        Job *job = drive->job;
         RunProfile *profile = job->run.profile;
         snprintf(profile->id, sizeof(profile->id), "%s", job->call.request_id);
         profile->trace = job->call.trace;
@@ -388,7 +390,7 @@ static Status step_encode(Job *job)
         profile->queue_ns = job->queue_ns;
         TRY(sound(job, job->run.graph, run_encode(&job->run, job->received_ns, &job->reply))); // results may be weights themselves
         engine_record(job->context.engine, job->version, profile);
-        return STATUS_OK;
+        return drive->on_loop ? STATUS_OK : reply_gzip(&job->call, &job->run.ctx, &job->reply);
 }
 
 static Status do_step(const Drive *drive, Next *next)
@@ -410,12 +412,14 @@ static Status do_step(const Drive *drive, Next *next)
                 job->run.ctx.n_threads = job->run.plan.n_threads;
                 return sound(job, job->run.graph, run_execute(&job->run));
         case STEP_ENCODE:
-                return step_encode(job);
+                return step_encode(drive);
         default:
                 TRY(call_inflate(&job->call));
                 api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
                 jobs_use_idle_time(job->workers, job->context.engine); // an upload may have brought some
-                return job->graph == NULL ? STATUS_OK : sound(job, job->graph, STATUS_OK);
+                if (job->graph != NULL)
+                        TRY(sound(job, job->graph, STATUS_OK));
+                return reply_gzip(&job->call, &job->run.ctx, &job->reply);
         }
 }
 

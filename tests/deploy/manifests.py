@@ -174,7 +174,7 @@ def check_memory(path, program, settings, cpus, memory):
     workers = int(settings.get("FXSERVE_WORKERS", max(1, int(quantity(cpus)))))
     most = sum(limit(name) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY", "FXSERVE_MAX_BODY_BUDGET", "FXSERVE_MAX_REPLY_BUDGET")) + 20000000
     most += 2 * limit("FXSERVE_MAX_PROFILE_MEMORY")
-    most += workers * (limit("FXSERVE_MAX_RUN_MEMORY") + limit("FXSERVE_MAX_RESPONSE"))
+    most += workers * (limit("FXSERVE_MAX_RUN_MEMORY") + 2 * limit("FXSERVE_MAX_RESPONSE"))
     if most > quantity(memory):
         raise Failed(f"{path}: budgets of {most} bytes, with {workers} workers, in a limit of {memory}")
 

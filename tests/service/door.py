@@ -306,6 +306,79 @@ def encodings(binary):
         server.clean_up()
 
 
+# ---- replies with gzip ----
+WANTS_GZIP = {"gzip": True, "GZIP": True, "x-gzip": True, "deflate, gzip": True, "gzip; q=0.001": True, "*": True, "br;q=1.0, gzip;q=0.8, *;q=0.1": True,
+              "identity;q=0.5, gzip;q=0.5": True, "gzip;q=0": False, "*;q=0": False, "identity": False, "identity, gzip;q=0.9": False, "br, deflate": False, "gzip;q=0, *": False, "": False,
+              "gzipped": False}
+
+
+def plain(reply):
+    """The body as it was meant, and whether it came with gzip; Failed if the headers do not fit it."""
+    packed = reply.header("Content-Encoding") == "gzip"
+    if reply.header("Content-Encoding") not in (None, "gzip") or int(reply.header("Content-Length")) != len(reply.body):
+        raise Failed(f"headers of a reply: {reply.headers}")
+    return gzip.decompress(reply.body) if packed else reply.body, packed
+
+
+def packed_replies(binary):
+    server = Server(binary, ["--data", "none", "--quiet", "--no-inline"]).start()
+    try:
+        server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+        random.seed(3)
+        large = json.dumps({"inputs": {"x": [random.random() for _ in range(20000)]}}).encode()
+        whole = server.call("POST", "/v1/graphs/m/run", large)
+        expect((plain(whole)[1], whole.header("Vary"), len(whole.body) > 65536), (False, "Accept-Encoding", True), "without Accept-Encoding")
+        for text, wanted in WANTS_GZIP.items():
+            reply = server.call("POST", "/v1/graphs/m/run", large, [("Accept-Encoding", text)])
+            body, packed = plain(reply)
+            expect((reply.status, packed, reply.header("Vary")), (200, wanted, "Accept-Encoding"), f"Accept-Encoding: {text}")
+            expect(json.loads(body)["outputs"], whole.json()["outputs"], "the outputs")
+            if wanted and len(reply.body) > 0.6 * len(body):
+                raise Failed(f"{len(body)} bytes became {len(reply.body)}")
+        expect(plain(server.call("POST", "/v1/graphs/m/run", large, [("Accept-Encoding", "br"), ("Accept-Encoding", "gzip")]))[1], True, "two fields")
+        accepts = [("Accept-Encoding", "gzip")]
+        for target, body, what in (("/v1/graphs/m/run?as=npy", large, "npy"), ("/v1/graphs/m/run?as=npz", large, "npz"), ("/v1/graphs/m/run", RUN, "a small run"),
+                                   ("/v1/graphs/m/run", b'{"inputs": {"z": [1]}}', "a failure")):
+            reply = server.call("POST", target, body, accepts)
+            expect((plain(reply)[1], reply.header("Vary")), (False, None), what)
+        ops = server.call("GET", "/v1/ops", None, accepts)
+        expect((plain(ops)[1], len(plain(ops)[0]) > 5 * len(ops.body)), (True, True), "the list of operators")
+        expect(plain(ops)[0], server.call("GET", "/v1/ops").body, "the list of operators")
+        head = server.call("HEAD", "/v1/ops", None, accepts)
+        expect((head.header("Content-Encoding"), head.header("Content-Length")), ("gzip", str(len(ops.body))), "HEAD")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
+def packed_tags(binary):
+    """A packed reply has a tag of its own: caches keep the two apart, and both speak of the same graph."""
+    server = Server(binary, ["--data", "none", "--quiet", "--gzip-from", "64"]).start()
+    graph, accepts = model("relu_neg_abs.fx.json"), [("Accept-Encoding", "gzip")]
+
+    def get(*headers):
+        reply = server.call("GET", "/v1/graphs/m/text", None, list(headers))
+        return reply.status, reply.header("ETag"), reply.header("Content-Encoding"), reply.header("Vary")
+
+    try:
+        tag = server.call("PUT", "/v1/graphs/m", graph, accepts).header("ETag")
+        packed = tag[:-1] + '-gzip"'
+        expect(get(), (200, tag, None, "Accept-Encoding"), "a plain reply")
+        expect(get(*accepts), (200, packed, "gzip", "Accept-Encoding"), "a packed reply")
+        expect(get(("If-None-Match", tag)), (304, tag, None, "Accept-Encoding"), "who has the plain one")
+        expect(get(("If-None-Match", tag), *accepts), (304, tag, None, "Accept-Encoding"), "who has the plain one and takes both")
+        expect(get(("If-None-Match", packed), *accepts), (304, packed, None, "Accept-Encoding"), "who has the packed one")
+        expect(get(("If-None-Match", "W/" + packed), *accepts), (304, packed, None, "Accept-Encoding"), "who compares weakly")
+        expect(get(("If-None-Match", packed)), (200, tag, None, "Accept-Encoding"), "who has the packed one and does not take it now")
+        expect(get(("If-None-Match", tag[:-1] + '-zip"'), *accepts)[0], 200, "another tag")
+        for name, status in ((tag, 200), (packed, 200), ("W/" + packed, 412), (tag[:-1] + '-gzip-gzip"', 412)):
+            expect(server.call("PUT", "/v1/graphs/m", graph, [("If-Match", name)]).status, status, f"If-Match: {name}")
+        expect(server.call("PUT", "/v1/graphs/m", graph, [("If-None-Match", packed)]).status, 412, "If-None-Match of a PUT")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
 # ---- tokens appear nowhere ----
 def secrecy(binary):
     server = Server(binary, ["--data", "none"])
@@ -498,7 +571,7 @@ def main():
         return 2
     tally = Tally()
     for name, check in (("HTTPS", https), ("commands over HTTPS", commands_over_https), ("files that change under a running server", reloading),
-                        ("Content-Encoding", encodings), ("tokens appear nowhere", secrecy), ("request ids", request_ids), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
+                        ("Content-Encoding", encodings), ("replies with gzip", packed_replies), ("tags of replies with gzip", packed_tags), ("tokens appear nowhere", secrecy), ("request ids", request_ids), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

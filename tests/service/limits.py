@@ -22,7 +22,7 @@ SCENARIOS = {
     "max_queue": "73-deadline-and-queue", "max_queue_bytes": "75-queue-bytes", "max_profiles": "41-profile-ring", "header_timeout_s": "40-door-slow",
     "body_grace_s": "40-door-slow", "min_body_rate": "40-door-slow", "max_connections_per_address": "40-door-limits", "max_warm_up": "96-warm-up",
     "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens", "idle_timeout_s": "40-door-slow",
-    "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions", "max_versions": "70-limits-versions", "max_aliases": "05-aliases",
+    "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions", "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "gzip_from": "67-gzip-from",
 }
 
 

@@ -218,15 +218,41 @@ def check_kubernetes(program):
         raise Failed(f"{n} containers, expected 2")
 
 
+def check_network(_program):
+    """The policy is for the pods that there are, opens the image's port only, names who may come, and lets nothing out."""
+    port = int(re.search(r"^EXPOSE (\d+)$", read("Dockerfile"), re.M)[1])
+    chosen = [document["spec"]["template"]["metadata"]["labels"]["app"] for path in files(".yaml") if "/kubernetes/" in path
+              for document in documents(path) if document["kind"] == "Deployment"]
+    policy, = documents("deploy/kubernetes/network.yaml")
+    spec = policy["spec"]
+    rule, = spec["podSelector"]["matchExpressions"]
+    if (rule["key"], rule["operator"], sorted(rule["values"])) != ("app", "In", sorted(chosen)):
+        raise Failed(f"the policy is for {rule}, the pods are {chosen}")
+    if sorted(spec["policyTypes"]) != ["Egress", "Ingress"] or spec["egress"] or not spec["ingress"]:
+        raise Failed("the policy does not speak of both directions, or lets something out")
+    for row in spec["ingress"]:
+        if not row["from"] or not all(row["from"]) or [(entry["protocol"], entry["port"]) for entry in row["ports"]] != [("TCP", port)]:
+            raise Failed(f"the policy opens more than port {port} to those it names: {row}")
+
+
 def check_compose(program):
     document = documents("deploy/compose.yaml")[0]
     service = document["services"]["fxserve"]
+    provider = documents("deploy/grafana/dashboards.yaml")[0]["providers"][0]["options"]["path"]
+    if not any(f":{provider}/" in volume for volume in document["services"]["grafana"]["volumes"]):
+        raise Failed(f"no dashboard is where Grafana looks for them: {provider}")
     if not service["read_only"] or service["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in service["security_opt"]:
         raise Failed("the container has rights it does not need")
     check_memory("deploy/compose.yaml", program, service["environment"], service["cpus"], service["mem_limit"])
     if not all(port.startswith("127.0.0.1:") for row in document["services"].values() for port in row["ports"]):
         raise Failed("a port is open to all while nothing checks who calls")
-    for row in document["services"].values():
+    kept = {"fxserve": "/data", "prometheus": "/prometheus", "grafana": "/var/lib/grafana"}
+    for name, row in document["services"].items():
+        targets = {volume.split(":")[1]: volume.split(":")[0] for volume in row["volumes"]}
+        if targets.get(kept[name]) not in document["volumes"]:
+            raise Failed(f"{name} keeps nothing: {kept[name]} is no volume")
+        if row["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in row["security_opt"] or re.search(r":(latest)?$", row.get("image", "")) and name != "fxserve":
+            raise Failed(f"{name} has rights it does not need, or an image of no version")
         for volume in row["volumes"]:
             source = volume.split(":")[0]
             if source.startswith(".") and not os.path.exists(os.path.join(DEPLOY, source)):
@@ -277,7 +303,7 @@ def main():
     tally, program = Tally(), Program(os.path.abspath(sys.argv[1]))
     checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics), ("alerts", check_alerts), ("systemd unit", check_unit), ("scripts", check_scripts)]
     if have_yaml():
-        checks += [("Kubernetes", check_kubernetes), ("compose", check_compose), ("Prometheus", check_prometheus)]
+        checks += [("Kubernetes", check_kubernetes), ("network policy", check_network), ("compose", check_compose), ("Prometheus", check_prometheus)]
     for name, check in checks:
         try:
             check(program)

@@ -294,15 +294,18 @@ static RawState step(RawReader *raw, uint8_t c)
         }
 }
 
-size_t raw_read(RawReader *raw, const uint8_t *bytes, size_t n, int64_t *out_start)
+size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start)
 {
         int64_t start = raw->state == RAW_START ? 0 : -1;
-        size_t at = 0;
+        size_t at = 0, kept = 0;
         while (at < n && raw->state != RAW_BAD) {
                 if (raw->state == RAW_BODY || raw->state == RAW_CHUNK) {
                         size_t skip = (size_t)MIN(raw->left, (uint64_t)(n - at));
+                        if (kept < at)
+                                memmove(bytes + kept, bytes + at, skip);
                         raw->left -= skip;
                         at += skip;
+                        kept += skip;
                         if (raw->left == 0)
                                 raw->state = raw->state == RAW_CHUNK ? RAW_CHUNK_CR : end_request(raw);
                 } else {
@@ -312,11 +315,16 @@ size_t raw_read(RawReader *raw, const uint8_t *bytes, size_t n, int64_t *out_sta
                                                  "the request's head is larger than this server takes (max_headers in GET /v1)");
                         else
                                 raw->state = step(raw, bytes[at]);
-                        at += raw->state != RAW_BAD;
+                        if (raw->state == RAW_BAD)
+                                break;
+                        if (kept < at)
+                                bytes[kept] = bytes[at];
+                        at++;
+                        kept += raw->state != RAW_EXTENSION; // its ';' and what follows, but not the CR
                 }
                 if (raw->state == RAW_START)
-                        start = (int64_t)at;
+                        start = (int64_t)kept;
         }
         *out_start = start;
-        return at;
+        return kept;
 }

@@ -44,9 +44,10 @@ typedef struct RawReader {
 } RawReader;
 
 void raw_init(RawReader *raw);
-// Reads `n` more bytes. Returns how many of them are sound: fewer than n only when the state is RAW_BAD now. `*out_start` is the index in
-// `bytes` at which the request under way began, or -1 when it began earlier (before a sound end: where the next would begin).
-size_t raw_read(RawReader *raw, const uint8_t *bytes, size_t n, int64_t *out_start);
+// Reads `n` more bytes. Takes the extensions of chunks out, which nobody here knows (RFC 9112, 7.1.1: they are ignored), and moves the rest
+// up. Returns how many bytes that are sound are left: all the others, unless the state is RAW_BAD now. `*out_start` is the index among
+// these at which the request under way began, or -1 when it began earlier (before a sound end: where the next would begin).
+size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start);
 // A request has begun and its head is not complete yet.
 bool raw_in_head(const RawReader *raw);
 bool raw_in_body(const RawReader *raw);

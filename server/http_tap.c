@@ -3,7 +3,8 @@
 // value cut at NUL, chunk sizes that end in LF) and its callbacks see the repaired text only; there is no hook before its parser, and
 // peeking at the socket from outside cannot tell where one request of a pipeline ends. So this file defines recv() and
 // gnutls_record_recv(): the program's definition goes before the C library's and GnuTLS's, libmicrohttpd reads through them, and for its
-// connections the bytes go by http_raw.c first. All other descriptors are passed through.
+// connections the bytes go by http_raw.c first. All other descriptors are passed through. Chunk extensions do not get through:
+// libmicrohttpd 1.0.1 takes the LF behind one for the first byte of the chunk.
 //
 // A request that http_raw.c refuses never reaches libmicrohttpd's parser whole: it is replaced by a small sound one, which the guard then
 // answers with the verdict and `Connection: close`. If its beginning was handed on before (it came in pieces), it is brought to an end as
@@ -96,6 +97,7 @@ static const char *ending(const RawReader *raw)
                 return "\n";
         case RAW_SIZE:
                 return raw->n_digits == 0 ? "0\r\n\r\n" : "x\r\n"; // "5x" is no size: libmicrohttpd refuses it, too
+        case RAW_EXTENSION:
         case RAW_SIZE_LF:
                 return "x\r\n";
         case RAW_CHUNK_CR:
@@ -116,18 +118,21 @@ static void drain(const Conn *conn)
         }
 }
 
-// `n` bytes have come into room for `capacity`; returns how many libmicrohttpd is to see.
-static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity)
+// `n` bytes have come into room for `capacity`; returns how many libmicrohttpd is to see. *out_none: none of them, and more is to be read.
+static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *out_none)
 {
         RawReader *raw = &conn->raw;
         int64_t start;
+        *out_none = false;
         if (raw->state == RAW_BAD || conn->ended_ns != 0)
                 return 0; // the end of the stream
         idle_note_pool(conn, bytes, capacity);
         size_t sound = raw_read(raw, bytes, n, &start);
         conn_has_read(conn, n);
-        if (raw->state != RAW_BAD)
-                return n;
+        if (raw->state != RAW_BAD) {
+                *out_none = sound == 0;
+                return sound;
+        }
         const char *instead = start >= 0 ? whole : ending(raw);
         size_t at = start >= 0 ? (size_t)start : sound, length = strlen(instead);
         drain(conn);
@@ -143,15 +148,29 @@ ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags) __asm__("recv"
 
 ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags)
 {
-        ssize_t n = recvfrom(fd, bytes, capacity, flags, NULL, NULL);
-        Conn *conn = n <= 0 || (flags & MSG_PEEK) != 0 ? NULL : conn_of(fd);
-        return conn == NULL || conn->tls ? n : (ssize_t)look(conn, bytes, (size_t)n, capacity);
+        bool none = true;
+        ssize_t n = 0;
+        while (none) {
+                n = recvfrom(fd, bytes, capacity, flags, NULL, NULL);
+                Conn *conn = n <= 0 || (flags & MSG_PEEK) != 0 ? NULL : conn_of(fd);
+                if (conn == NULL || conn->tls)
+                        return n;
+                n = (ssize_t)look(conn, bytes, (size_t)n, capacity, &none);
+        }
+        return n;
 }
 
 __attribute__((used, visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session, void *bytes, size_t capacity)
 {
         unsigned char sequence[8];
-        ssize_t n = gnutls_record_recv_seq(session, bytes, capacity, sequence);
-        Conn *conn = n <= 0 ? NULL : conn_of(gnutls_transport_get_int(session));
-        return conn == NULL || !conn->tls ? n : (ssize_t)look(conn, bytes, (size_t)n, capacity);
+        bool none = true;
+        ssize_t n = 0;
+        while (none) {
+                n = gnutls_record_recv_seq(session, bytes, capacity, sequence);
+                Conn *conn = n <= 0 ? NULL : conn_of(gnutls_transport_get_int(session));
+                if (conn == NULL || !conn->tls)
+                        return n;
+                n = (ssize_t)look(conn, bytes, (size_t)n, capacity, &none);
+        }
+        return n;
 }

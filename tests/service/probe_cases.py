@@ -32,6 +32,7 @@ taken("a body, then another request", POST + b"Content-Length: 2\r\n\r\n{}" + SM
 taken("in pieces", [GET[:20], GET[20:], b"\r", b"\n"], "9112 2.2", 200)
 taken("chunks", CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", "9112 7.1", 404)
 taken("chunk extensions", CHUNKED + b"2;a=b;c\r\n{}\r\n0\r\n\r\n", "9112 7.1.1: unknown extensions are ignored", 404)
+taken("chunk extensions in pieces", [CHUNKED + b"2", b";", b"a=b", b";c\r\n{", b"}\r\n0;", b"x", b"\r\n\r\n"], "9112 7.1.1: unknown extensions are ignored", 404)
 taken("many zeros in the last chunk", CHUNKED + b"2\r\n{}\r\n00000\r\n\r\n", "9112 7.1", 404)
 taken("trailers", CHUNKED + b"2\r\n{}\r\n0\r\nX-Sum: 1\r\n\r\n", "9112 7.1.2", 404)
 taken("a length among trailers", CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n" + SMUGGLED, "9110 6.5.1: framing fields in trailers mean nothing", (404, 200))

@@ -4,7 +4,7 @@
 // connection that has been between two requests for a while is given back to the kernel page by page and reads as zeros again, which is
 // what it held.
 // Where a pool begins is known from the first recv() of its connection: the reading buffer is its first half, then and after every reset.
-// That holds for libmicrohttpd 0.9.75, whose pools do not move and which zeroes them in the same step in which it completes a request; with
+// That holds for libmicrohttpd 0.9.75 and 1.0.1, whose pools do not move and which zero them in the step that completes a request; with
 // another version nothing is given back.
 // A connection joins the end of the list when a request of it ends, unless it is there; the list is looked at from its front, so that a
 // busy connection costs one look in IDLE_NS.
@@ -97,7 +97,8 @@ void idle_add(Conn *conn)
 
 bool http_pools_are_known(void)
 {
-        return strcmp(MHD_get_version(), "0.9.75") == 0;
+        const char *version = MHD_get_version();
+        return strcmp(version, "0.9.75") == 0 || strcmp(version, "1.0.1") == 0;
 }
 
 void idle_start(Http *http)

@@ -40,7 +40,8 @@ static const struct {
         const char *without;
 } features[] = {
         { has_openmp, "one run uses one thread (built without OpenMP)" },
-        { http_pools_are_known, "memory of idle connections stays with them (their pools are known for libmicrohttpd 0.9.75 only)" },
+        { http_pools_are_known,
+          "memory of idle connections stays with them (their pools are known for libmicrohttpd 0.9.75 and 1.0.1 only)" },
 };
 
 void version_libraries(Text *out)

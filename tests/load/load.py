@@ -138,6 +138,8 @@ def idle(start, report, long):
         n = room - 200
     server = start("--max-connections", str(n + 50), "--idle-timeout-s", "120")
     text, clients = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", []
+    server.call("GET", "/livez")
+    empty = memory(server)
     began = time.monotonic()
     for i in range(n):
         client = connect_from(server.port, f"127.0.0.{2 + i // 900}")
@@ -152,6 +154,8 @@ def idle(start, report, long):
     served = (time.monotonic() - began) * 1e3
     resident, own = memory(server, "VmRSS") / 1e6, gauge(server, "fxserve_connections")
     report.row(f"{n:,} idle connections", f"{resident:.0f} MB resident, {own:.0f} connections open, made in {seconds:.1f} s", "≤ 100 MB", resident <= 100 and own >= n)
+    each = (memory(server) - empty) / n / 1000
+    report.row(f"memory of each of {n:,} idle connections", f"{each:.1f} KB", "≤ 12 KB: their pools are given back", each <= 12)
     report.row(f"a new client beside {n:,} idle ones", f"served in {served:.1f} ms", "served", status == 200)
     for client in clients:
         client.close()

@@ -76,9 +76,12 @@ static Status make_weights(void *context, Storage **out_storage)
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new((size_t)(maker->width * maker->n_taps) * sizeof(float), true, NULL, &storage));
         float *to = (float *)storage->data;
+        Work work = { .ctx = maker->conv->share.poll };
         for (int64_t t = 0; t < maker->n_taps; t++)
-                for (int64_t c = 0; c < maker->conv->input.size[1]; c++)
+                for (int64_t c = 0; c < maker->conv->input.size[1] && !work_stops(&work, 1); c++)
                         to[t * maker->width + c] = from[c * maker->n_taps + t];
+        if (work.stops)
+                return run_poll(maker->conv->share.poll);
         *out_storage = take_ptr(storage);
         return STATUS_OK;
 }

@@ -62,6 +62,7 @@ typedef struct PanelFill {
         const Panels *panels;
         void (*fill)(const void *context, const Panels *panels, int64_t panel, float *weights);
         const void *context;
+        const RunContext *poll;
 } PanelFill;
 
 static Status make_weights(void *context, Storage **out_storage)
@@ -71,8 +72,11 @@ static Status make_weights(void *context, Storage **out_storage)
         size_t n = (size_t)(panels->n_panels * panel_width(panels) * panels->n_k);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new(n * sizeof(float), true, NULL, &storage));
-        for (int64_t panel = 0; panel < panels->n_panels; panel++)
+        Work work = { .ctx = fill->poll };
+        for (int64_t panel = 0; panel < panels->n_panels && !work_stops(&work, panel_width(panels) * panels->n_k); panel++)
                 fill->fill(fill->context, panels, panel, (float *)storage->data);
+        if (work.stops)
+                return run_poll(fill->poll);
         *out_storage = take_ptr(storage);
         return STATUS_OK;
 }
@@ -84,6 +88,7 @@ static Status panels_fill(Panels *panels, const DirectSource *from, const char *
         snprintf(name, sizeof(name), "panels %s %ldx%ld %s", panels->isa->name, (long)panels->n_k, (long)panels->n_columns, format);
         PackSource source = { .storage = from->share.storage, .data = from->data };
         fill.panels = panels;
+        fill.poll = from->share.poll;
         TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1, (PackMaker){ make_weights, &fill },
                            &panels->storage));
         panels->weights = (const float *)panels->storage->data;

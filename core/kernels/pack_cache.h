@@ -5,6 +5,7 @@
 //
 // Constants are known by address; an entry keeps the storages they lie in, so that an address means one thing while it lives.
 #pragma once
+#include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
 typedef struct PackCache PackCache;
@@ -19,6 +20,7 @@ typedef struct PackSource {
 typedef struct PackShare {
         PackCache *cache;
         Storage *storage;
+        const RunContext *poll; // of who packs: stops it; may be NULL
 } PackShare;
 
 Status pack_cache_open(PackCache **out_cache);

@@ -141,14 +141,17 @@ static void transform_weight(int step, const float *kernel, double out[MAX_PLANE
                         out[i * side + j] = half[i][0] * lines[j][0] + half[i][1] * lines[j][1] + half[i][2] * lines[j][2];
 }
 
-// [plane][in][out]
+enum { WEIGHT_STEPS = 64 };
+
+// [plane][in][out]; not all of them when the packing is stopped.
 static float *transform_weights(const DnnlConv *conv, int step)
 {
         int64_t n_planes = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_in = conv->weight.size[1];
         float *planes = new_array((size_t)(n_planes * n_in * n_out), sizeof(float));
         const float *kernels = conv->weight_data;
-        for (int64_t c = 0; c < n_in && planes != NULL; c++) {
-                for (int64_t k = 0; k < n_out; k++) {
+        Work work = { .ctx = conv->share.poll };
+        for (int64_t c = 0; c < n_in && planes != NULL && !work.stops; c++) {
+                for (int64_t k = 0; k < n_out && !work_stops(&work, WEIGHT_STEPS); k++) {
                         double one[MAX_PLANES];
                         transform_weight(step, kernels + (k * n_in + c) * 9, one);
                         for (int64_t p = 0; p < n_planes; p++)
@@ -226,8 +229,10 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
         for (int64_t i = 0; i < n; i++)
                 tile[i] = noise_at(&state);
         plain_kernels(step).take(&whole, tile, guard.moved);
-        for (int64_t i = 0; i < SAMPLES; i++)
+        for (int64_t i = 0; i < SAMPLES; i++) {
+                TRY(run_poll(conv->share.poll)); // also for what the weights' transform has left undone
                 tile_errors(&guard, i * n_out / SAMPLES);
+        }
         *out_accurate = guard.winograd <= 4 * guard.direct; // false for NaN
         *out_error = (float)guard.winograd;
         return STATUS_OK;

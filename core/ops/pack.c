@@ -3,34 +3,34 @@
 // constant biases are copied in, and what is left at run time is one call. float32 only; everything else keeps the portable kernels.
 #include "core/ops/pack.h"
 #include <string.h>
-#include "core/kernels/dnnl/primitive.h"
+#include "core/kernels/parts.h"
 #include "core/ops/product.h"
 
 static Status packed_run(const OpRun *run)
 {
-        return dnnl_primitive_run((DnnlPrimitive *)(uintptr_t)run->state, run->in[0], NULL, run->out[0], run->scratch);
+        return parts_run(run->state, run->ctx, run->in[0], NULL, run->out[0], run->scratch);
 }
 
 // addmm: the matrix is the second tensor.
 static Status packed_second_run(const OpRun *run)
 {
-        return dnnl_primitive_run((DnnlPrimitive *)(uintptr_t)run->state, run->in[1], NULL, run->out[0], run->scratch);
+        return parts_run(run->state, run->ctx, run->in[1], NULL, run->out[0], run->scratch);
 }
 
 static Status product_run(const OpRun *run)
 {
-        return dnnl_primitive_run((DnnlPrimitive *)(uintptr_t)run->state, run->in[0], run->in[1], run->out[0], run->scratch);
+        return parts_run(run->state, run->ctx, run->in[0], run->in[1], run->out[0], run->scratch);
 }
 
-static void take(DnnlPrimitive *primitive, Status (*run)(const OpRun *run), uint64_t baked, Packed *out_packed)
+static void take(Parts *parts, Status (*run)(const OpRun *run), uint64_t baked, Packed *out_packed)
 {
-        if (primitive == NULL)
+        if (parts == NULL)
                 return;
         *out_packed = (Packed){ .run = run,
-                                .impl = primitive,
-                                .free_impl = dnnl_primitive_free,
-                                .kernel = dnnl_primitive_name(primitive),
-                                .scratch_bytes = dnnl_primitive_scratch(primitive),
+                                .impl = parts,
+                                .free_impl = parts_free,
+                                .kernel = parts_name(parts),
+                                .scratch_bytes = parts_scratch(parts),
                                 .baked = baked };
 }
 
@@ -107,21 +107,21 @@ Status linear_product_new(const OpCall *call, const PackContext *context, Packed
         *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, 2) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
-        DnnlPrimitive *primitive = NULL;
+        Parts *parts = NULL;
         if (weight == NULL || weight->meta.rank != 2 ||
             (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) || !product_takes(input) ||
             !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
                 return STATUS_OK;
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
-        matmul.share = (PackShare){ context->cache, weight->storage };
+        matmul.share = (PackShare){ context->cache, weight->storage, context->poll };
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        TRY(dnnl_matmul_new(&matmul, &primitive));
-        if (primitive != NULL)
+        TRY(parts_matmul_new(&matmul, &parts));
+        if (parts != NULL)
                 *out_product = (PackedProduct){ .kind = &onednn_product,
-                                                .impl = primitive,
-                                                .name = dnnl_primitive_name(primitive),
-                                                .scratch_bytes = dnnl_primitive_scratch(primitive),
+                                                .impl = parts,
+                                                .name = parts_name(parts),
+                                                .scratch_bytes = parts_scratch(parts),
                                                 .baked = 1u << 1 | (has_bias ? 1u << 2 : 0u) };
         return STATUS_OK;
 }
@@ -145,12 +145,12 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
                               .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = tensor_data(weight),
-                              .share = { context->cache, weight->storage },
+                              .share = { context->cache, weight->storage, context->poll },
                               .bias_data = tensor_data(bias),
                               .n_threads = context->n_threads };
-        DnnlPrimitive *primitive = NULL;
-        TRY(dnnl_matmul_new(&matmul, &primitive));
-        take(primitive, packed_second_run, 1u << 0 | 1u << 2, out_packed);
+        Parts *parts = NULL;
+        TRY(parts_matmul_new(&matmul, &parts));
+        take(parts, packed_second_run, 1u << 0 | 1u << 2, out_packed);
         return STATUS_OK;
 }
 
@@ -169,10 +169,10 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
                               .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = weight == NULL ? NULL : tensor_data(weight),
-                              .share = { context->cache, weight == NULL ? NULL : weight->storage },
+                              .share = { context->cache, weight == NULL ? NULL : weight->storage, context->poll },
                               .n_threads = context->n_threads };
-        DnnlPrimitive *primitive = NULL;
-        TRY(dnnl_matmul_new(&matmul, &primitive));
-        take(primitive, weight == NULL ? product_run : packed_run, weight == NULL ? 0 : 1u << 1, out_packed);
+        Parts *parts = NULL;
+        TRY(parts_matmul_new(&matmul, &parts));
+        take(parts, weight == NULL ? product_run : packed_run, weight == NULL ? 0 : 1u << 1, out_packed);
         return STATUS_OK;
 }

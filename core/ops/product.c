@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/kernels/depthwise.h"
+#include "core/kernels/parts.h"
 #include "core/kernels/winograd.h"
 
 const Tensor *product_constant(const OpCall *call, int index)
@@ -34,7 +35,7 @@ bool product_takes(const TensorMeta *meta)
 static Status run_onednn(const PackedProduct *product, const OpRun *run, const float *residual)
 {
         (void)residual;
-        return dnnl_primitive_run(product->impl, run->in[0], NULL, run->out[0], run->scratch);
+        return parts_run(product->impl, run->ctx, run->in[0], NULL, run->out[0], run->scratch);
 }
 
 static Status run_direct(const PackedProduct *product, const OpRun *run, const float *residual)
@@ -67,7 +68,7 @@ static void free_winograd(void *impl)
         winograd_free(impl);
 }
 
-const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, dnnl_primitive_free };
+const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, parts_free };
 static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct };
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd };
@@ -78,10 +79,10 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
 {
         PackedProduct made = { 0 };
         if (kind == &onednn_product) {
-                DnnlPrimitive *primitive;
-                TRY(dnnl_conv_new(conv, &primitive));
-                if (primitive != NULL)
-                        made = (PackedProduct){ kind, primitive, dnnl_primitive_name(primitive), dnnl_primitive_scratch(primitive), 0 };
+                Parts *parts;
+                TRY(parts_conv_new(conv, &parts));
+                if (parts != NULL)
+                        made = (PackedProduct){ kind, parts, parts_name(parts), parts_scratch(parts), 0 };
         } else if (kind == &direct_product) {
                 DirectConv *direct;
                 TRY(direct_conv_new(conv, clamp, NULL, &direct));
@@ -254,7 +255,7 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                           .weight = weight->meta,
                           .out = conv_batched(&call->outs[0].meta, args.spatial),
                           .weight_data = tensor_data(weight),
-                          .share = { context->cache, weight->storage },
+                          .share = { context->cache, weight->storage, context->poll },
                           .bias_data = has_bias ? tensor_data(bias) : NULL,
                           .groups = args.groups,
                           .n_threads = context->n_threads };

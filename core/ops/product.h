@@ -9,4 +9,4 @@
 const Tensor *product_constant(const OpCall *call, int index);
 // float32 elements, at least one, none of which share bytes.
 bool product_takes(const TensorMeta *meta);
-extern const ProductAlgorithm onednn_product; // impl: DnnlPrimitive
+extern const ProductAlgorithm onednn_product; // impl: Parts

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/hash.h"
+#include "core/kernels/copy.h"
 #include "core/kernels/pack_cache.h"
 #include "core/ops/conv.h"
 #include "core/ops/pack.h"
@@ -177,6 +178,7 @@ static bool scale_row(float *data, int64_t n, double scale)
 typedef struct Scaling {
         const Product *product;
         const double *scale;
+        const RunContext *poll; // of who compiles
         bool odd;
 } Scaling;
 
@@ -189,11 +191,15 @@ static Status make_scaled(void *context, Storage **out_storage)
         meta_set_contiguous(&scaled.meta);
         TRY(storage_new((size_t)meta_numel(&scaled.meta) * sizeof(float), false, NULL, &storage));
         scaled.storage = storage;
-        tensor_copy_data(old, &scaled);
+        Region from = region_of(&old->meta, tensor_data(old)), to = region_of(&scaled.meta, storage->data);
+        TRY(copy_region(scaling->poll, &from, &to));
         float *data = tensor_data(&scaled);
         int64_t inner = scaled.meta.stride[scaling->product->weight_dim], n_rows = inner == 0 ? 0 : meta_numel(&scaled.meta) / inner;
-        for (int64_t row = 0; row < n_rows; row++)
+        Work work = { .ctx = scaling->poll };
+        for (int64_t row = 0; row < n_rows && !work_stops(&work, inner); row++)
                 scaling->odd |= scale_row(data + row * inner, inner, scaling->scale[row % scaling->product->n_channels]);
+        if (work.stops)
+                return run_poll(scaling->poll);
         if (scaling->odd)
                 return fail(STATUS_RUN, "a scaled weight is not finite");
         *out_storage = take_ptr(storage);
@@ -207,7 +213,7 @@ static Status new_weight(Recording *recording, const Product *product, const dou
         const Tensor *old = &product->weight->tensor;
         PackCache *cache = product->weight->from == FROM_STATE ? context->cache : NULL;
         PackSource source = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
-        Scaling scaling = { .product = product, .scale = scale };
+        Scaling scaling = { .product = product, .scale = scale, .poll = context->poll };
         HashHex factors = sha256_of(scale, (size_t)product->n_channels * sizeof(double));
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TensorMeta meta = old->meta;

@@ -356,7 +356,7 @@ Test(depthwise, packed_weights_are_shared_by_those_made_of_the_same_constant)
         make_depthwise(&made);
         cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
         cr_assert_eq(storage_new(64, true, NULL, &place), STATUS_OK); // stands for what the weight lies in
-        made.conv.share = (PackShare){ cache, place };
+        made.conv.share = (PackShare){ .cache = cache, .storage = place };
         cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &first), STATUS_OK);
         cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &second), STATUS_OK);
         if (first != NULL) { // the CPU has the instructions

@@ -119,6 +119,7 @@ def python(script, *arguments):
 
 
 SERVER, SANITIZED_SERVER, FAULT = "build/fxserve", "build-asan/fxserve", "build/tests/fault/libfault.so"
+RECORD = "build/tests/fault/librecord.so"
 BUILDS = ("build-asan", "build", "build-tsan")
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
@@ -143,6 +144,7 @@ STEPS = [
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),
     ("files", "files that fail at the n-th call", python("tests/fault/files.py", SERVER, FAULT)),
+    ("crashes", "every state that a crash may leave", python("tests/fault/crashes.py", SERVER, RECORD)),
     ("memory", "memory that runs out, sampled", python("tests/fault/memory.py", SERVER, FAULT)),
     ("disconnects", "2,000 clients that vanish", python("tests/load/disconnects.py", SERVER)),
     ("stopping", "SIGTERM under load, a stalled log", python("tests/load/stopping.py", SERVER)),

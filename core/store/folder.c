@@ -33,9 +33,19 @@ Status folder_fail(const char *what, int error)
         return fail(STATUS_IO, "%s: %s", what, strerror(error));
 }
 
+// A folder that was just made is there after a crash, too.
+static Status sync_above(int fd)
+{
+        _cleanup_(closep) int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (above < 0 && errno == EACCES) // ours to search, not to read: nothing can be done
+                return STATUS_OK;
+        return above >= 0 && fsync(above) == 0 ? STATUS_OK : folder_fail("making the data folder", errno);
+}
+
 Status folder_open(int parent, const char *name, bool create, int *out_fd)
 {
-        if (create && mkdirat(parent, name, 0700) != 0 && errno != EEXIST)
+        bool is_new = create && mkdirat(parent, name, 0700) == 0;
+        if (create && !is_new && errno != EEXIST)
                 return folder_fail("making the data folder", errno);
         int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (parent == AT_FDCWD ? 0 : O_NOFOLLOW));
         if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
@@ -43,11 +53,15 @@ Status folder_open(int parent, const char *name, bool create, int *out_fd)
                             parent == AT_FDCWD ? "what --data names" : name, parent == AT_FDCWD ? "" : " inside the data folder");
         if (fd < 0)
                 return folder_fail("opening the data folder", errno);
-        *out_fd = fd;
-        return STATUS_OK;
+        Status status = is_new ? sync_above(fd) : STATUS_OK;
+        if (status != STATUS_OK)
+                close(fd);
+        else
+                *out_fd = fd;
+        return status;
 }
 
-static int write_all(int fd, const FolderRange *range)
+int folder_write_range(int fd, const FolderRange *range)
 {
         const uint8_t *data = range->bytes.data;
         size_t n = range->bytes.n;
@@ -87,7 +101,7 @@ Status folder_write_content(int tmp, int folder, const char *name, const FolderC
                 return folder_fail("a new file", errno);
         int error = ftruncate(fd, (off_t)content->n_bytes) != 0 ? errno : 0;
         for (uint32_t i = 0; i < content->n_ranges && error == 0; i++)
-                error = write_all(fd, &content->ranges[i]);
+                error = folder_write_range(fd, &content->ranges[i]);
         if (error == 0 && fsync(fd) != 0)
                 error = errno;
         if (error == 0 && renameat(tmp, unfinished, folder, name) != 0)

@@ -12,6 +12,8 @@ typedef struct FolderRange {
         uint64_t offset;
         ByteSpan bytes;
 } FolderRange;
+// All of it; errno, or 0.
+int folder_write_range(int fd, const FolderRange *range);
 typedef struct FolderContent {
         const FolderRange *ranges;
         uint32_t n_ranges;

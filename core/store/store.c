@@ -46,9 +46,9 @@ static Status take_lock(Store *store)
         }
         char pid[24];
         int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-        if (ftruncate(store->lock, 0) != 0 || pwrite(store->lock, pid, (size_t)n, 0) != n)
-                return folder_fail("the data folder's lock", errno);
-        return STATUS_OK;
+        FolderRange range = { 0, { (const uint8_t *)pid, (size_t)n } };
+        int error = ftruncate(store->lock, 0) != 0 ? errno : folder_write_range(store->lock, &range);
+        return error == 0 ? STATUS_OK : folder_fail("the data folder's lock", error);
 }
 
 typedef struct Below {

@@ -300,6 +300,34 @@ void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t off
         return next(address, n, protection, flags, fd, offset);
 }
 
+// Programs built for large files call these, and fortified ones those that check for a forgotten mode.
+#define ALIAS(name, of) __typeof__(of) name __attribute__((alias(#of)))
+ALIAS(open64, open);
+ALIAS(openat64, openat);
+ALIAS(pread64, pread);
+ALIAS(pwrite64, pwrite);
+ALIAS(ftruncate64, ftruncate);
+ALIAS(fallocate64, fallocate);
+ALIAS(posix_fallocate64, posix_fallocate);
+ALIAS(mmap64, mmap);
+
+int __open_2(const char *path, int flags)
+{
+        return open(path, flags);
+}
+int __open64_2(const char *path, int flags)
+{
+        return open(path, flags);
+}
+int __openat_2(int folder, const char *path, int flags)
+{
+        return openat(folder, path, flags);
+}
+int __openat64_2(int folder, const char *path, int flags)
+{
+        return openat(folder, path, flags);
+}
+
 // ---- memory ----
 // glibc's own entry points; looking them up with dlsym would need memory first.
 extern void *__libc_malloc(size_t n);

@@ -867,3 +867,20 @@ def attacks():
     for alpha in (2**31, -(2**31) + 1):
         yield "sub.Tensor", [t([1, -5], i32), t([6, 7], i32)], {"alpha": alpha}
         yield "rsub.Tensor", [t([1, -5], i32), t([6, 7], i32)], {"alpha": alpha}
+    odd, other = t([[inf, 1.0], [2.0, 3.0]]), t([[1.0, 2.0], [3.0, nan]])
+    for dtype in (f32, f64):
+        for beta in (0, 2):
+            yield "addmm.default", [ramp(2, 2, dtype=dtype), odd.to(dtype), other.to(dtype)], {"alpha": 0, "beta": beta}
+            yield "addmv.default", [ramp(2, dtype=dtype), odd.to(dtype), other[1].to(dtype)], {"alpha": 0, "beta": beta}
+            yield "addbmm.default", [ramp(2, 2, dtype=dtype), odd[None].to(dtype), other[None].to(dtype)], {"alpha": 0, "beta": beta}
+    for shape in ([1], [], [1, 1]):
+        yield "full.default", [shape, 2**31], {"dtype": f16}
+        yield "full_like.default", [torch.ones(shape, dtype=f16), -1e9]
+        yield "fill.Scalar", [torch.ones(shape, dtype=f16), 2**31]
+    yield "fill_.Scalar", [torch.ones(4, dtype=f16)[2:3], 1e9]
+    yield "scalar_tensor.default", [1e30], {"dtype": f16}
+    yield "new_full.default", [ramp(2), [1], 1e9], {"dtype": f16}
+    yield "roll.default", [torch.empty(2, 0), [3], [5]]
+    for order in (300, -400, 2**31):
+        yield "linalg_vector_norm.default", [t([[0.07], [3.0]]), order, [1]]
+    yield "xlogy.Tensor", [t([nan, 0.0, 2.0]), t([-1.0, nan, 0.0])]

@@ -85,10 +85,12 @@ static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, doubl
         lay_out(&c, rank, size);
         if (add->matrix.data != NULL)
                 expand_add(add, rank, size);
+        // BLAS, which PyTorch asks for matrices of these dtypes, reads neither factor where alpha is 0.
+        bool unread = alpha == 0 && rank == 2 && (out->meta->dtype == DTYPE_F32 || out->meta->dtype == DTYPE_F64);
         Gemm task = { .dtype = out->as,
                       .m = size[rank - 2],
                       .n = size[rank - 1],
-                      .k = a->size[rank - 1],
+                      .k = unread ? 0 : a->size[rank - 1],
                       .batch_rank = rank - 2,
                       .a = a->matrix,
                       .b = b->matrix,

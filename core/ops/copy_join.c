@@ -362,6 +362,10 @@ static Status roll_dims_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
         TensorMeta meta = *self;
+        if (meta_numel(self) == 0) // PyTorch looks at nothing else then
+                return out_fresh(call, 0, &meta);
+        if (self->rank == 0)
+                return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
         int64_t shifts[ROLL_CAP], dims[ROLL_CAP], total[MAX_RANK];
         int n = 0;
         TRY(roll_shifts(call, self, total));

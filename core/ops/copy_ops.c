@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_ops.c: copies of one tensor, with another dtype or memory format, and fills. `to` gives the tensor itself back where nothing
 // changes, as PyTorch does; devices are accepted and mean nothing here.
+#include <math.h>
 #include <string.h>
 #include "core/kernels/copy.h"
 #include "core/ops/inplace.h"
@@ -139,15 +140,24 @@ Status value_element(Value number, Dtype dtype, void *out_element)
         return STATUS_OK;
 }
 
+Value number_for_fill(Value number, const TensorMeta *meta)
+{
+        double value = number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : 0;
+        bool rounds = (DTYPES_HALFS >> meta->dtype & 1) != 0 && meta_numel(meta) == 1;
+        return rounds && fabs(value) > dtype_largest(meta->dtype) ? value_float(copysign(INFINITY, value)) : number;
+}
+
 static Status fill_scalar_infer(OpCall *call)
 {
-        TRY(number_check_fits(arg_number(call, 1), arg_meta(call, 0)->dtype));
+        const TensorMeta *self = arg_meta(call, 0);
+        TRY(number_check_fits(number_for_fill(arg_number(call, 1), self), self->dtype));
         return plain_copy_infer(call);
 }
 
 static Status fill_scalar_prepare(const OpCall *call, void *out_state)
 {
-        return value_element(arg_number(call, 1), arg_meta(call, 0)->dtype, out_state);
+        const TensorMeta *self = arg_meta(call, 0);
+        return value_element(number_for_fill(arg_number(call, 1), self), self->dtype, out_state);
 }
 
 static Status fill_scalar_run(const OpRun *run)

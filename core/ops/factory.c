@@ -63,10 +63,17 @@ static Status empty_infer(OpCall *call)
         return view_set_strides(meta, format, meta);
 }
 
+// The number in argument `index` fits the result.
+static Status check_fill(const OpCall *call, int index)
+{
+        const TensorMeta *meta = &call->outs[0].meta;
+        return number_check_fits(number_for_fill(arg_number(call, index), meta), meta->dtype);
+}
+
 static Status full_infer(OpCall *call)
 {
-        TRY(number_check_fits(arg_number(call, 1), arg_dtype(call, 2, number_dtype(arg_number(call, 1)))));
-        return out_shape(call, 0, arg_dtype(call, 2, number_dtype(arg_number(call, 1))));
+        TRY(out_shape(call, 0, arg_dtype(call, 2, number_dtype(arg_number(call, 1)))));
+        return check_fill(call, 1);
 }
 
 // new_zeros, new_ones, new_empty (self, size, *, dtype ...)
@@ -77,9 +84,8 @@ static Status new_infer(OpCall *call)
 
 static Status new_full_infer(OpCall *call)
 {
-        Dtype dtype = arg_dtype(call, 3, arg_meta(call, 0)->dtype);
-        TRY(number_check_fits(arg_number(call, 2), dtype));
-        return out_shape(call, 1, dtype);
+        TRY(out_shape(call, 1, arg_dtype(call, 3, arg_meta(call, 0)->dtype)));
+        return check_fill(call, 2);
 }
 
 // zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
@@ -90,9 +96,8 @@ static Status like_infer(OpCall *call)
 
 static Status full_like_infer(OpCall *call)
 {
-        Dtype dtype = arg_dtype(call, 2, arg_meta(call, 0)->dtype);
-        TRY(number_check_fits(arg_number(call, 1), dtype));
-        return out_like(call, dtype, arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE));
+        TRY(out_like(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype), arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE)));
+        return check_fill(call, 1);
 }
 
 static Status empty_strided_infer(OpCall *call)
@@ -115,15 +120,15 @@ static Status empty_strided_infer(OpCall *call)
 static Status scalar_tensor_infer(OpCall *call)
 {
         TensorMeta meta;
-        TRY(number_check_fits(arg_number(call, 0), arg_dtype(call, 1, DTYPE_F32)));
         meta_init(&meta, arg_dtype(call, 1, DTYPE_F32), 0, NULL);
-        return out_fresh(call, 0, &meta);
+        TRY(out_fresh(call, 0, &meta));
+        return check_fill(call, 0);
 }
 
 static Status fill_with(const OpRun *run, Value number)
 {
         uint64_t element[2] = { 0 };
-        TRY(value_element(number, run->out_meta[0]->dtype, element));
+        TRY(value_element(number_for_fill(number, run->out_meta[0]), run->out_meta[0]->dtype, element));
         Region to = region_of(run->out_meta[0], run->out[0]);
         return fill_region(run->ctx, &to, element);
 }

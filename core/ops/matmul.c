@@ -6,6 +6,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"
 #include "core/ops/pointwise.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { MATMUL_DTYPES = DTYPES_INTS | DTYPES_FLOATS };
@@ -173,11 +174,17 @@ static Status product_run(const OpRun *run)
 }
 
 // ---- addmm, baddbmm, addmv ----
+#define MAX_WHOLE_DOUBLE ((int64_t)1 << 53) // kernels are handed factors as doubles
+
 Status product_check_factors(const OpCall *call, Dtype result, bool in_halfs)
 {
         for (int i = 3; i <= 4; i++) {
                 if (dtype_is_int(result) || (in_halfs && (DTYPES_HALFS >> result & 1) != 0))
                         TRY(number_check_fits(arg_number(call, i), result));
+                Value number = arg_number(call, i);
+                if (dtype_is_int(result) && number.kind == VALUE_INT && (number.i > MAX_WHOLE_DOUBLE || number.i < -MAX_WHOLE_DOUBLE))
+                        return fail(STATUS_UNSUPPORTED, "%s(): %s=%" PRId64 ": products of integers take factors up to 2**53",
+                                    call->schema->name, call->schema->args[i].name, number.i);
         }
         return STATUS_OK;
 }

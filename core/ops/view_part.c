@@ -76,7 +76,8 @@ static Status narrow_infer(OpCall *call)
                 return fail(STATUS_VALUE, "narrow(): length must be non-negative.");
         TRY(arg_dim(call, 1, meta.rank, &dim));
         const Value *given = &call->args[2];
-        if (given->kind == VALUE_TENSOR && (given->tensor->meta.rank != 0 || !dtype_is_int(given->tensor->meta.dtype)))
+        if (call->schema->args[2].type == ARG_TENSOR && given->kind == VALUE_TENSOR &&
+            (given->tensor->meta.rank != 0 || !dtype_is_int(given->tensor->meta.dtype)))
                 return fail(STATUS_DTYPE, "start must be an 0-dim integral Tensor.");
         TRY(arg_int(call, 2, &start));
         int64_t size = meta.size[dim];

@@ -3,7 +3,7 @@
 
     python tests/live/differential.py build/fxserve [--graphs 2000] [--seed N] [--seconds 0] [--one SEED] [--only OVERLOAD ...]
 
-Needs torch 2.13, numpy and safetensors; no network. The graphs are those of random_graphs.py. What must hold:
+Needs torch 2.13, numpy and safetensors; no network. The graphs are those of random_graphs.py; every fifth graph is one of random_layers.py, of which only the end is compared. What must hold:
 
     eager       every node's result is PyTorch's for the same operands: dtype, shape, and values within torch.testing.assert_close's defaults. Where
                 PyTorch's own result is off by more, ours may be as far from that of float64 operands
@@ -20,13 +20,11 @@ import base64
 import collections
 import http.client
 import json
-import math
 import mmap
 import os
 import pathlib
 import pickle
 import random
-import re
 import struct
 import sys
 import tempfile
@@ -41,44 +39,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
 
 import random_graphs  # noqa: E402
-from make_goldens import TOLERANCE, UNSTABLE  # noqa: E402
-from random_graphs import Call, Case, bits, fill, map_leaves, refs_in, same_bits, tensors_in  # noqa: E402
+import random_layers  # noqa: E402
+from differences import PRODUCTS, difference, is_known, is_plain_rounding, is_undefined, no_worse, placed_like, reads_what_it_writes  # noqa: E402
+from make_goldens import TOLERANCE  # noqa: E402
+from random_graphs import Case, bits, refs_in, same_bits  # noqa: E402
 from service import Server  # noqa: E402
 
-PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot", "attention", "bilinear", "inner", "outer", "ger", "addr", "cosine",
-            "cdist", "kron", "vander", "baddbmm")  # fmt: skip
 CHUNK = 200
-
-
-# Differences that stay: a pattern of "kind, overload: words", and why.
-KNOWN = {
-    r"accepted, .*not implemented for": "PyTorch has no kernel for this dtype; the operator has a meaning for it",
-    r"accepted, .*(group_norm.*is_contiguous|Can't detach views)": "PyTorch asks for a layout, or for gradients' sake",
-    r"refused with 400, aten\.(conv|instance_norm|batch_norm|native_|_native_).*(bias type|mixed dtype)": "PyTorch's kernels differ in whether they ask",
-    r"refused with 400, aten\.native_group_norm": "internal to group_norm, which checks",
-    r"refused with 400, aten\.(_native_batch_norm\w*|native_batch_norm)\..*expected 2D or higher": "internal to batch_norm, which checks",
-    r"refused with 400, aten\.cum(sum|prod)_.*Bool": "PyTorch takes a bool of no dimensions only",
-    r"more than one element of the written-to tensor refers": "PyTorch lets some operators write to expanded tensors; what comes out is up to their loops",
-    r"refused with 400, aten\.(_local_scalar_dense|sym_constrain_range\w*|_reshape_alias|_batch_norm_no_update|_assert_\w+|_pad_circular|_fused_rms_norm)\.": "checked here, not there",
-    r"refused with 400, aten\.\w*batch_norm\w*\..*should contain": "PyTorch reads beyond the tensor",
-    r"refused with 400, aten\.conv.*expected scalar type": "PyTorch does not look at the dtype where there are no channels",
-    r"scaled_dot_product_attention.*must agree in their last size": "PyTorch reads beyond the values, or less than the keys",
-    r"pad[123]d.*is too small. Calculated output": "PyTorch asks for one size above 0, not for all",
-    r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
-}
-
-
-def is_known(case, finding):
-    """Whether the difference is one that stays."""
-    if "conv" in finding.overload and finding.kind.startswith("differs") and not all(tensor.isfinite().all() for tensor in case.inputs.values()):
-        return True  # padding and the gaps of transposed convolutions are zeros here, and 0 * inf is NaN
-    numbers = [number for call in case.calls for number in floats_in([call.args, call.kwargs])]
-    if any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs") and not all(map(math.isfinite, numbers)):
-        return True  # an infinite alpha or beta: PyTorch multiplies with it before or after the sum
-    empty = any(tensor.numel() == 0 for tensor in case.inputs.values())
-    if empty and finding.kind.startswith("refused") and ("not implemented for" in finding.words or "attention" in finding.overload):
-        return True  # PyTorch does not look at the dtype of what is empty, nor at the mask where there are no keys
-    return any(re.search(pattern, str(finding)) for pattern in KNOWN)
+LAYERS_EVERY = 5  # seeds that are multiples of it are graphs of layers, functions and methods
 
 
 class Client:
@@ -111,93 +79,6 @@ def decode_tensor(entry):
     raw, dtype = base64.b64decode(entry["b64"]), getattr(torch, entry["dtype"])
     flat = torch.frombuffer(bytearray(raw), dtype=dtype) if raw else torch.empty(0, dtype=dtype)
     return flat.reshape(entry["shape"])
-
-
-# ---- comparing ----------------------------------------------------------------------------------------------------
-
-
-def difference(got, want, loose=1.0):
-    """None, or how the tensors differ."""
-    if got.dtype != want.dtype or got.shape != want.shape:
-        return f"{str(got.dtype)[6:]} {list(got.shape)}, PyTorch has {str(want.dtype)[6:]} {list(want.shape)}"
-    rtol, atol = TOLERANCE.get(want.dtype, (0.0, 0.0))
-    a, b = got.reshape(-1), want.reshape(-1)
-    if not want.is_floating_point():
-        wrong = a != b
-    else:
-        x, y = a.double(), b.double()
-        close = (x == y) | ((x - y).abs() <= loose * (atol + rtol * y.abs())) & y.isfinite() | (x.isnan() & y.isnan())
-        wrong = ~close
-    if not wrong.any():
-        return None
-    at = int(wrong.nonzero()[0])
-    return f"element {at} of {wrong.numel()} is {a[at].item()!r}, PyTorch has {b[at].item()!r} ({int(wrong.sum())} differ)"
-
-
-def as_doubles(value):
-    def double(leaf):
-        if isinstance(leaf, torch.Tensor):
-            return leaf.double() if leaf.is_floating_point() else leaf
-        return torch.float64 if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
-
-    return map_leaves(double, value)
-
-
-def no_worse(call, env, pick, got, want):
-    """Whether `got` is about as near to the result of float64 operands as PyTorch's `want`."""
-    if not want.is_floating_point() or got.dtype != want.dtype or got.shape != want.shape:
-        return False
-    try:
-        wide = Call(call.name, call.overload, as_doubles(call.args), as_doubles(call.kwargs))
-        exact = pick(wide.run({name: as_doubles(value) for name, value in env.items()})).double()
-        if exact.shape != got.shape:
-            return False
-    except Exception:  # an operator that takes no float64 here
-        return False
-    x, y, rtol_atol = got.double(), want.double(), TOLERANCE[want.dtype]
-    slack = rtol_atol[1] + rtol_atol[0] * exact.abs() + 4 * (y - exact).abs()
-    fine = (x == exact) | (x == y) | (x.isnan() & (y.isnan() | exact.isnan())) | ((x - exact).abs() <= slack)
-    over = exact.abs() >= torch.finfo(want.dtype).max  # sums that leave the range on the way
-    return bool((fine | over & ~x.isfinite()).all())
-
-
-def is_undefined(call, env, result):
-    """Results that another implementation cannot be held to: floats as integers beyond their range, the order of equal elements."""
-    operands = tensors_in(fill([call.args, call.kwargs], env))
-    if call.overload is None:
-        return False
-    name = call.overload._schema.name
-    if name in ("aten::as_strided", "aten::_reshape_alias"):
-        return True  # reads what lies between the elements
-    if name in UNSTABLE and any(tensor.numel() != tensor.unique().numel() for tensor in operands):
-        return True
-    kinds = {tensor.dtype for tensor in tensors_in([result]) if not tensor.is_floating_point() and tensor.dtype != torch.bool}
-    if call.writes():
-        kinds |= {operands[0].dtype} - {torch.bool, *random_graphs.FLOATS}
-    for dtype in kinds:
-        info = torch.iinfo(dtype)
-        for tensor in operands:
-            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1) & (tensor < float(info.max))).all():
-                return True
-        for number in floats_in([call.args, call.kwargs]):
-            if not info.min - 1 < number < info.max:
-                return True
-    return False
-
-
-def floats_in(value):
-    found = []
-    map_leaves(lambda leaf: found.append(leaf) if isinstance(leaf, float) else None, value)
-    return found
-
-
-def placed_like(ours, theirs):
-    """Our values with the strides that PyTorch's result has."""
-    if not isinstance(theirs, torch.Tensor) or ours.shape != theirs.shape or ours.is_contiguous() and theirs.is_contiguous():
-        return ours
-    if any(stride == 0 for size, stride in zip(theirs.shape, theirs.stride()) if size > 1):
-        return ours
-    return torch.empty_strided(theirs.shape, theirs.stride(), dtype=ours.dtype).copy_(ours)
 
 
 class Finding(Exception):
@@ -281,27 +162,6 @@ def check_end(client, case, theirs, ours):
             return
 
 
-def reads_what_it_writes(call, env):
-    """A product or norm whose operand is written: what PyTorch gives depends on the order of its loops."""
-    operands = tensors_in(fill([call.args, call.kwargs], env))
-    storages = [tensor.untyped_storage().data_ptr() for tensor in operands if tensor.numel()]
-    return any(word in str(call.overload) for word in (*PRODUCTS, "norm")) and len(set(storages)) < len(storages)
-
-
-def is_plain_rounding(call, want, got, problems):
-    """Sums of large numbers: off by no more than a few units of the largest element."""
-    for name, _ in problems:
-        a, b = got[name], want[name]
-        if a.dtype != b.dtype or a.shape != b.shape or not b.is_floating_point():
-            return False
-        largest = b[b.isfinite()].abs().max().item() if b.isfinite().any() else 0.0
-        near = torch.isclose(a.double(), b.double(), rtol=0, atol=4 * TOLERANCE[b.dtype][0] * largest, equal_nan=True)
-        top = torch.finfo(b.dtype).max / 4
-        if not (near | (a.abs() > top) & (b.abs() > top)).all():
-            return False
-    return True
-
-
 def has_products(case):
     return any(any(word in str(call.overload) for word in PRODUCTS) for call in case.calls)
 
@@ -361,6 +221,48 @@ def check_refusal(client, case, counts):
         words = [f"{status} {reply.get('node')} {reply['error'].splitlines()[0]}" for status, reply in (eager, compiled)]
         raise Finding("refusals differ", overload, " | ".join(words))
     counts["refused"] += 1
+
+
+def check_layer(client, case, counts):
+    """A graph of random_layers.py: its results at the end only."""
+    try:
+        want, refused = case.run(), None
+    except Exception as error:  # whatever PyTorch raises is a refusal
+        want, refused = None, str(error).split("\n")[0]
+    replies = [client.post(case.body(mode)) for mode in ("eager", "compiled")]
+    statuses = [status for status, _ in replies]
+    if statuses[0] == 422:
+        counts["unsupported"] += 1
+    elif refused is not None:
+        if statuses[0] == 200:
+            raise Finding("accepted, layers", case.name, f"PyTorch says: {refused}")
+        if statuses[0] not in (400, 413) or statuses[1] != statuses[0]:
+            raise Finding(f"refused with {statuses}", case.name, f"PyTorch says: {refused}")
+        counts["refused"] += 1
+    elif statuses != [200, 200]:
+        words = [reply.get("error", "").split("\n")[0] for _, reply in replies]
+        raise Finding(f"refused with {statuses}, layers", case.name, " | ".join(words))
+    else:
+        eager, compiled = ([decode_tensor(entry) if "dtype" in entry else entry["value"] for entry in reply["outputs"]] for _, reply in replies)
+        check_layer_results(case, want, eager, compiled)
+        counts["equal"] += 1
+
+
+def check_layer_results(case, want, eager, compiled):
+    for at, (theirs, ours, again) in enumerate(zip(want, eager, compiled)):
+        if not isinstance(theirs, torch.Tensor):
+            continue
+        problem = difference(ours, theirs)
+        if problem and theirs.dtype == ours.dtype and theirs.shape == ours.shape and theirs.is_floating_point():
+            exact = case.run(double=True)[at].double()
+            slack = 1e-5 + 4 * (theirs.double() - exact).abs() + TOLERANCE[theirs.dtype][0] * exact.abs()
+            near = ((ours.double() - exact).abs() <= slack) | (ours.double() == exact) | (ours.isnan() & (theirs.isnan() | exact.isnan()))
+            problem = None if bool(near.all()) else problem
+        if problem:
+            raise Finding("layers differ", case.name, f"result {at}: {problem}")
+        products = any(word in case.name.lower() for word in PRODUCTS)
+        if not (same_bits(ours, again) or products and ours.shape == again.shape and torch.allclose(ours.double(), again.double(), 1e-3, 1e-3, equal_nan=True)):
+            raise Finding("compiled is not eager, layers", case.name, f"result {at}")
 
 
 # ---- cutting down -------------------------------------------------------------------------------------------------
@@ -457,6 +359,9 @@ def run_seeds(options, port, cases, seeds, progress, path):
     for seed in seeds:
         progress[:8] = struct.pack("<q", seed)
         try:
+            if seed % LAYERS_EVERY == 0 and not options.only:
+                run_layer(client, seed, counts, findings)
+                continue
             case = random_graphs.random_case(seed, cases)
         except SystemError:
             continue
@@ -483,6 +388,24 @@ def run_seeds(options, port, cases, seeds, progress, path):
             break
     with open(path, "wb") as file:
         pickle.dump((counts, findings), file)
+
+
+def run_layer(client, seed, counts, findings):
+    try:
+        case = random_layers.LayerCase(seed)
+    except Exception:  # arguments that a constructor refuses
+        return
+    if not case.has_nodes():
+        return
+    try:
+        check_layer(client, case, counts)
+    except Finding as finding:
+        if is_known(case, finding):
+            counts["known"] += 1
+            return
+        counts["failed"] += 1
+        body = json.loads(case.body("eager"))
+        findings.append((finding.key(), seed, str(finding), f"not cut down\n    {json.dumps(body)}"))
 
 
 def run_chunk(options, port, cases, seeds, path):

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When two results agree, for differential.py, and which differences from PyTorch stay."""
+
+import math
+import re
+
+import torch
+from make_goldens import TOLERANCE, UNSTABLE
+from random_graphs import FLOATS, Call, fill, map_leaves, tensors_in
+
+PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot", "attention", "bilinear", "inner", "outer", "ger", "addr", "cosine",
+            "cdist", "kron", "vander", "baddbmm")  # fmt: skip
+
+# Differences that stay: a pattern of "kind, overload: words", and why.
+KNOWN = {
+    r"accepted, .*not implemented for": "PyTorch has no kernel for this dtype; the operator has a meaning for it",
+    r"differs in place, aten\.(mul|multiply)_\.Scalar": "PyTorch rounds the number to the half dtype in this overload alone; x.mul_(2.5) is mul_.Tensor",
+    r"differs.*native_group_norm": "PyTorch reads strided weights as if they were dense",
+    r"refused with 400, aten\.inner\..*Bool": "PyTorch's dot of bools depends on strides",
+    r"accepted, layers, .*InstanceNorm.*select\(\)": "PyTorch looks at the first of no images",
+    r"accepted, .*take_along_dim.*view size is not compatible": "PyTorch flattens by view",
+    r"refused with 400, aten\.(kthvalue|median|mode|topk|sort)\..*Bool": "PyTorch takes a bool of no dimensions only",
+    r"layers differ, <built-in function pow>": "PyTorch's powers of halfs of negative numbers",
+    r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it masks by zero",
+    r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't detach views)": "PyTorch asks for a layout, or for gradients' sake",
+    r"refused with 400, aten\.(conv|instance_norm|batch_norm|native_|_native_).*(bias type|mixed dtype)": "PyTorch's kernels differ in whether they ask",
+    r"refused with 400, aten\.native_group_norm": "internal to group_norm, which checks",
+    r"refused with 400, aten\.(_native_batch_norm\w*|native_batch_norm)\..*expected 2D or higher": "internal to batch_norm, which checks",
+    r"refused with 400, aten\.cum(sum|prod)_.*Bool": "PyTorch takes a bool of no dimensions only",
+    r"more than one element of the written-to tensor refers": "PyTorch lets some operators write to expanded tensors; what comes out is up to their loops",
+    r"refused with 400, aten\.(_local_scalar_dense|sym_constrain_range\w*|_reshape_alias|_batch_norm_no_update|_assert_\w+|_pad_circular|_fused_rms_norm|_adaptive_avg_pool2d)\.": "checked here, not there",
+    r"refused with 400, aten\.\w*batch_norm\w*\..*should contain": "PyTorch reads beyond the tensor",
+    r"refused with 400, aten\.conv.*expected scalar type": "PyTorch does not look at the dtype where there are no channels",
+    r"scaled_dot_product_attention.*must agree in their last size": "PyTorch reads beyond the values, or less than the keys",
+    r"refused with 400, aten\.linear\..*must have the same dtype": "PyTorch adds a bias of any dtype to a vector",
+    r"differs.*native_layer_norm.*result 1": "the saved mean where there are infinities: up to the order of sums",
+    r"differs.*norm.*PyTorch has inf": "PyTorch's sums of powers overflow on the way",
+    r"pad[123]d.*is too small. Calculated output": "PyTorch asks for one size above 0, not for all",
+    r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
+}
+
+
+def is_known(case, finding):
+    """Whether the difference is one that stays."""
+    if "conv" in finding.overload and finding.kind.startswith("differs") and not all(tensor.isfinite().all() for tensor in case.inputs.values()):
+        return True  # padding and the gaps of transposed convolutions are zeros here, and 0 * inf is NaN
+    numbers = [number for call in getattr(case, "calls", []) for number in floats_in([call.args, call.kwargs])]
+    if any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs") and not all(map(math.isfinite, numbers)):
+        return True  # an infinite alpha or beta: PyTorch multiplies with it before or after the sum
+    huge = any((tensor.abs() > 1e15).any() for tensor in case.inputs.values() if tensor.is_floating_point())
+    if huge and "norm" in finding.overload.lower() and "differ" in finding.kind:
+        return True  # scale and shift first, or the difference from the mean first: they differ by a rounding of what is huge
+    empty = any(tensor.numel() == 0 for tensor in case.inputs.values())
+    if empty and finding.kind.startswith("refused") and re.search("not implemented for|expected scalar type|attention|conv|no_stats", str(finding)):
+        return True  # PyTorch does not look at the dtype of what is empty, nor at the mask where there are no keys
+    return any(re.search(pattern, str(finding)) for pattern in KNOWN)
+
+
+def difference(got, want, loose=1.0):
+    """None, or how the tensors differ."""
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{str(got.dtype)[6:]} {list(got.shape)}, PyTorch has {str(want.dtype)[6:]} {list(want.shape)}"
+    rtol, atol = TOLERANCE.get(want.dtype, (0.0, 0.0))
+    a, b = got.reshape(-1), want.reshape(-1)
+    if not want.is_floating_point():
+        wrong = a != b
+    else:
+        x, y = a.double(), b.double()
+        close = (x == y) | ((x - y).abs() <= loose * (atol + rtol * y.abs())) & y.isfinite() | (x.isnan() & y.isnan())
+        wrong = ~close
+    if not wrong.any():
+        return None
+    at = int(wrong.nonzero()[0])
+    return f"element {at} of {wrong.numel()} is {a[at].item()!r}, PyTorch has {b[at].item()!r} ({int(wrong.sum())} differ)"
+
+
+def as_doubles(value):
+    def double(leaf):
+        if isinstance(leaf, torch.Tensor):
+            return leaf.double() if leaf.is_floating_point() else leaf
+        return torch.float64 if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
+
+    return map_leaves(double, value)
+
+
+def no_worse(call, env, pick, got, want):
+    """Whether `got` is about as near to the result of float64 operands as PyTorch's `want`."""
+    if not want.is_floating_point() or got.dtype != want.dtype or got.shape != want.shape:
+        return False
+    try:
+        wide = Call(call.name, call.overload, as_doubles(call.args), as_doubles(call.kwargs))
+        exact = pick(wide.run({name: as_doubles(value) for name, value in env.items()})).double()
+        if exact.shape != got.shape:
+            return False
+    except Exception:  # an operator that takes no float64 here
+        return False
+    x, y, rtol_atol = got.double(), want.double(), TOLERANCE[want.dtype]
+    times = 10 if "attention" in str(call.overload) else 1  # exponentials of large scores
+    slack = times * (rtol_atol[1] + rtol_atol[0] * exact.abs()) + 4 * (y - exact).abs()
+    fine = (x == exact) | (x == y) | (x.isnan() & (y.isnan() | exact.isnan())) | ((x - exact).abs() <= slack)
+    over = exact.abs() >= torch.finfo(want.dtype).max  # sums that leave the range on the way
+    return bool((fine | over & ~x.isfinite()).all())
+
+
+def is_undefined(call, env, result):
+    """Results that another implementation cannot be held to: floats as integers beyond their range, the order of equal elements."""
+    operands = tensors_in(fill([call.args, call.kwargs], env))
+    if call.overload is None:
+        return False
+    name = call.overload._schema.name
+    if name in ("aten::as_strided", "aten::_reshape_alias"):
+        return True  # reads what lies between the elements
+    if name in UNSTABLE and any(tensor.numel() != tensor.unique().numel() for tensor in operands):
+        return True
+    kinds = {tensor.dtype for tensor in tensors_in([result]) if not tensor.is_floating_point() and tensor.dtype != torch.bool}
+    if call.writes():
+        kinds |= {operands[0].dtype} - {torch.bool, *FLOATS}
+    for dtype in kinds:
+        info = torch.iinfo(dtype)
+        for tensor in operands:
+            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1) & (tensor < float(info.max))).all():
+                return True
+        for number in floats_in([call.args, call.kwargs]):
+            if not info.min - 1 < number < info.max:
+                return True
+    return False
+
+
+def floats_in(value):
+    found = []
+    map_leaves(lambda leaf: found.append(leaf) if isinstance(leaf, float) else None, value)
+    return found
+
+
+def placed_like(ours, theirs):
+    """Our values with the strides that PyTorch's result has."""
+    if not isinstance(theirs, torch.Tensor) or ours.shape != theirs.shape or ours.is_contiguous() and theirs.is_contiguous():
+        return ours
+    if any(stride == 0 for size, stride in zip(theirs.shape, theirs.stride()) if size > 1):
+        return ours
+    return torch.empty_strided(theirs.shape, theirs.stride(), dtype=ours.dtype).copy_(ours)
+
+
+def reads_what_it_writes(call, env):
+    """A product or norm whose operand is written: what PyTorch gives depends on the order of its loops."""
+    operands = tensors_in(fill([call.args, call.kwargs], env))
+    storages = [tensor.untyped_storage().data_ptr() for tensor in operands if tensor.numel()]
+    return any(word in str(call.overload) for word in (*PRODUCTS, "norm")) and len(set(storages)) < len(storages)
+
+
+def is_plain_rounding(call, want, got, problems):
+    """Sums of large numbers: off by no more than a few units of the largest element."""
+    for name, _ in problems:
+        a, b = got[name], want[name]
+        if a.dtype != b.dtype or a.shape != b.shape or not b.is_floating_point():
+            return False
+        largest = b[b.isfinite()].abs().max().item() if b.isfinite().any() else 0.0
+        near = torch.isclose(a.double(), b.double(), rtol=0, atol=4 * TOLERANCE[b.dtype][0] * largest, equal_nan=True)
+        top = torch.finfo(b.dtype).max / 4
+        if not (near | (a.abs() > top) & (b.abs() > top)).all():
+            return False
+    return True

@@ -352,13 +352,18 @@ def good_requests():
     rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?form={form}", b"") for form in ("json", "text", "chrome", "folded")]
     rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?by={by}", b"") for by in ("node", "op", "module")]
     rows += [(route, "GET", target, b"") for route, target in (
-        ("ROOT_INFO", "/v1"), ("GRAPH_LIST", "/v1/graphs?limit=3"), ("GRAPH_GET", "/v1/graphs/digits"), ("VERSION_GET", "/v1/graphs/digits/versions/1"),
+        ("ROOT_INFO", "/v1"), ("GRAPH_LIST", "/v1/graphs?limit=3"), ("VERSION_LIST", "/v1/graphs/digits/versions"), ("GRAPH_GET", "/v1/graphs/digits"), ("VERSION_GET", "/v1/graphs/digits/versions/1"),
         ("VERSION_TEXT", "/v1/graphs/digits/versions/1/text"), ("EXAMPLE", "/v1/graphs/digits/example"), ("VERSION_EXAMPLE", "/v1/graphs/digits/versions/1/example"),
         ("WEIGHTS", "/v1/graphs/digits/weights"), ("WEIGHTS", "/v1/graphs/digits/weights?as=npz"), ("VERSION_WEIGHTS", "/v1/graphs/digits/versions/1/weights"),
         ("VERSION_PROFILE_STATS", "/v1/graphs/tiny/versions/1/profile"), ("PROFILE_LIST", "/v1/profiles"), ("PROFILE_LIST", "/v1/profiles?slowest=5"),
         ("PROFILE_GET", "/v1/profiles/soak"), ("OPS", "/v1/ops"), ("OPENAPI", "/openapi.json"), ("METRICS", "/metrics"), ("LIVEZ", "/livez"), ("READYZ", "/readyz"), ("HEALTHZ", "/healthz"))]
     return [(route, (200, 201) if route == "GRAPH_POST" else (200, 404) if route == "PROFILE_GET" else (200,), method, target, body, run_id if route == "RUN" else [])
             for route, method, target, body in rows]
+
+
+def all_routes():
+    with open(os.path.join(ROOT, "api/routes.def"), encoding="utf-8") as file:
+        return set(re.findall(r"^ROUTE\((\w+)", file.read(), re.M))
 
 
 class Soak:
@@ -452,9 +457,7 @@ class Soak:
 
     def unseen(self):
         """Routes without a success and failures that did not come about."""
-        with open(os.path.join(ROOT, "api/routes.def"), encoding="utf-8") as file:
-            routes = set(re.findall(r"^ROUTE\((\w+)", file.read(), re.M))
-        return sorted(routes - self.seen) + sorted({f"{case[0]}: {case[1]}" for case in self.failing} - self.seen)
+        return sorted(all_routes() - self.seen) + sorted({f"{case[0]}: {case[1]}" for case in self.failing} - self.seen)
 
 
 def soak(start, report, long):
@@ -464,6 +467,8 @@ def soak(start, report, long):
     for name, body in failing_cases.graphs().items():
         upload(server, name, body)
     work, files = Soak(server), descriptors(server)
+    missing = all_routes() - {row[0] for row in work.good} - {"GRAPH_PUT", "GRAPH_DELETE", "VERSION_DELETE"}
+    report.row("routes of the soak", ", ".join(sorted(missing)) or "all", "a request that succeeds for each route", not missing)
     points = work.run(seconds, least, most)
     late = points[len(points) // 3:]
     middle = work.times[len(work.times) // 3][0]

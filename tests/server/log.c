@@ -70,6 +70,7 @@ Test(log, a_request_shows_what_is_known_and_nothing_else)
                                    .is_run = true,
                                    .queue_ms = 0.25,
                                    .client = "::1",
+                                   .token = "ci",
                                    .trace_id = "t",
                                    .parent_id = "p",
                                    .span_id = "s" });
@@ -79,12 +80,57 @@ Test(log, a_request_shows_what_is_known_and_nothing_else)
                                         "\"status\": 200, \"duration_ms\": 1.500, \"request_bytes\": 0, "
                                         "\"response_bytes\": 7}\n"),
                            "%s", text);
-        cr_assert_not_null(strstr(text, "\"level\": \"error\", \"request_id\": \"abd\", \"method\": \"POST\", \"route\": "
+        cr_assert_not_null(strstr(text, "\"level\": \"warning\", \"request_id\": \"abd\", \"method\": \"POST\", \"route\": "
                                         "\"/v1/graphs/{name}/run\", \"graph\": \"m\", \"version\": 2, \"status\": 503, "
                                         "\"code\": \"busy\", \"duration_ms\": 0.000, \"queue_ms\": 0.250, \"run_ms\": 0.000, "
-                                        "\"request_bytes\": 0, \"response_bytes\": 0, \"client\": \"::1\", "
+                                        "\"request_bytes\": 0, \"response_bytes\": 0, \"client\": \"::1\", \"token\": \"ci\", "
                                         "\"trace_id\": \"t\", \"parent_id\": \"p\", \"span_id\": \"s\"}\n"),
                            "%s", text);
+}
+
+Test(log, what_went_wrong_inside_is_an_error_and_too_much_or_too_long_is_not)
+{
+        static const struct {
+                int status;
+                const char *level;
+        } rows[] = { { 200, "info" },    { 404, "info" },    { 499, "info" }, { 500, "error" },
+                     { 503, "warning" }, { 504, "warning" }, { 507, "error" } };
+        cr_assert_eq(log_start(&(LogOptions){ .format = "json", .file = path }), STATUS_OK);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+                log_request(&(LogRequest){ .method = "GET", .route = "/v1", .id = "a", .status = rows[i].status });
+        log_stop();
+        const char *text = content(path);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                char level[40], status[40];
+                snprintf(level, sizeof(level), "\"level\": \"%s\"", rows[i].level);
+                snprintf(status, sizeof(status), "\"status\": %d,", rows[i].status);
+                const char *line = strstr(text, status);
+                cr_assert_not_null(line);
+                while (line > text && line[-1] != '\n')
+                        line--;
+                cr_assert(strstr(line, level) != NULL && strstr(line, level) < strstr(line, status), "%d: %s", rows[i].status, line);
+        }
+}
+
+Test(log, a_record_has_its_fields_in_both_forms)
+{
+        const LogField members[] = { { .key = "max_queue", .number = 5 } };
+        const LogField fields[] = { { .key = "listen", .text = "a \"b\"" },
+                                    { .key = "workers", .number = 2 },
+                                    { .key = "limits", .members = members, .n_members = 1 },
+                                    { .key = "none", .members = members, .n_members = 0 } };
+        cr_assert_eq(log_start(&(LogOptions){ .format = "json", .file = path }), STATUS_OK);
+        log_record("started", fields, 4);
+        log_stop();
+        cr_assert_eq(log_start(&(LogOptions){ .format = "text", .file = path }), STATUS_OK);
+        log_record("started", fields, 4);
+        log_stop();
+        char *text = content(path);
+        cr_assert_not_null(strstr(text,
+                                  "\"level\": \"info\", \"message\": \"started\", \"listen\": \"a \\\"b\\\"\", \"workers\": 2, \"limits\": "
+                                  "{\"max_queue\": 5}, \"none\": {}}\n"),
+                           "%s", text);
+        cr_assert_not_null(strstr(text, " started: listen=a \"b\" workers=2 limits={max_queue=5} none={}\n"), "%s", text);
 }
 
 Test(log, a_renamed_file_is_opened_anew)

@@ -22,11 +22,13 @@ static void set_bounds(PoolAxis *axis, int64_t *bounds)
         axis->count = bounds + 2 * axis->out_size;
 }
 
-void pool_windows(PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool count_padding, int64_t *bounds)
+Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
+                    bool count_padding, int64_t *bounds)
 {
         int64_t n = axis->out_size;
         axis->step = dilation;
-        for (int64_t o = 0; o < n; o++) {
+        Work work = { .ctx = ctx };
+        for (int64_t o = 0; o < n && !work_stops(&work, 4); o++) {
                 int64_t start = o * stride - pad, end = start + (kernel - 1) * dilation + 1, padded_end = MIN(end, axis->in_size + pad);
                 int64_t low = start;
                 if (low < 0)
@@ -36,18 +38,21 @@ void pool_windows(PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, i
                 bounds[2 * n + o] = count_padding ? padded_end - start : MAX((int64_t)0, MIN(end, axis->in_size) - MAX(start, (int64_t)0));
         }
         set_bounds(axis, bounds);
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-void pool_adaptive_windows(PoolAxis *axis, int64_t *bounds)
+Status pool_adaptive_windows(const RunContext *ctx, PoolAxis *axis, int64_t *bounds)
 {
         int64_t n = axis->out_size;
         axis->step = 1;
-        for (int64_t o = 0; o < n; o++) {
+        Work work = { .ctx = ctx };
+        for (int64_t o = 0; o < n && !work_stops(&work, 16); o++) {
                 bounds[o] = o * axis->in_size / n;
                 bounds[n + o] = ((o + 1) * axis->in_size + n - 1) / n;
                 bounds[2 * n + o] = bounds[n + o] - bounds[o];
         }
         set_bounds(axis, bounds);
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 static int64_t window_count(const PoolAxis *axis, int64_t z, int64_t y, int64_t x)

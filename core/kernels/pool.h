@@ -21,8 +21,9 @@ typedef struct Pool {
 // Sizes as PyTorch computes them; windows that start in the right padding are dropped with ceil_mode.
 int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil_mode);
 // Bounds of all windows of an axis into out[3 * out_size] (low, high, count).
-void pool_windows(PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool count_padding, int64_t *bounds);
-void pool_adaptive_windows(PoolAxis *axis, int64_t *bounds);
+Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
+                    bool count_padding, int64_t *bounds);
+Status pool_adaptive_windows(const RunContext *ctx, PoolAxis *axis, int64_t *bounds);
 
 // in, out: contiguous, of the compute dtype. NaN wins; windows without elements give the lowest value. indices (flat, in the input plane):
 // may be NULL.

@@ -270,6 +270,13 @@ static Status addbmm_run(const OpRun *run)
         return STATUS_OK;
 }
 
+static Cost addbmm_cost(const OpCall *call)
+{
+        const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2), *out = &call->outs[0].meta;
+        return (Cost){ .flops = saturating_product(2 * meta_numel(a), out->size[1]),
+                       .bytes = (meta_numel(a) + meta_numel(b) + 2 * meta_numel(out)) * dtype_info[out->dtype].bytes };
+}
+
 const OpDef matmul_composite_ops[] = {
         { "aten::outer(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
         { "aten::ger(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
@@ -278,6 +285,6 @@ const OpDef matmul_composite_ops[] = {
         { "aten::inner(Tensor self, Tensor other) -> Tensor", 0, .expand = inner_expand },
         { "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", 0, .expand = tensordot_expand },
         { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-          DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE, .infer = addbmm_infer, .run = addbmm_run },
+          DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE, .infer = addbmm_infer, .run = addbmm_run, .cost = addbmm_cost },
 };
 OP_FILE(matmul_composite_ops);

@@ -268,10 +268,10 @@ static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *arg
                 PoolAxis *axis = &pool->axis[i];
                 int from = i - lead;
                 if (row->kind > POOL_AVERAGE || from < 0)
-                        pool_adaptive_windows(axis, at);
+                        TRY(pool_adaptive_windows(run->ctx, axis, at));
                 else
-                        pool_windows(axis, args->kernel[from], args->stride[from], args->pad[from], args->dilation[from],
-                                     args->count_padding, at);
+                        TRY(pool_windows(run->ctx, axis, args->kernel[from], args->stride[from], args->pad[from], args->dilation[from],
+                                         args->count_padding, at));
                 at += 3 * axis->out_size;
         }
         pool->planes = 1;

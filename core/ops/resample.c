@@ -173,6 +173,18 @@ static Status resample_op_run(const OpRun *run)
         return STATUS_OK;
 }
 
+// Each result takes the taps of all its axes.
+static Cost resample_cost(const OpCall *call)
+{
+        const ResampleRow *row = call->op->row;
+        const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
+        int64_t taps = 1;
+        for (int d = 0; d < row->spatial; d++)
+                taps *= row->kind == RESAMPLE_LINEAR ? 2 : row->kind == RESAMPLE_CUBIC ? 4 : 1;
+        return (Cost){ .flops = saturating_product(2 * taps, meta_numel(out)),
+                       .bytes = (meta_numel(in) + meta_numel(out)) * dtype_info[out->dtype].bytes };
+}
+
 enum { IMAGE_DTYPES = DTYPES_FLOATS | 1u << DTYPE_U8 };
 static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false }, nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
                          nearest_2d = { RESAMPLE_NEAREST, 2, false }, nearest_2d_vec = { RESAMPLE_NEAREST, 2, true },
@@ -189,7 +201,7 @@ static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false }, nearest_1d
                          linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
 #define RESAMPLE(schema, dtypes, row_)                                                                                                     \
         {                                                                                                                                  \
-                schema, dtypes, .infer = resample_infer, .run = resample_op_run, .row = &(row_)                                            \
+                schema, dtypes, .infer = resample_infer, .run = resample_op_run, .cost = resample_cost, .row = &(row_)                     \
         }
 
 const OpDef resample_ops[] = {

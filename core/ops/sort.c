@@ -94,6 +94,23 @@ static Status sort_infer(OpCall *call)
         return out_fresh(call, k, &meta);
 }
 
+// Comparisons of a merge sort, or of a heap of those that are wanted.
+static Cost sort_cost(const OpCall *call)
+{
+        const SortRow *row = call->op->row;
+        const TensorMeta *self = arg_meta(call, 0);
+        SortArgs args;
+        if (sort_args(call, &args) != STATUS_OK)
+                return (Cost){ 0 };
+        int64_t n = meta_numel(self), levels = 1, wanted = row->kind == SORT_TOP && args.n_out < args.n / 8 ? args.n_out : args.n;
+        while (levels < 62 && wanted >> levels != 0)
+                levels++;
+        int64_t bytes = n * dtype_info[self->dtype].bytes;
+        for (uint32_t k = 0; k < call->n_outs; k++)
+                bytes += meta_numel(&call->outs[k].meta) * dtype_info[call->outs[k].meta.dtype].bytes;
+        return (Cost){ .flops = saturating_product(n, levels), .bytes = bytes };
+}
+
 // NaN decides a median: the first one of the row is taken.
 static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
 {
@@ -211,11 +228,12 @@ static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 }, 
                      median = { SORT_MEDIAN, 1, -1 };
 #define SORT_OP(schema, row_)                                                                                                              \
         {                                                                                                                                  \
-                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .row = &(row_)                                                  \
+                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .cost = sort_cost, .row = &(row_)                               \
         }
 #define RANK_OP(schema, kernel_, row_)                                                                                                     \
         {                                                                                                                                  \
-                schema, DTYPES_INTS | DTYPES_FLOATS, .infer = sort_infer, .run = sort_run, .row = &(row_), .kernel = kernel_               \
+                schema, DTYPES_INTS | DTYPES_FLOATS, .infer = sort_infer, .run = sort_run, .cost = sort_cost, .row = &(row_),              \
+                                                     .kernel = kernel_                                                                     \
         }
 
 const OpDef sort_ops[] = {

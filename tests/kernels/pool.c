@@ -57,7 +57,7 @@ static void check_pool(Sample *sample, bool average)
                                                   sample_int(sample, 0, 1) != 0);
                 if (axis->out_size < 1)
                         return;
-                pool_windows(axis, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation, false, bounds[d]);
+                pool_windows(NULL, axis, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation, false, bounds[d]);
                 n_in *= axis->in_size;
                 n_out *= axis->out_size;
         }
@@ -120,7 +120,7 @@ Test(pool, counts_padding_but_not_the_ceiling_overhang)
         PoolAxis axis = { .in_size = 4, .out_size = pool_output_size(4, 3, 2, 1, 1, true) };
         int64_t bounds[9];
         cr_assert_eq(axis.out_size, 3);
-        pool_windows(&axis, 3, 2, 1, 1, true, bounds);
+        pool_windows(NULL, &axis, 3, 2, 1, 1, true, bounds);
         // Positions -1..1, 1..3, 3..5; padding ends with 4.
         cr_assert(axis.count[0] == 3 && axis.count[1] == 3 && axis.count[2] == 2);
 }
@@ -131,7 +131,7 @@ Test(pool, adaptive_windows_cover_the_input_without_gaps)
                 for (int64_t out = 1; out < 25; out++) {
                         PoolAxis axis = { .in_size = in, .out_size = out };
                         int64_t bounds[75];
-                        pool_adaptive_windows(&axis, bounds);
+                        pool_adaptive_windows(NULL, &axis, bounds);
                         cr_assert_eq(axis.low[0], 0);
                         cr_assert_eq(axis.high[out - 1], in);
                         for (int64_t o = 0; o < out; o++) {

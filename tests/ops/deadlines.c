@@ -199,6 +199,36 @@ Test(deadlines, work_between_polls_is_bounded_for_every_kernel, .timeout = 300)
         check_coverage();
 }
 
+Test(deadlines, cost_knows_windows_and_rows)
+{
+        static const struct {
+                const char *op, *args;
+                int64_t n;
+                Status status;
+        } rows[] = {
+                { "aten.max_pool2d.default", "f32[1,1,N,N], [3,3], [1,1]", 160, STATUS_OK },
+                { "aten.max_pool2d.default", "f32[1,1,N,N], [99,99], [1,1]", 160, STATUS_TOO_LARGE },
+                { "aten.max_pool2d_with_indices.default", "f32[1,1,N,N], [31,31], [1,1]", 64, STATUS_TOO_LARGE },
+                { "aten.adaptive_max_pool2d.default", "f32[1,1,N,N], [50,50]", 160, STATUS_OK },
+                { "aten.sort.default", "f32[N]", 40000, STATUS_OK },
+                { "aten.sort.default", "f32[N]", 80000, STATUS_TOO_LARGE },
+                { "aten.topk.default", "f32[N], 3", 80000, STATUS_OK },
+                { "aten.addbmm.default", "f32[20,20], f32[N,20,20], f32[N,20,20]", 100, STATUS_TOO_LARGE },
+                { "aten.upsample_bicubic2d.default", "f32[1,1,10,10], [N,N], False", 200, STATUS_TOO_LARGE },
+        };
+        int64_t limit = limits.max_node_flops;
+        cr_assert_eq(ops_init(), STATUS_OK);
+        limits.max_node_flops = 1000000;
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                Outcome out;
+                DeadlineCase row = { rows[i].op, rows[i].args, rows[i].n, rows[i].n };
+                run_case(&row, false, 0, 0, &out);
+                cr_expect_eq(out.status, rows[i].status, "%s(%s): %s, %ld operations", row.op, row.args, status_code(out.status),
+                             (long)out.cost.flops);
+        }
+        limits.max_node_flops = limit;
+}
+
 // ---- figures ----
 Test(deadlines, table_of_operators_at_their_size_limits, .timeout = 7200)
 {

@@ -34,9 +34,23 @@ void layout_free(Layout layout)
         free(layout);
 }
 
+// Field by field: the gaps between them may hold anything.
 Status layout_hash(Sha256 *sha, LayoutView layout)
 {
-        sha256_add(sha, layout, sizeof(*layout));
+        const dnnl_blocking_desc_t *blocks = &layout->format_desc.blocking;
+        size_t rank_bytes = (size_t)layout->ndims * sizeof(dnnl_dim_t);
+        if (layout->format_kind != dnnl_blocked) {
+                sha256_add(sha, layout, sizeof(*layout));
+                return STATUS_OK;
+        }
+        int64_t head[] = { layout->ndims, (int64_t)layout->data_type, layout->offset0, blocks->inner_nblks };
+        sha256_add(sha, head, sizeof(head));
+        sha256_add(sha, layout->dims, rank_bytes);
+        sha256_add(sha, layout->padded_dims, rank_bytes);
+        sha256_add(sha, layout->padded_offsets, rank_bytes);
+        sha256_add(sha, blocks->strides, rank_bytes);
+        sha256_add(sha, blocks->inner_blks, (size_t)blocks->inner_nblks * sizeof(dnnl_dim_t));
+        sha256_add(sha, blocks->inner_idxs, (size_t)blocks->inner_nblks * sizeof(dnnl_dim_t));
         return STATUS_OK;
 }
 

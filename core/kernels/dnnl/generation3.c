@@ -21,7 +21,7 @@ void layout_free(Layout layout)
                 dnnl_memory_desc_destroy(layout);
 }
 
-Status layout_hash(Sha256 *sha, LayoutView layout)
+static Status hash_blob(Sha256 *sha, LayoutView layout)
 {
         size_t n = 0;
         if (dnnl_memory_desc_get_blob(NULL, &n, layout) != dnnl_success)
@@ -32,6 +32,37 @@ Status layout_hash(Sha256 *sha, LayoutView layout)
                 sha256_add(sha, blob, n);
         free(blob);
         return ok ? STATUS_OK : fail_memory();
+}
+
+// A blob is the library's own struct, gaps with whatever lay on the stack included: layouts of the usual kind are told by what they answer.
+Status layout_hash(Sha256 *sha, LayoutView layout)
+{
+        static const dnnl_query_t vectors[] = { dnnl_query_dims, dnnl_query_padded_dims, dnnl_query_padded_offsets, dnnl_query_strides },
+                                  blocks[] = { dnnl_query_inner_blks, dnnl_query_inner_idxs };
+        int32_t rank = 0, n_blocks = 0;
+        int64_t offset = 0;
+        dnnl_data_type_t dtype = dnnl_data_type_undef;
+        dnnl_format_kind_t kind = dnnl_format_kind_undef;
+        const dnnl_dims_t *vector = NULL;
+        if (dnnl_memory_desc_query(layout, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked)
+                return hash_blob(sha, layout);
+        bool ok = dnnl_memory_desc_query(layout, dnnl_query_ndims_s32, &rank) == dnnl_success &&
+                  dnnl_memory_desc_query(layout, dnnl_query_data_type, &dtype) == dnnl_success &&
+                  dnnl_memory_desc_query(layout, dnnl_query_submemory_offset_s64, &offset) == dnnl_success &&
+                  dnnl_memory_desc_query(layout, dnnl_query_inner_nblks_s32, &n_blocks) == dnnl_success;
+        int64_t head[] = { rank, (int64_t)dtype, offset, n_blocks };
+        sha256_add(sha, head, sizeof(head));
+        for (size_t i = 0; i < ARRAY_LENGTH(vectors) && ok; i++) {
+                ok = dnnl_memory_desc_query(layout, vectors[i], &vector) == dnnl_success;
+                if (ok)
+                        sha256_add(sha, *vector, (size_t)rank * sizeof(dnnl_dim_t));
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(blocks) && ok && n_blocks > 0; i++) {
+                ok = dnnl_memory_desc_query(layout, blocks[i], &vector) == dnnl_success;
+                if (ok)
+                        sha256_add(sha, *vector, (size_t)n_blocks * sizeof(dnnl_dim_t));
+        }
+        return ok ? STATUS_OK : fail(STATUS_INTERNAL, "oneDNN does not describe a memory descriptor");
 }
 
 dnnl_status_t append_sum(dnnl_post_ops_t ops)

@@ -431,7 +431,7 @@ int64_t dnnl_conv_frame(const DnnlConv *conv)
 }
 
 // What lies before and after the input, as the output's size implies it, so that padding which is cut at the end fits, too. false: brgconv
-// of 2.6 reads wild addresses for windows that lie in the padding alone.
+// of 2.6 and of 3.7 reads wild addresses for windows that lie in the padding alone.
 static bool frame_of(const DnnlConv *conv, dnnl_dims_t dilates, dnnl_dims_t after)
 {
         for (int i = 0; i < conv->input.rank - 2; i++) {
@@ -498,6 +498,14 @@ static TensorMeta dense_ones(const TensorMeta *meta)
         return matrix;
 }
 
+// brg_matmul of 3.7 (AVX-512) takes a single row of the left factor, and a single column of the result, for dense whatever their strides.
+static bool has_loose_vector(const DnnlMatmul *matmul)
+{
+        int row = matmul->a.rank - 2, column = matmul->a.rank - 1;
+        return (matmul->out.size[row] == 1 && matmul->a.size[column] > 1 && matmul->a.stride[column] != 1) ||
+               (matmul->out.size[column] == 1 && matmul->out.size[row] > 1 && matmul->out.stride[row] != 1);
+}
+
 static Layouts matmul_layouts(const DnnlMatmul *matmul)
 {
         int rank = matmul->a.rank;
@@ -518,7 +526,7 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
 {
         *out_primitive = NULL;
         use_threads(matmul->n_threads);
-        if (the_engine() == NULL)
+        if (the_engine() == NULL || has_loose_vector(matmul))
                 return STATUS_OK;
         TRY(dnnl_check_heap());
         _cleanup_(layouts_deinit) Layouts layouts = matmul_layouts(matmul);

@@ -3,7 +3,7 @@
 // therefore ours: malloc, and when that gives nothing, a reserve in the program itself, so that oneDNN always finishes what it was doing
 // and reports what its own checked allocations met. The reserve is a stack of blocks that starts again when its last block is freed; only a
 // call that needs more than all of it still ends the process. Definitions in the executable win over those of libstdc++.
-// Other allocations of oneDNN 2.6 go to posix_memalign and are not all checked: dnnl_check_heap asks first whether there is room.
+// Other allocations of oneDNN 2.6 and 3.7 go to posix_memalign and are not all checked: dnnl_check_heap asks first whether there is room.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by http*.c.
+//
+// What libmicrohttpd does that has to be worked around, and where. Both versions are tested: Debian 12 has 0.9.75, Debian 13 has 1.0.1.
+//   both    repairs requests that RFC 9112 wants refused, before any callback sees them                         http_tap.c, http_raw.c
+//   1.0.1   takes the LF behind a chunk's extension for the chunk's first byte: extensions are taken out        http_raw.c
+//   both    times out silence only, and does not see that the client of a suspended connection has left         http_conn.c
+//   0.9.75  misses the end of a stream that comes with the last bytes                                            http_conn.c, has_left
+//   both    calls the handler of a connection it has suspended, for the chunks it has read already              http.c, handle
+//   both    listens again after the limit of connections only when it is run next, not when one has gone        http.c, http_turn
+//   both    zeroes the whole pool of a connection after each request, which makes all of it resident            http_idle.c
+//   both    closes a socket at once after the last reply, and all of them when it is stopped                    http_drain.c
 #pragma once
 #include <microhttpd.h>
 #include <pthread.h>

@@ -832,8 +832,6 @@ def attacks():
         for dtype in (i32, i64, boolean):
             yield name, [torch.empty(2, 0, dtype=dtype), 1]
         yield name, [torch.empty(0), 0], {"dtype": i32}
-    for name in ("_softmax.default", "_log_softmax.default"):
-        yield name, [torch.empty(0, 3, dtype=i32), 1, False]
     for dtype in (i8, u8, i32, i64):
         for start, end, step in ((1, 10, 0.3), (10, 1, -0.3), (1.5, 5, 1), (1.7, 5.2, 1.9), (-1.5, 5, 1)):
             yield "arange.start_step", [start, end, step], {"dtype": dtype}
@@ -884,3 +882,7 @@ def attacks():
     for order in (300, -400, 2**31):
         yield "linalg_vector_norm.default", [t([[0.07], [3.0]]), order, [1]]
     yield "xlogy.Tensor", [t([nan, 0.0, 2.0]), t([-1.0, nan, 0.0])]
+    for steps in (0, 1):
+        yield "linspace.default", [-(2**31), 10, steps], {"dtype": f16}
+    yield "hardtanh.default", [ints(2, 3, dtype=u8, low=0), -0.5, 2.75]
+    yield "hardtanh.default", [ints(2, 3, dtype=i8), -2.75, 2.75]

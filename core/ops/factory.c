@@ -272,6 +272,8 @@ static Status linspace_infer(OpCall *call)
         meta_init(&meta, arg_dtype(call, 3, DTYPE_F32), 1, &steps);
         if (dtype_info[meta.dtype].kind == DTYPE_KIND_COMPLEX || meta.dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "\"linspace\" not implemented for '%s'", dtype_words(meta.dtype));
+        for (int i = 0; i < 2 && steps > i; i++)
+                TRY(number_check_fits(number_for_fill(arg_number(call, i), &meta), meta.dtype));
         return out_fresh(call, 0, &meta);
 }
 

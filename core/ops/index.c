@@ -188,7 +188,7 @@ static Status along_infer(OpCall *call)
                             "dimensions for indices",
                             self->rank, index->rank);
         if (self->rank == 0)
-                return fresh(call, self->dtype, 0, NULL);
+                return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
         int64_t size[MAX_RANK];
         TRY(along_shape(self, index, dim, size));
         return fresh(call, self->dtype, self->rank, size);
@@ -212,13 +212,11 @@ static Status along_run(const OpRun *run)
         TensorMeta self = *run->in_meta[0], index = *run->in_meta[1];
         int dim = 0;
         TRY(arg_dim(run->call, 2, self.rank, &dim));
-        if (self.rank > 0) {
-                int64_t n = self.size[dim], size[MAX_RANK];
-                memcpy(size, run->out_meta[0]->size, sizeof(size));
-                broadcast_to(&index, size);
-                size[dim] = n;
-                broadcast_to(&self, size);
-        }
+        int64_t n = self.size[dim], size[MAX_RANK];
+        memcpy(size, run->out_meta[0]->size, sizeof(size));
+        broadcast_to(&index, size);
+        size[dim] = n;
+        broadcast_to(&self, size);
         return gather_positions(run, dim, &self, &index, true);
 }
 

@@ -30,14 +30,16 @@ Status point_adjust_clamp(const OpCall *call, PointBound *bound)
         return STATUS_OK;
 }
 
+// Limits of integers are cut to integers first.
 static Status check_hardtanh(const OpCall *call, const PointBound *bound)
 {
-        if (bound->common != DTYPE_U8)
-                return STATUS_OK;
         for (int i = 1; i <= 2; i++) {
-                Value bound_value = arg_number(call, i);
-                if (bound_value.kind == VALUE_FLOAT ? bound_value.f <= -1 : bound_value.kind == VALUE_INT && bound_value.i < 0)
+                Value limit = arg_number(call, i);
+                if (dtype_is_int(bound->common) && limit.kind == VALUE_FLOAT)
+                        limit.f = trunc(limit.f);
+                if (bound->common == DTYPE_U8 && (limit.kind == VALUE_FLOAT ? limit.f < 0 : limit.kind == VALUE_INT && limit.i < 0))
                         return fail(STATUS_DTYPE, "cannot do hardtanh on an unsigned type with negative limits");
+                TRY(number_check_fits(limit, bound->common));
         }
         return STATUS_OK;
 }
@@ -203,7 +205,7 @@ const OpDef pointwise_activation_ops[] = {
         FUNCTION("relu6(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_clamp, .constants = { 0, 6 }, .bool_words = HARDTANH_WORDS),
         FUNCTION("selu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_elu,
                  .constants = { 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1 }),
-        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE, .args = "tcc", .kernel = &point_clamp,
+        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE, .args = "taa", .kernel = &point_clamp,
                  .adjust = point_adjust_clamp, .bool_words = HARDTANH_WORDS, .check = check_hardtanh),
         POINT_OP("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", OP_INPLACE, .args = "tppp",
                  .kernel = &point_elu),

@@ -62,11 +62,11 @@ static Status softmax_op_run(const OpRun *run)
 }
 
 const OpDef softmax_ops[] = {
-        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_REAL, .infer = softmax_infer, .run = softmax_op_run,
-          .row = &plain },
+        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
+          .run = softmax_op_run, .row = &plain },
         { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
           .run = softmax_op_run, .row = &plain },
-        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_REAL, .infer = softmax_infer,
+        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
           .run = softmax_op_run, .row = &logarithm },
         { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
           .run = softmax_op_run, .row = &logarithm },

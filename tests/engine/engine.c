@@ -32,24 +32,31 @@ static Engine *open_engine(const char *folder)
         return engine;
 }
 
-static bool put(Engine *engine, const char *name, const char *text, int64_t *out_number)
+static Status put_if(Engine *engine, const char *name, const char *text, const PutCondition *only_if, int64_t *out_number,
+                     bool *out_created)
 {
         Storage *bytes = NULL;
         Graph *graph = NULL;
         GraphVersion *version = NULL;
         StoreVersion identified;
-        bool created;
         storage_new(strlen(text), false, NULL, &bytes);
         memcpy(bytes->data, text, strlen(text));
         UploadPart part = { .name = "", .bytes = bytes };
         graph_new(GRAPH_FX_JSON, &graph);
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
-        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK, "%s",
-                     failure_current()->message);
-        *out_number = version->stored.version;
+        Status status = engine_put_if(engine, name, &part, 1, &identified, graph, only_if, &version, out_created);
+        if (status == STATUS_OK)
+                *out_number = version->stored.version;
         graph_version_unref(version);
         graph_unref(graph);
         storage_unref(bytes);
+        return status;
+}
+
+static bool put(Engine *engine, const char *name, const char *text, int64_t *out_number)
+{
+        bool created;
+        cr_assert_eq(put_if(engine, name, text, NULL, out_number, &created), STATUS_OK, "%s", failure_current()->message);
         return created;
 }
 
@@ -61,6 +68,43 @@ static int64_t default_of(Engine *engine, const char *name)
         int64_t number = version->stored.version;
         graph_version_unref(version);
         return number;
+}
+
+// "Only if version 1 is the default." While it looks for the first time, another client's upload comes in behind its back.
+typedef struct Looks {
+        Engine *engine;
+        const char *other;
+        int n;
+} Looks;
+
+static Status only_if_first(void *context)
+{
+        Looks *looks = context;
+        int64_t number;
+        bool held = default_of(looks->engine, "m") == 1;
+        if (looks->n++ == 0)
+                put(looks->engine, "m", looks->other, &number);
+        return held ? STATUS_OK : fail(STATUS_PRECONDITION, "it has changed");
+}
+
+Test(engine, a_condition_that_another_upload_breaks_while_the_weights_are_stored_is_noticed)
+{
+        char *folder = scratch_make();
+        for (int stored = 0; stored < 2; stored++) {
+                Engine *engine = open_engine(stored == 1 ? folder : NULL);
+                Looks looks = { engine, "other", 0 };
+                PutCondition only_if = { only_if_first, &looks };
+                int64_t number;
+                bool created;
+                put(engine, "m", "first", &number);
+                cr_assert_eq(put_if(engine, "m", "mine", &only_if, &number, &created), STATUS_PRECONDITION);
+                cr_assert_eq(looks.n, 2);
+                cr_assert_eq(default_of(engine, "m"), 2, "the other client's");
+                cr_assert_eq(scratch_count(folder, "blobs"), stored == 1 ? 2 : 0, "what was refused is not kept");
+                cr_assert_not(put(engine, "m", "other", &number));
+                engine_close(engine);
+        }
+        scratch_remove(folder);
 }
 
 Test(engine, the_same_content_again_is_no_new_version_but_a_b_a_is_version_three)

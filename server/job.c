@@ -417,6 +417,8 @@ static Status do_step(const Drive *drive, Next *next)
                 TRY(call_inflate(&job->call));
                 api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
                 jobs_use_idle_time(job->workers, job->context.engine); // an upload may have brought some
+                if (job->reply.status == 204)                          // deleted
+                        workers_give_back(job->workers);
                 if (job->graph != NULL)
                         TRY(sound(job, job->graph, STATUS_OK));
                 return reply_gzip(&job->call, &job->run.ctx, &job->reply);

@@ -13,6 +13,7 @@
 enum {
         STACK_BYTES = 2 << 20,
         FRAME_KEPT_BYTES = 256 << 20,
+        TRIMS_WANTED = 2,             // the second one for what runs still held at the first
         HEAP_KEPT_BYTES = 32 << 20,   // free at a heap's end before it shrinks at once
         MAPPED_FROM_BYTES = 32 << 20, // larger blocks are mapped and unmapped one by one
 };
@@ -31,6 +32,7 @@ struct Workers {
         int n_waiting;                  // threads that have nothing to do
         uint64_t n_taken, n_taken_then; // tasks, now and when memory was given back last
         int64_t trimmed_ns;             // when that was
+        int n_trims_wanted;             // workers_give_back
         bool stopping, idle_running;
         int n_threads, n_ended;
         pthread_t *threads;
@@ -102,6 +104,22 @@ static void trim_memory(Workers *workers)
         pthread_mutex_lock(&workers->mutex);
 }
 
+void workers_give_back(Workers *workers)
+{
+        pthread_mutex_lock(&workers->mutex);
+        workers->n_trims_wanted = TRIMS_WANTED;
+        pthread_mutex_unlock(&workers->mutex);
+}
+
+// Although requests go on: after much was freed at once. By whoever ends a task.
+static void trim_if_wanted(Workers *workers)
+{
+        if (workers->n_trims_wanted == 0 || clock_ns() < workers->trimmed_ns + TRIM_EVERY_NS)
+                return;
+        workers->n_trims_wanted--;
+        trim_memory(workers);
+}
+
 static void sleep_until_filled(Workers *workers)
 {
         const Task *idle = workers->idle_running ? NULL : workers->idle_queue.head;
@@ -151,6 +169,7 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
                 workers->idle_running = false;
                 pthread_cond_signal(&workers->filled); // somebody looks when the next one is due
         }
+        trim_if_wanted(workers);
 }
 
 static void *work(void *argument)

@@ -55,5 +55,7 @@ void worker_stoppable(Worker *worker, _Atomic int *stop);
 bool workers_withdraw(Workers *workers, Task *task);
 // Requests that wait, and that a worker has; detached ones count until they have really stopped.
 void workers_counts(Workers *workers, int64_t *out_queued, int64_t *out_running);
+// Much was freed: the heap's free pages go back to the system soon, though requests go on. Any thread.
+void workers_give_back(Workers *workers);
 // Workers whose run has given no sign of life for `silence_ns`: they are in one long kernel, or stuck. Any thread.
 int workers_stalled(Workers *workers, int64_t silence_ns);

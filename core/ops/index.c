@@ -122,11 +122,12 @@ static Status wrap_indices(const RunContext *ctx, int64_t size, int64_t n, const
                 return fail(STATUS_INDEX, "take_along_dim: the dimension that is taken from is empty");
         TRY(scratch_init(out_wrapped, ctx, n, sizeof(int64_t)));
         int64_t *wrapped = out_wrapped->data;
-        for (int64_t i = 0; i < n; i++) {
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, 4); i++) {
                 int64_t at = indices[i] % size;
                 wrapped[i] = at < 0 ? at + size : at;
         }
-        return STATUS_OK;
+        return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
 // out (shape of the positions) = self along `dim` by the int64 index.

@@ -28,6 +28,12 @@ static double source_position(double scale, int64_t o, bool align_corners, bool 
         return !cubic && at < 0 ? 0 : at;
 }
 
+// A position as an index of low..high. Scales are the caller's: positions may be far outside, infinite or NaN (low).
+static int64_t place_of(double at, int64_t low, int64_t high)
+{
+        return !(at > (double)low) ? low : at >= (double)high ? high : (int64_t)at;
+}
+
 static void nearest_taps(ResampleAxis *axis, Work *work, ResampleKind kind, double scale)
 {
         bool exact = kind == RESAMPLE_NEAREST_EXACT, packed = kind == RESAMPLE_NEAREST_PACKED;
@@ -40,7 +46,7 @@ static void nearest_taps(ResampleAxis *axis, Work *work, ResampleKind kind, doub
                 else if (packed && axis->out_size == 2 * axis->in_size)
                         at = o / 2;
                 else
-                        at = (int64_t)floorf((float)((exact ? (double)o + 0.5 : (double)o) * step));
+                        at = place_of((double)floorf((float)((exact ? (double)o + 0.5 : (double)o) * step)), 0, axis->in_size - 1);
                 axis->index[o] = MIN(at, axis->in_size - 1);
                 axis->weight[o] = 1;
         }
@@ -59,7 +65,7 @@ static void linear_taps(ResampleAxis *axis, Work *work, bool align_corners, doub
                         continue;
                 }
                 double at = source_position(step, o, align_corners, false, single);
-                index[0] = MIN((int64_t)at, axis->in_size - 1);
+                index[0] = place_of(at, 0, axis->in_size - 1);
                 index[1] = index[0] + (index[0] < axis->in_size - 1);
                 weight[1] = MIN(MAX(rounded(single, at - (double)index[0]), 0.0), 1.0);
                 weight[0] = rounded(single, 1 - weight[1]);
@@ -82,7 +88,7 @@ static void cubic_taps(ResampleAxis *axis, Work *work, bool align_corners, doubl
         for (int64_t o = 0; o < axis->out_size && !work_stops(work, TAP_STEPS); o++) {
                 double at = source_position(step, o, align_corners, true, single), whole = floor(at);
                 // PyTorch caps the index at the last one, and the fraction with it.
-                int64_t base = MIN((int64_t)whole, axis->in_size - 1);
+                int64_t base = place_of(whole, -1, axis->in_size - 1);
                 double t = MIN(MAX(rounded(single, at - (double)base), 0.0), 1.0);
                 double weight[4] = { cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t) };
                 for (int k = 0; k < 4; k++) {

@@ -172,6 +172,9 @@ def child(depth):
 
 
 def run_rows():
+    for op, options in (("upsample_nearest2d", ()), ("_upsample_nearest_exact2d", ()), ("upsample_bilinear2d", (False,)), ("upsample_bicubic2d", (False,))):
+        for scale in (1e-30, 1e-300, 1e300, {"$float": "inf"}, {"$float": "nan"}):  # positions far outside of the input
+            yield f"{op} with a scale of {scale}", fx(X, call(f"torch.ops.aten.{op}.default", "%x", [5, 5], *options, scale, scale), out()), {"x": [[[[1.5, 2], [3, 4]]]]}, 200, None, "outputs"
     image = [[[[1.0, 2, 3, 4]] * 4]]
     kernel = [[[[1.0]]]]
     huge = 1 << 31

@@ -173,6 +173,7 @@ LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
     ("load", "overload, idle, slow, neighbours", python("tests/load/load.py", SERVER, "--long", "overload", "idle", "slow", "neighbours", "upload", "burst", "braces")),
     ("soak", "every route and failing graphs, 2 h, a million requests", python("tests/load/load.py", SERVER, "--long", "soak")),
     ("stress", "stress programs (TSan), 5 minutes each", stress),
+    ("coverage", "what the fuzz corpus reaches", python("tools/fuzz.py", "--coverage", "--results", RESULTS)),
     ("fuzz", "fuzz targets, 10 minutes each", python("tools/fuzz.py", "--seconds", "600", "--results", RESULTS)),
     ("image", "the image's content, built and run", python("tests/deploy/image.py")),
     ("distros", "from nothing on Debian 12 and 13", python("tests/deploy/distros.py")),

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the fuzz targets of tests/fuzz under libFuzzer (Debian: clang, libclang-rt-14-dev): fuzz.py [--seconds 20] [--build build-fuzz] [--work FOLDER] [TARGET...].
+"""Runs the fuzz targets of tests/fuzz under libFuzzer (Debian: clang, libclang-rt-14-dev, llvm): fuzz.py [--seconds 20] [--build build-fuzz] [--work FOLDER] [--coverage]
+[TARGET...].
 
 Builds them with clang, ASan and UBSan (beside it core/kernels with gcc), starts each from the committed corpus and the seeds of tests/fuzz/seeds.py, and prints one line per target: seconds, executions,
 features, crashes. An input that crashes goes to tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was found for the next time;
+--coverage runs no fuzzer: it prints which share of the edges of each folder the corpus and the seeds (and what lies in --work) reach.
 --shrink BYTES puts so much of what keeps the coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
 """
 import argparse
@@ -17,7 +19,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
-TARGETS = ["archive", "expression", "fx_json", "http", "json", "model", "multipart", "npy", "number", "route", "run", "safetensors"]
+TARGETS = ["archive", "expression", "fx_json", "graph", "http", "json", "model", "multipart", "npy", "number", "record", "route", "run", "safetensors"]
 OPTIONS = ["-Dfuzz=true", "-Dopenmp=false", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
 KERNELS = "core/kernels/libkernels.a"
@@ -92,6 +94,33 @@ def fuzz(program, name, seconds, work):
     return executions, features, problems
 
 
+def coverage(program, name, work):
+    """{folder: [edges reached, edges]} of one run over all inputs that are known. The kernels are gcc's and have no edges."""
+    corpus = os.path.join(CORPUS, name)
+    command = [program, "-runs=0", "-print_coverage=1", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={MEMORY_MB}", f"-max_len={MOST_BYTES}"]
+    symbolizer = shutil.which("llvm-symbolizer") or shutil.which("llvm-symbolizer-14")
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=ENVIRONMENT["ASAN_OPTIONS"] + (f":external_symbolizer_path={symbolizer}" if symbolizer else ""))
+    done = subprocess.run(command + [folder for folder in (work, corpus) if os.path.isdir(folder)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", cwd=work, check=False)
+    folders = {}
+    for reached, edges, path in re.findall(r"^(?:UN)?COVERED_FUNC: hits: \d+ edges: (\d+)/(\d+) \S+ (\S+?):\d+", done.stdout, re.M):
+        parts = os.path.relpath(os.path.realpath(os.path.join(os.path.dirname(program), path)), ROOT).split(os.sep)
+        folder = "/".join(parts[:2]) if parts[0] == "core" and len(parts) > 2 else parts[0]
+        row = folders.setdefault(folder, [0, 0])
+        row[0], row[1] = row[0] + int(reached), row[1] + int(edges)
+    return folders
+
+
+def show_coverage(name, folders, results):
+    reached, edges = (sum(row[k] for folder, row in folders.items() if folder != "tests") for k in (0, 1))
+    shares = ", ".join(f"{folder} {100 * row[0] / row[1]:.0f} %" for folder, row in sorted(folders.items()) if folder != "tests" and row[1] > 0 and row[0] > 0)
+    print(f"{name:12s} {reached:7d} of {edges:7d} edges  {shares or 'none was found: is llvm-symbolizer here?'}", flush=True)
+    if results:
+        row = {"name": f"fuzz coverage {name}", "figure": f"{reached:,} of {edges:,} edges: {shares}", "aim": "-", "met": True, "command": f"python3 tools/fuzz.py --coverage {name}"}
+        with open(results, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
 def shrink(program, name, work, n_bytes):
     """Into the committed corpus: of the inputs that keep the coverage of the work folder as many as fit into n_bytes, small and large ones alike."""
     with tempfile.TemporaryDirectory(prefix="fxserve-fuzz-") as merged:
@@ -110,6 +139,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build-fuzz"))
     parser.add_argument("--work")
     parser.add_argument("--results", help="a file that gets one JSON line per target")
+    parser.add_argument("--coverage", action="store_true")
     parser.add_argument("--shrink", type=int, default=0, metavar="BYTES")
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     options = parser.parse_args()
@@ -131,6 +161,12 @@ def main():
         subprocess.run([sys.executable, os.path.join(ROOT, "tests", "fuzz", "seeds.py"), work], check=True)
         for name in targets:
             program, folder = os.path.join(options.build, "tests", "fuzz", f"fuzz_{name}"), os.path.join(work, name)
+            if options.coverage:
+                os.makedirs(folder, exist_ok=True)
+                folders = coverage(os.path.abspath(program), name, folder)
+                show_coverage(name, folders, options.results)
+                passed, failed = passed + bool(folders), failed + (not folders)
+                continue
             began = time.monotonic()
             executions, features, problems = fuzz(program, name, options.seconds, folder)
             took = time.monotonic() - began

@@ -10,6 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+// A target may say of its last input that mutants of it are worth more than those of other ones: what it describes works. Replays only.
+bool fuzz_keep(void) __attribute__((weak));
+
 #define require(condition, ...)                                                                                                            \
         do {                                                                                                                               \
                 if (!(condition)) {                                                                                                        \

@@ -47,6 +47,15 @@ static size_t mutate(uint8_t *data, size_t n, size_t capacity)
         return n;
 }
 
+// A target may bring a mutator that knows its documents: then most mutants are made by it, each from the last one that worked.
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t capacity, unsigned seed) __attribute__((weak));
+
+static size_t next_mutant(uint8_t *mutant, size_t n, size_t capacity)
+{
+        bool known = LLVMFuzzerCustomMutator != NULL && below(8) != 0;
+        return known ? LLVMFuzzerCustomMutator(mutant, n, capacity, (unsigned)below(1u << 31)) : mutate(mutant, n, capacity);
+}
+
 static void run(const uint8_t *data, size_t n)
 {
         uint8_t *exact = malloc(n == 0 ? 1 : n);
@@ -78,18 +87,26 @@ static void replay(const char *program, const char *folder, const char *name, in
         fseek(file, 0, SEEK_END);
         size_t n = (size_t)ftell(file), capacity = n + ROOM;
         rewind(file);
-        uint8_t *data = malloc(capacity), *mutant = malloc(capacity);
-        require(data != NULL && mutant != NULL && fread(data, 1, n, file) == n, "%s cannot be read", path);
+        uint8_t *data = malloc(capacity), *mutant = malloc(capacity), *base = malloc(capacity);
+        require(data != NULL && mutant != NULL && base != NULL && fread(data, 1, n, file) == n, "%s cannot be read", path);
         fclose(file);
         note(program, data, n);
         run(data, n);
         state = 0x9e3779b97f4a7c15u ^ n;
+        size_t n_base = n;
+        memcpy(base, data, n);
         for (int i = 0; i < n_mutants; i++) {
-                memcpy(mutant, data, n);
-                size_t n_mutant = mutate(mutant, n, capacity);
+                memcpy(mutant, base, n_base);
+                size_t n_mutant = next_mutant(mutant, n_base, capacity);
                 note(program, mutant, n_mutant);
                 run(mutant, n_mutant);
+                bool again = below(64) == 0, keep = fuzz_keep != NULL && fuzz_keep();
+                if (again || keep) {
+                        n_base = again ? n : n_mutant;
+                        memcpy(base, again ? data : mutant, n_base);
+                }
         }
+        free(base);
         free(data);
         free(mutant);
 }

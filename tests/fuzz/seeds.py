@@ -125,6 +125,18 @@ def forms():
             "escaped": kind + b'b\n--b\r\ncontent-disposition: form-data; name="a\\"b%22"\r\n\r\n1\r\n--b--\r\n', "cut": kind + b"b\n" + form((b"a", b"1"))[:-4]}
 
 
+def records():
+    """Heads, versions and manifests without their checksum lines, which the target adds."""
+    one, two, three = "a" * 64, "0123456789abcdef" * 4, "5" * 64
+    head = "head 3\nname digits\nincarnation 0123456789abcdef\nnext_version 8\ndefault_version 7\ngone 5\nalias canary 7\nalias prod 3\nattribute owner someone\n"
+    version = f"version 3\nname digits\nincarnation 0123456789abcdef\nnumber 4\nid {one}\nformat pt2\ncreated_ms 1790000000000\n"
+    part, hole = f"part graph {one} 7000 {two}\n", f"hole 64 70000 {three} 70000\nhole 80000 100 {three} 90000\n"
+    old = f"name digits\nnext_version 3\ndefault_version 2\nversion 2\nid {one}\nformat fx\ncreated_ms 12345\n"
+    return {name: text.encode() for name, text in {
+        "head": head, "version": version + part, "holes": version + "model encoder\n" + part + hole + f"part weights {two} 9 {one}\nattribute note x y\n",
+        "format1": old + f"part {one} 7 graph\npart {two} 9 weights\n", "format2": "manifest 2\n" + old + f"part {one} 7 {two} graph\n" + hole}.items()}
+
+
 def targets():
     lines = ["GET /v1", "PUT /v1/graphs/m.pt2?model=a", "POST /v1/graphs/m/run?profile=1&outputs=a,b&mode=eager", "GET /v1/graphs/m/versions/3/text?form=graph", "DELETE /v1/graphs/%6d",
              "GET /v1/graphs/..%2f..%2fetc", "GET /v1/graphs/a%00b", "POST /v1/run?as=npy&as=json", "GET /v1/profiles/abc?form=text", "PATCH /v1/graphs/m", "GET /metrics?", "HEAD /livez",
@@ -171,8 +183,8 @@ def requests():
     return found
 
 
-SEEDS = {"number": numbers, "json": documents, "fx_json": graphs, "model": models, "archive": archives, "expression": expressions, "safetensors": weights, "npy": arrays, "multipart": forms,
-         "route": targets, "run": runs, "http": requests}
+SEEDS = {"number": numbers, "json": documents, "fx_json": graphs, "graph": graphs, "model": models, "archive": archives, "expression": expressions, "safetensors": weights, "npy": arrays, "multipart": forms,
+         "record": records, "route": targets, "run": runs, "http": requests}
 
 
 def main():

@@ -173,7 +173,7 @@ static void check_coverage(void)
 {
         static const char *const elsewhere[] = {
                 "aten::_assert_async", "aten::_assert_async.msg", // read one element
-                "fxserve::fused",                                 // tests/compile/deadlines.c
+                "fxserve::fused",                                 // takes a group of a program: tests/load/deadlines.py
         };
         for (uint32_t i = 0; i < n_ops(); i++) {
                 const Overload *overload = op_at(i);

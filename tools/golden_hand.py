@@ -886,3 +886,5 @@ def attacks():
         yield "linspace.default", [-(2**31), 10, steps], {"dtype": f16}
     yield "hardtanh.default", [ints(2, 3, dtype=u8, low=0), -0.5, 2.75]
     yield "hardtanh.default", [ints(2, 3, dtype=i8), -2.75, 2.75]
+    yield "linspace.default", [3, -3, 7], {"dtype": u8}
+    yield "linspace.default", [-1, 200, 4], {"dtype": u8}

@@ -204,6 +204,11 @@ static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_
         Dtype dtype = arg_dtype(call, (int)n_args - 4, all_int ? DTYPE_I64 : DTYPE_F32);
         if (!dtype_is_float(dtype) && !dtype_is_int(dtype))
                 return fail(STATUS_DTYPE, "\"arange_cpu\" not implemented for '%s'", dtype_words(dtype));
+        if (dtype == DTYPE_I64) {
+                TRY(number_check_fits(from, dtype));
+                TRY(number_check_fits(to, dtype));
+                TRY(number_check_fits(by, dtype));
+        }
         *out_plan = (RangePlan){ .is_int = !dtype_is_float(dtype),
                                  .start = number_as_int(from),
                                  .step = number_as_int(by),
@@ -303,9 +308,11 @@ static Status linspace_run(const OpRun *run)
         RangeJob job = { .dtype = run->out_meta[0]->dtype, .n = run->out_meta[0]->size[0], .out = run->out[0] };
         TRY(arg_double(run->call, 0, &job.plan.start_f));
         TRY(arg_double(run->call, 1, &job.end));
-        if (dtype_is_int(job.dtype)) {
-                job.plan.start_f = trunc(job.plan.start_f);
-                job.end = trunc(job.end);
+        double *ends[] = { &job.plan.start_f, &job.end };
+        for (int i = 0; i < 2 && dtype_is_int(job.dtype); i++) {
+                *ends[i] = trunc(*ends[i]);
+                if (job.dtype == DTYPE_U8 && *ends[i] < 0)
+                        *ends[i] += 256; // -1 as uint8 is 255
         }
         return parallel_for(run->ctx, job.n, RANGE_GRAIN, linspace_part, &job);
 }

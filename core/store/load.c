@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a start finds: heads, then their versions; manifests of FORMAT 1 and 2 become both. What does not check or is no regular file moves
-// to quarantine/. A version's file that does not check stays where it is: the version is there, damaged, until it is deleted.
+// to quarantine/. A version's file of either kind stays where it is: the version is there, damaged, until it is deleted.
 //
 // A conversion writes the version files first and the head last, in place of the manifest. Interrupted, it leaves the manifest and files
 // that the next start writes again.
@@ -219,18 +219,26 @@ static Status load_version(Loading *loading, Loaded *loaded, const char *file, i
         return status;
 }
 
+// What is no regular file in the place of a version that its head knows, or of a newer one, is that version, damaged: it stays, as any
+// other damaged one does, so that no run is answered by an older version and its number is not given again. It is never opened.
+static bool is_strayed(const Loading *loading, const Loaded *loaded, const char *file, int64_t number)
+{
+        return folder_is_irregular(loading->store->versions, file) &&
+               (loaded == NULL || loaded->is_converted || is_gone(loaded->head, number));
+}
+
 static Status see_version(void *context, const char *file)
 {
         Loading *loading = context;
         Store *store = loading->store;
         char name[STORE_NAME_MAX + 1], what[300];
-        int64_t number;
-        if (folder_is_irregular(store->versions, file)) {
+        int64_t number = 0;
+        Loaded *loaded = split_name(file, name, &number) ? string_map_get(&loading->graphs, name) : NULL;
+        if (is_strayed(loading, loaded, file, number)) {
                 snprintf(what, sizeof(what), "what stands for version '%.255s'", file);
                 move_to_quarantine(store, store->versions, file, what, "it is no regular file");
                 return STATUS_OK;
         }
-        Loaded *loaded = split_name(file, name, &number) ? string_map_get(&loading->graphs, name) : NULL;
         if (loaded == NULL)
                 return remove_version_file(store, file);
         if (loaded->is_converted) // these are known from the manifest; others are from an attempt before

@@ -296,7 +296,7 @@ static void make_irregular(const char *folder, const char *name, int kind)
 // A pipe would make who opens it wait for ever, a link leads elsewhere.
 Test(records, pipes_links_and_folders_among_the_stored_files_are_set_aside, .timeout = 60)
 {
-        static const char *const places[] = { "graphs/x", "versions/m@2", "versions/m@1x", "blobs/0123", "tunes/0123" };
+        static const char *const places[] = { "graphs/x", "versions/x@2", "versions/m@1x", "blobs/0123", "tunes/0123" };
         for (int kind = 0; kind < 4; kind++) {
                 char *folder = scratch_make();
                 Store *store = open_store(folder);
@@ -315,6 +315,39 @@ Test(records, pipes_links_and_folders_among_the_stored_files_are_set_aside, .tim
                 cr_assert(strstr(log_text, "it is no regular file") != NULL, "%s", log_text);
                 put(store, 2);
                 store_close(store);
+                scratch_remove(folder);
+        }
+}
+
+// Its number must not be given to another content, nor must an older version answer in its place.
+Test(records, a_version_whose_file_became_a_pipe_link_or_folder_is_damaged_and_keeps_its_number, .timeout = 60)
+{
+        for (int kind = 0; kind < 4; kind++) {
+                char *folder = scratch_make(), path[512];
+                Store *store = open_store(folder);
+                put(store, 1);
+                StoreVersion second = put(store, 2); // newer than the head, which knows the first only
+                store_close(store);
+                snprintf(path, sizeof(path), "%s/versions/m@2", folder);
+                cr_assert_eq(unlink(path), 0);
+                make_irregular(folder, "versions/m@2", kind);
+                for (int start = 0; start < 2; start++) {
+                        store = open_store(folder);
+                        cr_assert_eq(seen.n_versions, 2, "kind %d: %s", kind, log_text);
+                        cr_assert_eq(seen.n_parts[1], 0);
+                        cr_assert_eq(seen.default_version, 2);
+                        cr_assert_eq(seen.next_version, 3);
+                        cr_assert_eq(scratch_count(folder, "blobs"), 2, "what it names is kept");
+                        store_close(store);
+                }
+                store = open_store(folder);
+                second.n_parts = 0;
+                StoreHead head = { .name = "m", .next_version = 3, .default_version = 1 };
+                cr_assert_eq(store_remove_version(store, &head, &second), STATUS_OK);
+                store_close(store);
+                store_close(open_store(folder));
+                cr_assert_eq(seen.n_versions, 1);
+                cr_assert_eq(seen.next_version, 3);
                 scratch_remove(folder);
         }
 }

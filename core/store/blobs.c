@@ -538,7 +538,7 @@ static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sh
                 if (got < 0 && errno == EINTR)
                         continue;
                 if (got <= 0)
-                        return got == 0 || errno == EIO ? mismatch() : folder_fail("reading a stored file", errno);
+                        return got == 0 || errno == EIO ? mismatch() : folder_fail_reading(errno);
                 sha256_add(sha, chunk, (size_t)got);
                 from += (uint64_t)got;
                 nanosleep(&pause, NULL);

@@ -33,6 +33,11 @@ Status folder_fail(const char *what, int error)
         return fail(STATUS_IO, "%s: %s", what, strerror(error));
 }
 
+Status folder_fail_reading(int error)
+{
+        return fail(STATUS_IO, "a stored file cannot be read: %s", strerror(error));
+}
+
 // A folder that was just made is there after a crash, too.
 static Status sync_above(int fd)
 {
@@ -192,7 +197,7 @@ Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_mis
                 return STATUS_OK;
         }
         if (fd < 0)
-                return errno == ELOOP ? irregular() : folder_fail("reading a stored file", errno);
+                return errno == ELOOP ? irregular() : folder_fail_reading(errno);
         if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
                 close(fd);
                 return irregular();
@@ -209,7 +214,7 @@ Status folder_read(int folder, const char *name, size_t max_bytes, char **out_te
         if (*out_missing)
                 return STATUS_OK;
         if (fstat(fd, &info) != 0)
-                return folder_fail("reading a stored file", errno);
+                return folder_fail_reading(errno);
         if ((uint64_t)info.st_size > max_bytes)
                 return fail(STATUS_TOO_LARGE, "it is larger than what was written");
         size_t n = (size_t)info.st_size, done = 0;
@@ -221,7 +226,7 @@ Status folder_read(int folder, const char *name, size_t max_bytes, char **out_te
                 if (got < 0 && errno == EINTR)
                         continue;
                 if (got < 0)
-                        return folder_fail("reading a stored file", errno);
+                        return folder_fail_reading(errno);
                 if (got == 0)
                         break;
                 done += (size_t)got;

@@ -44,3 +44,4 @@ Status folder_remove(int folder, const char *name);
 Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context);
 // errno as a Status with a message that names `what`, never a path.
 Status folder_fail(const char *what, int error);
+Status folder_fail_reading(int error);

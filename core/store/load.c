@@ -70,6 +70,13 @@ static void move_to_quarantine(Store *store, int folder, const char *name, const
         store_say(store, "%s is damaged and %s moved to quarantine: %s", what, moved ? "was" : "could not be", why);
 }
 
+// The start ends here; whoever started it has to know of which file it speaks.
+static Status not_read(Status status, const char *folder, const char *name)
+{
+        failure_append(" (%s/%.90s)", folder, name);
+        return status;
+}
+
 // ---- heads ----
 static Status add_loaded(Loading *loading, Head *take_head, Loaded **out_loaded)
 {
@@ -84,16 +91,26 @@ static Status add_loaded(Loading *loading, Head *take_head, Loaded **out_loaded)
         return string_map_set(&loading->graphs, (*out_loaded)->head->head.name, *out_loaded, NULL); // there is room
 }
 
+static Status write_converted(Store *store, const Head *head, const Manifest *manifest)
+{
+        for (uint32_t i = 0; i < manifest->n_versions; i++)
+                TRY(store_write_version(store, head, &manifest->versions[i]));
+        TRY(folder_sync(store->versions));
+        return store_write_head(store, head);
+}
+
 static Status convert(Loading *loading, Manifest *manifest)
 {
         Store *store = loading->store;
         _cleanup_(head_freep) Head *head = NULL;
         Loaded *loaded;
         TRY(head_new(&manifest->head, &head));
-        for (uint32_t i = 0; i < manifest->n_versions; i++)
-                TRY(store_write_version(store, head, &manifest->versions[i]));
-        TRY(folder_sync(store->versions));
-        TRY(store_write_head(store, head));
+        Status status = write_converted(store, head, manifest);
+        if (status != STATUS_OK) {
+                Failure why = *failure_current();
+                return fail(status, "the data folder is being converted to format %d, which goes on at the next start: %s", STORE_FORMAT,
+                            why.message);
+        }
         TRY(add_loaded(loading, take_ptr(head), &loaded));
         loaded->is_converted = true;
         loaded->versions = take_ptr(manifest->versions);
@@ -136,7 +153,7 @@ static Status see_head(void *context, const char *name)
                 return STATUS_OK;
         Status status = load_head(loading, name);
         if (status != STATUS_DAMAGED && status != STATUS_TOO_LARGE)
-                return status;
+                return not_read(status, "graphs", name);
         char what[300];
         snprintf(what, sizeof(what), "graph '%.255s'", name);
         move_to_quarantine(loading->store, loading->store->graphs, name, what, failure_current()->message);
@@ -212,7 +229,8 @@ static Status load_version(Loading *loading, Loaded *loaded, const char *file, i
                 version = (StoreVersion){ .version = number };
                 status = STATUS_OK;
         }
-        TRY(status);
+        if (status != STATUS_OK)
+                return not_read(status, "versions", file);
         status = add_version(loaded, &version);
         if (status != STATUS_OK)
                 store_version_unref(&version);

@@ -160,7 +160,7 @@ static Status copy_file(int fd, Mapping *mapping)
                         break;
         }
         if (done < mapping->n_bytes) {
-                Status status = got < 0 ? folder_fail("reading a stored file", errno) : fail(STATUS_DAMAGED, "a stored file was cut");
+                Status status = got < 0 ? folder_fail_reading(errno) : fail(STATUS_DAMAGED, "a stored file was cut");
                 munmap(data, mapping->n_bytes);
                 return status;
         }

@@ -99,12 +99,13 @@ static Status check_format(Store *store, bool *out_new, bool *out_old)
         Status status = folder_read(store->top, "FORMAT", 64, &text, &n, out_new);
         if (status == STATUS_DAMAGED)
                 return fail(STATUS_USAGE, "the data folder's FORMAT is no regular file; choose another folder with --data");
-        TRY(status);
-        if (*out_new)
+        if (status != STATUS_TOO_LARGE)
+                TRY(status);
+        if (status == STATUS_OK && *out_new)
                 return check_new(store);
         char *end;
-        long format = strtol(text, &end, 10);
-        if (end == text || strcmp(end, "\n") != 0 || format < 1)
+        long format = status == STATUS_OK ? strtol(text, &end, 10) : 0;
+        if (status != STATUS_OK || end == text || strcmp(end, "\n") != 0 || format < 1)
                 return fail(STATUS_USAGE, "the data folder's FORMAT file is not understood; choose another folder with --data");
         if (format > STORE_FORMAT)
                 return fail(STATUS_USAGE,

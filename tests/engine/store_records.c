@@ -2,6 +2,8 @@
 // Heads and versions as files: their text, what a start makes of them, what a crash leaves, what is no file at all.
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include "core/store/record.h"
 #include "tests/engine/scratch.h"
 
@@ -389,5 +391,46 @@ Test(records, a_pipe_or_link_in_place_of_a_folder_or_of_lock_or_format_is_refuse
                         cr_assert(strstr(failure_current()->message, places[i]) != NULL, "%s", failure_current()->message);
                         scratch_remove(folder);
                 }
+        }
+}
+
+// Root reads whatever it likes otherwise. In this test's process only.
+static void obey_modes(void)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[2] = { { .effective = 0 } };
+        cr_assert_eq(syscall(SYS_capset, &header, data), 0);
+}
+
+Test(records, a_start_that_cannot_read_a_file_says_which_and_that_it_is_about_reading)
+{
+        static const char *const files[] = { "graphs/m", "versions/m@1" };
+        for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+                char *folder = scratch_make(), path[512];
+                Store *store = open_store(folder);
+                put(store, 1);
+                store_close(store);
+                snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+                cr_assert_eq(chmod(path, 0), 0);
+                obey_modes();
+                cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_IO);
+                const char *message = failure_current()->message;
+                cr_assert(strstr(message, "cannot be read") != NULL && strstr(message, files[i]) != NULL, "%s", message);
+                cr_assert(strstr(message, folder) == NULL, "%s", message);
+                scratch_remove(folder);
+        }
+}
+
+Test(records, a_format_of_any_length_that_is_none_is_refused_as_such)
+{
+        static const char *const texts[] = { "",    "3",    "3\n\n",
+                                             "0\n", "-1\n", "3 junk that goes on for longer than a format can ever be; and on and on\n" };
+        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+                char *folder = scratch_make();
+                Store *store = NULL;
+                scratch_write(folder, "FORMAT", texts[i]);
+                cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_USAGE, "%zu", i);
+                cr_assert(strstr(failure_current()->message, "FORMAT file is not understood") != NULL, "%s", failure_current()->message);
+                scratch_remove(folder);
         }
 }

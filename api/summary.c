@@ -122,3 +122,8 @@ bool summary_of_error(ByteSpan reply, Text *out)
         text_add(out, error);
         return error[0] != '\0';
 }
+
+const char *summary_json_version(void)
+{
+        return jansson_version_str();
+}

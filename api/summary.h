@@ -10,5 +10,7 @@ enum { SUMMARY_NAME = 65 };
 Status summary_of_list(ByteSpan reply, bool heading, Text *out, char out_next[SUMMARY_NAME]);
 // Of GET /v1/graphs/{name}, or of an upload's reply.
 Status summary_of_graph(ByteSpan reply, Text *out);
+// Of jansson, as it is loaded.
+const char *summary_json_version(void);
 // "error" of a failed request; false: there is none.
 bool summary_of_error(ByteSpan reply, Text *out);

@@ -4,6 +4,7 @@
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <uv.h>
+#include "api/summary.h"
 #include "core/kernels/platform.h"
 #include "server/http.h"
 #include "revision.h"
@@ -47,8 +48,8 @@ static const struct {
 void version_libraries(Text *out)
 {
         const Platform *platform = kernel_platform();
-        text_addf(out, "oneDNN %s (%s), libmicrohttpd %s, libuv %s, GnuTLS %s\n", platform->dnnl, platform->dnnl_isa, MHD_get_version(),
-                  uv_version_string(), gnutls_check_version(NULL));
+        text_addf(out, "oneDNN %s (%s), libmicrohttpd %s, libuv %s, jansson %s, GnuTLS %s\n", platform->dnnl, platform->dnnl_isa,
+                  MHD_get_version(), uv_version_string(), summary_json_version(), gnutls_check_version(NULL));
         for (size_t i = 0; i < ARRAY_LENGTH(features); i++)
                 if (!features[i].is_there())
                         text_addf(out, "without: %s\n", features[i].without);

@@ -26,19 +26,23 @@ need() {
         $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# unpack PROGRAM PACKAGE: puts a program of a Debian package below build-tools without installing the package. Installing a server's
-# package would start the server. Prints nothing; fails when the package cannot be had.
+# unpack PROGRAM PACKAGE...: puts a program of one of these Debian packages into build-tools/PROGRAM without installing the package.
+# Installing a server's package would start the server. Prints nothing; fails when no package has it.
 unpack() {
-        local folder=$PWD/build-tools/$2 scratch
-        command -v "$1" >/dev/null || [ -x "$folder/usr/sbin/$1" ] || [ -x "$folder/usr/bin/$1" ] && return 0
-        scratch=$(mktemp -d)
-        # apt's own user reads what it writes here
-        chmod 755 "$scratch"
-        if (cd "$scratch" && { apt-get download -qq "$2" || { apt-get update -qq && apt-get download -qq "$2"; }; } && dpkg -x ./*.deb unpacked) >/dev/null 2>&1; then
-                mkdir -p build-tools && rm -rf "$folder" && mv "$scratch/unpacked" "$folder"
-        fi
-        rm -rf "$scratch"
-        [ -x "$folder/usr/sbin/$1" ] || [ -x "$folder/usr/bin/$1" ]
+        local program=$1 folder=$PWD/build-tools/$1 package scratch
+        shift
+        command -v "$program" >/dev/null || [ -x "$folder/usr/sbin/$program" ] || [ -x "$folder/usr/bin/$program" ] && return 0
+        for package in "$@"; do
+                scratch=$(mktemp -d)
+                # apt's own user reads what it writes here
+                chmod 755 "$scratch"
+                if (cd "$scratch" && { apt-get download -qq "$package" || { apt-get update -qq && apt-get download -qq "$package"; }; } && dpkg -x ./*.deb unpacked) >/dev/null 2>&1; then
+                        mkdir -p build-tools && rm -rf "$folder" && mv "$scratch/unpacked" "$folder"
+                fi
+                rm -rf "$scratch"
+                [ -x "$folder/usr/sbin/$program" ] || [ -x "$folder/usr/bin/$program" ] && return 0
+        done
+        return 1
 }
 
 BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config python3 curl libmicrohttpd-dev libgnutls28-dev libjansson-dev libuv1-dev libdnnl-dev nettle-dev zlib1g-dev"

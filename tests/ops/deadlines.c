@@ -189,7 +189,7 @@ static void check_coverage(void)
 // runs, for anything may hold one up.
 static bool polls_evenly(const DeadlineCase *row, Outcome *out)
 {
-        enum { TRIES = 6, SHARE = 4, SHORT_NS = 4000000 };
+        enum { TRIES = 6, SHARE = 2, SHORT_NS = 4000000 };
         for (int i = 0; i < TRIES && out->total_ns > SHORT_NS && out->gap_ns > out->total_ns / SHARE; i++)
                 run_case(row, false, 0, 0, out);
         return out->total_ns <= SHORT_NS || out->gap_ns <= out->total_ns / SHARE;

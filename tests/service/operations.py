@@ -245,7 +245,7 @@ def check_bounded(binary):
 
 def promtool():
     """Where promtool is, or None."""
-    program = shutil.which("promtool") or shutil.which("promtool", path=os.path.join(ROOT, "build-tools", "prometheus", "usr", "bin"))
+    program = shutil.which("promtool") or shutil.which("promtool", path=os.path.join(ROOT, "build-tools", "promtool", "usr", "bin"))
     if program is None:
         print("promtool is not there (./check unpacks it): what it would say is left out")
     return program

@@ -5,6 +5,11 @@
 #include "api/gzip.h"
 #include <string.h>
 
+HashHex condition_tag(const StoreVersion *version)
+{
+        return store_tune_id(version);
+}
+
 static const char *skip(const char *at, const char *set)
 {
         return at + strspn(at, set);
@@ -64,4 +69,9 @@ Status condition_check_get(const ApiCall *call, const char *id, const char **out
         Match match = call->if_none_match[0] == '\0' ? MATCH_NONE : field_match(call->if_none_match, id, false, call->takes_gzip);
         *out_suffix = match == MATCH_NONE ? NULL : match == MATCH_GZIP ? GZIP_TAG : "";
         return STATUS_OK;
+}
+
+Status condition_check_info(const ApiCall *call, const char *id)
+{
+        return check_match(call, id);
 }

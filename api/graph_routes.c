@@ -35,14 +35,14 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
 
 static void add_tag(const Answer *answer, const GraphVersion *version, const char *suffix)
 {
-        api_reply_header(answer->reply, "ETag", "\"%s%s\"", version->stored.id.hex, suffix);
+        api_reply_header(answer->reply, "ETag", "\"%s%s\"", condition_tag(&version->stored).hex, suffix);
 }
 
-// For what shows a stored graph: its tag, and whether the client has it already. Then the reply is complete.
+// For what shows a stored graph and nothing that may change: its tag, and whether the client has it already. Then the reply is complete.
 static Status check_unchanged(const Answer *answer, bool *out_unchanged)
 {
         const char *suffix;
-        TRY(condition_check_get(answer->call, answer->version->stored.id.hex, &suffix));
+        TRY(condition_check_get(answer->call, condition_tag(&answer->version->stored).hex, &suffix));
         *out_unchanged = suffix != NULL;
         add_tag(answer, answer->version, *out_unchanged ? suffix : ""); // a reply that is made now, and large, gets its own: gzip.c
         if (!*out_unchanged)
@@ -61,7 +61,7 @@ static Status check_current(const Answer *answer, const char *name, int64_t numb
         Status status = engine_find(answer->context->engine, name, number, &current);
         if (status != STATUS_OK && status != STATUS_NOT_FOUND)
                 return status;
-        return condition_check(answer->call, current == NULL ? NULL : current->stored.id.hex);
+        return condition_check(answer->call, current == NULL ? NULL : condition_tag(&current->stored).hex);
 }
 
 typedef struct NamedAnswer {
@@ -140,11 +140,12 @@ Status get_list(const Answer *answer)
         return STATUS_OK;
 }
 
+// Never 304: the tag speaks of the content, and aliases, versions, programs and what is decoded change without it.
 Status get_graph(const Answer *answer)
 {
-        bool unchanged;
-        TRY(check_unchanged(answer, &unchanged));
-        return unchanged ? STATUS_OK : reply_info(answer, answer->version, answer->graph);
+        TRY(condition_check_info(answer->call, condition_tag(&answer->version->stored).hex));
+        add_tag(answer, answer->version, "");
+        return reply_info(answer, answer->version, answer->graph);
 }
 
 // The versions after ?after=N, oldest first.

@@ -168,8 +168,8 @@ static void add_content(const Media *media, Text *out)
 
 static bool shows_tag(RouteId id)
 {
-        return id == ROUTE_GRAPH_GET || id == ROUTE_VERSION_GET || id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT || id == ROUTE_EXAMPLE ||
-               id == ROUTE_VERSION_EXAMPLE || id == ROUTE_WEIGHTS || id == ROUTE_VERSION_WEIGHTS;
+        return id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT || id == ROUTE_EXAMPLE || id == ROUTE_VERSION_EXAMPLE || id == ROUTE_WEIGHTS ||
+               id == ROUTE_VERSION_WEIGHTS;
 }
 
 static void add_responses(const Route *route, Text *out)

@@ -105,7 +105,7 @@ Status run_options(const ApiCall *call, RunCall *run)
         int64_t seed = -1;
         run->call = call;
         if (run->version != NULL)
-                TRY(condition_check(call, run->version->stored.id.hex));
+                TRY(condition_check(call, condition_tag(&run->version->stored).hex));
         TRY(take_as(call, run));
         TRY(call_query_bool(call, "profile", &run->profile_in_reply));
         TRY(call_query_int(call, "deadline_ms", 1, limits.run_deadline_ms, &run->deadline_ms));

@@ -19,7 +19,7 @@ typedef struct Part {
 
 typedef struct Made {
         DnnlPrimitive *primitive;
-        int64_t size[MAX_AXES], b;
+        int64_t size[MAX_AXES], b, bias;
 } Made;
 
 struct Parts {
@@ -35,6 +35,7 @@ typedef struct Cutting {
         int n_axes;
         Axis axis[MAX_AXES];
         bool constant;          // b is packed: a part of b is a primitive of its own
+        bool biased;            // so is a part of the bias, which lies along the last axis
         const RunContext *poll; // of who packs
         const void *task;
         Status (*make)(const void *task, const int64_t *at, const int64_t *size, DnnlPrimitive **out_primitive);
@@ -72,7 +73,8 @@ static Status primitive_for(Parts *parts, const Cutting *cutting, const int64_t 
 {
         for (uint32_t i = 0; i < parts->n_made; i++) {
                 const Made *made = &parts->made[i];
-                if ((!cutting->constant || made->b == wanted->b) && memcmp(made->size, wanted->size, sizeof(made->size)) == 0) {
+                if ((!cutting->constant || made->b == wanted->b) && made->bias == wanted->bias &&
+                    memcmp(made->size, wanted->size, sizeof(made->size)) == 0) {
                         *out_primitive = made->primitive;
                         return STATUS_OK;
                 }
@@ -104,6 +106,7 @@ static Status add_part(Parts *parts, const Cutting *cutting, int64_t index, bool
                 part.out += at[d] * axis->out;
         }
         wanted.b = part.b;
+        wanted.bias = cutting->biased ? at[cutting->n_axes - 1] : 0;
         TRY(primitive_for(parts, cutting, at, &wanted, &part.primitive));
         *out_found = part.primitive != NULL;
         if (*out_found)
@@ -198,9 +201,12 @@ static void matmul_steps(const DnnlMatmul *matmul, int64_t depth, Axis *rows, Ax
 Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
 {
         int rank = matmul->a.rank;
-        Cutting cutting = {
-                .n_axes = rank, .constant = matmul->b_data != NULL, .poll = matmul->share.poll, .task = matmul, .make = make_matmul
-        };
+        Cutting cutting = { .n_axes = rank,
+                            .constant = matmul->b_data != NULL,
+                            .biased = matmul->bias_data != NULL,
+                            .poll = matmul->share.poll,
+                            .task = matmul,
+                            .make = make_matmul };
         int64_t depth = MAX(matmul->a.size[rank - 1], (int64_t)1);
         for (int d = 0; d < rank; d++)
                 cutting.axis[d] = (Axis){ .size = matmul->out.size[d],

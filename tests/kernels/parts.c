@@ -83,6 +83,7 @@ static const MatmulCase matmuls[] = {
         { "constant, large", 1, 5, 4100, 2100, true, true, 2 },
         { "tall", 1, 20011, 1000, 60, false, false, 2 },
         { "wide", 1, 60, 1000, 20011, false, true, 2 },
+        { "wide, parts of one size with a bias each", 1, 60, 1000, 20032, false, true, 2 },
         { "batch", 70, 250, 250, 250, false, false, 2 },
         { "large items", 2, 800, 1600, 800, false, false, 2 },
 };

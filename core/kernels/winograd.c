@@ -518,5 +518,5 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
                 if (atomic_load_explicit(&block.spoiled, memory_order_relaxed))
                         return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);
         }
-        return STATUS_OK;
+        return run_poll(ctx); // parallel_for does not poll after a single piece of tiles
 }

@@ -344,6 +344,22 @@ static Status put_next(Engine *engine, EngineGraph *graph, bool is_new_name, con
         return STATUS_OK;
 }
 
+// Older versions of this content may have been damaged, and the bytes that they need be there again: they are read anew when they are used.
+static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion *held)
+{
+        for (uint32_t i = 0; engine->store != NULL && i < graph->n_versions; i++) {
+                GraphVersion *old = graph->versions[i], *fresh;
+                if (atomic_load(&old->state) != GRAPH_STATE_DAMAGED || !same_content(old, held) ||
+                    store_check_version(engine->store, &old->stored) != STATUS_OK ||
+                    engine_version_new(engine, graph->head.name, &old->stored, GRAPH_STATE_UNREAD, &fresh) != STATUS_OK)
+                        continue;
+                pthread_mutex_lock(&engine->mutex);
+                graph->versions[i] = fresh;
+                pthread_mutex_unlock(&engine->mutex);
+                graph_version_unref(old);
+        }
+}
+
 static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
                          GraphVersion **out_version, bool *out_created)
 {
@@ -357,14 +373,19 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
                 return STATUS_OK;
         }
         EngineGraph *graph = graph_of(engine, name);
-        if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held))
-                return put_again(engine, graph, parts, held, decoded, out_version);
+        if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held)) {
+                TRY(put_again(engine, graph, parts, held, decoded, out_version));
+                retry_damaged(engine, graph, held);
+                return STATUS_OK;
+        }
         TRY(check_room(engine, name, held));
         if (graph == NULL)
                 TRY(engine_graph_new(name, &fresh));
         TRY(put_next(engine, graph == NULL ? fresh : graph, graph == NULL, parts, held, decoded, out_version));
         fresh = NULL;
         *out_created = true;
+        if (graph != NULL)
+                retry_damaged(engine, graph, held);
         return STATUS_OK;
 }
 

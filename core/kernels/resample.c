@@ -24,7 +24,7 @@ static double source_position(double scale, int64_t o, bool align_corners, bool 
 {
         if (align_corners)
                 return rounded(single, scale * (double)o);
-        double at = rounded(single, rounded(single, scale * rounded(single, (double)o + 0.5)) - 0.5);
+        double at = rounded(single, fma(scale, rounded(single, (double)o + 0.5), -0.5)); // PyTorch's compiler fuses the two
         return !cubic && at < 0 ? 0 : at;
 }
 

@@ -43,6 +43,25 @@ Test(resample, gives_pytorchs_lines)
         }
 }
 
+Test(resample, source_positions_are_rounded_once_as_pytorchs)
+{
+        // torch.nn.functional.interpolate(torch.arange(70003.0)[None, None], scale_factor=2.5, mode="linear")
+        static const struct {
+                int64_t out, index;
+                double weight;
+        } wanted[] = { { 10240, 4095, 0.699951171875 }, { 81920, 32767, 0.701171875 }, { 163840, 65535, 0.69921875 } };
+        enum { IN = 70003, OUT = 175007 };
+        static int64_t index[2 * OUT];
+        static double weight[2 * OUT];
+        ResampleAxis axis = { .in_size = IN, .out_size = OUT, .index = index, .weight = weight };
+        cr_assert_eq(resample_axis(NULL, &axis, RESAMPLE_LINEAR, false, 2.5, DTYPE_F32), STATUS_OK);
+        for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
+                cr_expect_eq(index[2 * wanted[i].out], wanted[i].index);
+                cr_expect_eq(weight[2 * wanted[i].out + 1], wanted[i].weight, "output %ld: %.12g", (long)wanted[i].out,
+                             weight[2 * wanted[i].out + 1]);
+        }
+}
+
 Test(resample, weights_of_every_output_add_up_to_one_and_stay_inside)
 {
         for (ResampleKind kind = RESAMPLE_NEAREST; kind <= RESAMPLE_CUBIC; kind++) {

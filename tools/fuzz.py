@@ -37,6 +37,9 @@ def build_kernels(folder):
     return os.path.join(os.path.abspath(folder), KERNELS)
 
 
+SEED = 0
+
+
 def build(folder, targets):
     kernels = build_kernels(folder + "-kernels")
     if not os.path.exists(os.path.join(folder, "build.ninja")):
@@ -51,7 +54,7 @@ def once(program, name, seconds, work, crashes, log):
     """One run of a fuzzer, until the time is over or an input crashes: (executions, features)."""
     before = set(os.listdir(crashes))
     command = [program, f"-max_total_time={max(1, int(seconds))}", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={MEMORY_MB}", f"-max_len={MOST_BYTES}", f"-artifact_prefix={crashes}/",
-               "-print_final_stats=1", work]
+               f"-seed={SEED}", "-print_final_stats=1", work]
     with open(log, "w", encoding="utf-8", errors="replace") as out:
         code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT, cwd=crashes, check=False).returncode
     with open(log, encoding="utf-8", errors="replace") as file:
@@ -137,12 +140,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--build", default=os.path.join(ROOT, "build-fuzz"))
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0: another one each time")
     parser.add_argument("--work")
     parser.add_argument("--results", help="a file that gets one JSON line per target")
     parser.add_argument("--coverage", action="store_true")
     parser.add_argument("--shrink", type=int, default=0, metavar="BYTES")
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     options = parser.parse_args()
+    global SEED
+    SEED = options.seed
     targets = options.targets or TARGETS
     for name in targets:
         if name not in TARGETS:

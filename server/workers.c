@@ -100,7 +100,9 @@ static void trim_memory(Workers *workers)
         workers->n_taken_then = workers->n_taken;
         workers->trimmed_ns = clock_ns();
         pthread_mutex_unlock(&workers->mutex);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // they bring a heap of their own, and libc's is not set up then
         malloc_trim(0);
+#endif
         pthread_mutex_lock(&workers->mutex);
 }
 

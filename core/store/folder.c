@@ -38,10 +38,20 @@ Status folder_fail_reading(int error)
         return fail(STATUS_IO, "a stored file cannot be read: %s", strerror(error));
 }
 
+// A signal may interrupt it, on network file systems above all.
+static int open_at(int folder, const char *name, int flags, unsigned mode)
+{
+        int fd;
+        do {
+                fd = openat(folder, name, flags, mode);
+        } while (fd < 0 && errno == EINTR);
+        return fd;
+}
+
 // A folder that was just made is there after a crash, too.
 static Status sync_above(int fd)
 {
-        _cleanup_(closep) int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(closep) int above = open_at(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
         if (above < 0 && errno == EACCES) // ours to search, not to read: nothing can be done
                 return STATUS_OK;
         return above >= 0 && fsync(above) == 0 ? STATUS_OK : folder_fail("making the data folder", errno);
@@ -52,7 +62,7 @@ Status folder_open(int parent, const char *name, bool create, int *out_fd)
         bool is_new = create && mkdirat(parent, name, 0700) == 0;
         if (create && !is_new && errno != EEXIST)
                 return folder_fail("making the data folder", errno);
-        int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (parent == AT_FDCWD ? 0 : O_NOFOLLOW));
+        int fd = open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (parent == AT_FDCWD ? 0 : O_NOFOLLOW), 0);
         if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
                 return fail(STATUS_USAGE, "%s is no folder%s; choose another folder with --data",
                             parent == AT_FDCWD ? "what --data names" : name, parent == AT_FDCWD ? "" : " inside the data folder");
@@ -101,7 +111,7 @@ Status folder_write_content(int tmp, int folder, const char *name, const FolderC
 {
         char unfinished[48];
         unique_name(unfinished);
-        _cleanup_(closep) int fd = openat(tmp, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        _cleanup_(closep) int fd = open_at(tmp, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return folder_fail("a new file", errno);
         int error = ftruncate(fd, (off_t)content->n_bytes) != 0 ? errno : 0;
@@ -161,7 +171,7 @@ Status folder_unnamed(int folder, int *out_fd)
 {
         char name[48];
         unique_name(name);
-        int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = open_at(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return folder_fail("a new file", errno);
         if (unlinkat(folder, name, 0) != 0) {
@@ -191,7 +201,7 @@ Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_mis
         *out_missing = false;
         if (folder_is_irregular(folder, name))
                 return irregular();
-        int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        int fd = open_at(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
         if (fd < 0 && errno == ENOENT) {
                 *out_missing = true;
                 return STATUS_OK;
@@ -248,7 +258,7 @@ Status folder_remove(int folder, const char *name)
 
 Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context)
 {
-        int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // a descriptor of its own: readdir moves it
+        int copy = open_at(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); // a descriptor of its own: readdir moves it
         _cleanup_(closedirp) DIR *directory = copy < 0 ? NULL : fdopendir(copy);
         if (directory == NULL)
                 return folder_fail("listing the data folder", errno);

@@ -3,8 +3,8 @@
 // recorded, the state has no bytes. A node that fails, or whose inputs are not known, gets the tensor that the exporter recorded for it, so
 // that the walk reaches every node. Only STATUS_UNSUPPORTED counts: other failures may be the fault of these sizes.
 //
-// The walk is bounded by calls and by values, so that its outcome does not depend on the machine. Where it stops, or is not sure of
-// something, the graph is accepted: a run will tell.
+// The walk is bounded by calls and by values; the caller's deadline is a last resort, since it makes the outcome depend on the machine.
+// Where the walk stops, or is not sure of something, the graph is accepted: a run will tell.
 #include "core/compile/check.h"
 
 #include <stdio.h>

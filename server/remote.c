@@ -86,6 +86,14 @@ static Status read_command_line(int argc, char **argv, Flags flags, Remote *remo
 }
 
 // ---- requests ----
+static bool is_name(const char *text)
+{
+        for (const char *c = text; *c != '\0'; c++)
+                if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || strchr("_.-@", *c) != NULL))
+                        return false;
+        return true;
+}
+
 // /v1/graphs/NAME or /v1/graphs/NAME/versions/VERSION, and what follows it.
 static Status graph_target(const char *name, const char *rest, char out[TARGET_MAX])
 {
@@ -139,7 +147,20 @@ static Status print_text(const Text *text)
         return write_text(text) == 0 ? STATUS_OK : fail(STATUS_IO, "the output could not be written");
 }
 
-// Takes the place of the body's end in each command: frees what was read, says what failed.
+// What the reply says of a graph, and a last line. Frees the reply.
+static Status print_graph(ClientReply *reply, const char *last_line)
+{
+        Text text = { 0 };
+        Status status = summary_of_graph(body_of(reply), &text);
+        text_add(&text, last_line);
+        if (status == STATUS_OK)
+                status = print_text(&text);
+        text_deinit(&text);
+        client_reply_deinit(reply);
+        return status;
+}
+
+// Ends a command: frees what was read, says what failed and returns the exit code.
 static int finish(const char *name, Status status, Remote *remote)
 {
         text_deinit(&remote->body);
@@ -221,14 +242,7 @@ static Status push(const Remote *remote)
                         request.parts[request.n_parts] = parts[request.n_parts];
         }
         TRY(ask(remote, request, &reply));
-        Text text = { 0 };
-        Status status = summary_of_graph(body_of(&reply), &text);
-        text_add(&text, reply.status == 201 ? "uploaded\n" : "the server had it already\n");
-        if (status == STATUS_OK)
-                status = print_text(&text);
-        text_deinit(&text);
-        client_reply_deinit(&reply);
-        return status;
+        return print_graph(&reply, reply.status == 201 ? "uploaded\n" : "the server had it already\n");
 }
 
 int command_push(int argc, char **argv)
@@ -252,6 +266,8 @@ static Status list(const Remote *remote)
                 Status status = summary_of_list(body_of(&reply), first, &text, next);
                 if (status == STATUS_OK)
                         status = print_text(&text);
+                if (status == STATUS_OK && !is_name(next)) // it becomes part of a request
+                        status = fail(STATUS_IO, "the list goes on after something that is no name");
                 text_deinit(&text);
                 client_reply_deinit(&reply);
                 TRY(status);
@@ -271,16 +287,10 @@ static Status show(const Remote *remote)
 {
         char target[TARGET_MAX];
         ClientReply reply;
-        Text text = { 0 };
         TRY(want_positional(remote, 1, 1));
         TRY(graph_target(remote->positional[0], "", target));
         TRY(ask(remote, (ClientRequest){ .method = "GET", .target = target }, &reply));
-        Status status = summary_of_graph(body_of(&reply), &text);
-        if (status == STATUS_OK)
-                status = print_text(&text);
-        text_deinit(&text);
-        client_reply_deinit(&reply);
-        return status;
+        return print_graph(&reply, "");
 }
 
 int command_show(int argc, char **argv)

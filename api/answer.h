@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files that answer routes (handlers.c, graph_routes.c, profile_routes.c). A handler fills the reply or fails.
+// Shared by the files that answer routes (handlers.c, graph_routes.c, profile_routes.c). A handler
+// fills the reply or fails.
 #pragma once
 #include "api/call.h"
 

@@ -28,7 +28,9 @@ Status base64_bytes(const char *text, size_t n, size_t *out_bytes)
 {
         if (n % 4 != 0)
                 return fail(STATUS_MALFORMED,
-                            "base64 text has %zu characters; a multiple of 4 is needed (padded with \"=\", without line breaks)", n);
+                            "base64 text has %zu characters; a multiple of 4 is needed (padded with \"=\", "
+                            "without line breaks)",
+                            n);
         *out_bytes = n / 4 * 3 - padding(text, n);
         return STATUS_OK;
 }
@@ -37,9 +39,12 @@ static Status fail_at(const char *text, size_t at)
 {
         unsigned char c = (unsigned char)text[at];
         if (c == '-' || c == '_')
-                return fail(STATUS_MALFORMED, "base64 text has '%c' at character %zu; the standard alphabet with '+' and '/' is needed", c,
-                            at);
-        return fail(STATUS_MALFORMED, "base64 text has byte 0x%02x at character %zu, which is not in the alphabet", c, at);
+                return fail(STATUS_MALFORMED,
+                            "base64 text has '%c' at character %zu; the standard alphabet with '+' and '/' "
+                            "is needed",
+                            c, at);
+        return fail(STATUS_MALFORMED,
+                    "base64 text has byte 0x%02x at character %zu, which is not in the alphabet", c, at);
 }
 
 Status base64_decode(const char *text, size_t n, uint8_t *out)
@@ -58,7 +63,8 @@ Status base64_decode(const char *text, size_t n, uint8_t *out)
                         if (digit[i] == 0xff)
                                 return fail_at(text, at + i);
                 }
-                uint32_t bits = (uint32_t)digit[0] << 18 | (uint32_t)digit[1] << 12 | (uint32_t)digit[2] << 6 | digit[3];
+                uint32_t bits = (uint32_t)digit[0] << 18 | (uint32_t)digit[1] << 12 |
+                                (uint32_t)digit[2] << 6 | digit[3];
                 if ((given == 2 && (bits & 0xffff) != 0) || (given == 3 && (bits & 0xff) != 0))
                         return fail(STATUS_MALFORMED, "base64 text has stray bits in its last characters");
                 *out++ = (uint8_t)(bits >> 16);
@@ -83,7 +89,8 @@ void base64_encode(const void *bytes, size_t n, Text *out)
                 return;
         for (size_t at = 0; at < n; at += 3, to += 4) {
                 size_t left = n - at;
-                uint32_t bits = (uint32_t)from[at] << 16 | (left > 1 ? (uint32_t)from[at + 1] << 8 : 0) | (left > 2 ? from[at + 2] : 0u);
+                uint32_t bits = (uint32_t)from[at] << 16 | (left > 1 ? (uint32_t)from[at + 1] << 8 : 0) |
+                                (left > 2 ? from[at + 2] : 0u);
                 to[0] = alphabet[bits >> 18];
                 to[1] = alphabet[bits >> 12 & 63];
                 to[2] = left > 1 ? alphabet[bits >> 6 & 63] : '=';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two steps: a read-only storage of just the range, so that a write copies no more than that, and the run's own shell over it.
+// Two steps: a read-only storage of just the range, so that a write copies no more than that, and
+// the run's own shell over it.
 #include "api/borrow.h"
 
 static void release_bytes(void *owner, void *data)
@@ -12,7 +13,8 @@ Status borrow_storage(Storage *bytes, ByteSpan range, Budget *budget, Storage **
 {
         _cleanup_(storage_unrefp) Storage *part = NULL;
         Storage *owner = storage_ref(bytes);
-        Status status = storage_adopt((void *)(uintptr_t)range.data, range.n, true, release_bytes, owner, &part);
+        Status status =
+                storage_adopt((void *)(uintptr_t)range.data, range.n, true, release_bytes, owner, &part);
         if (status != STATUS_OK) {
                 storage_unref(owner);
                 return status;

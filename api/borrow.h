@@ -4,6 +4,6 @@
 #include "core/base/span.h"
 #include "core/tensor/tensor.h"
 
-// A copy-on-write shell over `range`, which lies in `bytes` (a reference is held). A copy, if a run writes to it, is charged to `budget`.
-// For one run on one thread.
+// A copy-on-write shell over `range`, which lies in `bytes` (a reference is held). A copy, if a run
+// writes to it, is charged to `budget`. For one run on one thread.
 Status borrow_storage(Storage *bytes, ByteSpan range, Budget *budget, Storage **out_shell);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP request as a value, and its reply. No sockets, no threads: the server fills an ApiCall, hands it to api/ on any thread and sends
-// the ApiReply.
+// One HTTP request as a value, and its reply. No sockets, no threads: the server fills an ApiCall,
+// hands it to api/ on any thread and sends the ApiReply.
 #pragma once
 #include "core/base/text.h"
 #include "core/engine.h"
@@ -51,7 +51,8 @@ typedef struct ReplyHeader {
         char value[CALL_HEADER_MAX];
 } ReplyHeader;
 
-// Bytes that are sent from where they lie, between texts of the body: `body` up to `after` goes before them.
+// Bytes that are sent from where they lie, between texts of the body: `body` up to `after` goes
+// before them.
 typedef struct ReplyPiece {
         size_t after;
         const uint8_t *data;
@@ -77,13 +78,16 @@ void api_reply_deinit(ApiReply *reply);
 Status api_reply_piece(ApiReply *reply, Storage *owner, const uint8_t *data, size_t n);
 size_t api_reply_bytes(const ApiReply *reply); // body and pieces
 // Calls `part` for each stretch of the reply's bytes, in order; stops when it fails.
-Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const uint8_t *data, size_t n), void *context);
-void api_reply_header(ApiReply *reply, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const uint8_t *data, size_t n),
+                      void *context);
+void api_reply_header(ApiReply *reply, const char *name, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
-// Method and raw request target (path?query, percent-encoded) -> route, name, version, id, query. STATUS_NOT_FOUND, STATUS_METHOD
-// (*out_allow receives the Allow list), STATUS_UNKNOWN_MEMBER for query parameters the route does not know (all listed), STATUS_VALUE for
-// bad names or a parameter given twice. HEAD is routed as GET. `call` is zeroed by the caller; what was set stays valid on failure (for
-// logs).
+// Method and raw request target (path?query, percent-encoded) -> route, name, version, id, query.
+// STATUS_NOT_FOUND, STATUS_METHOD (*out_allow receives the Allow list), STATUS_UNKNOWN_MEMBER for
+// query parameters the route does not know (all listed), STATUS_VALUE for bad names or a parameter
+// given twice. HEAD is routed as GET. `call` is zeroed by the caller; what was set stays valid on
+// failure (for logs).
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64]);
 // Template of the route for metrics and logs ("/v1/graphs/{name}/run"); "-" for ROUTE_NONE.
 const char *route_template(RouteId route);
@@ -94,7 +98,8 @@ const char *call_query(const ApiCall *call, const char *key); // NULL if absent
 Status call_query_bool(const ApiCall *call, const char *key, bool *value);
 Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t max, int64_t *value);
 
-// The failure as a JSON reply: {"error", "code", "node", "details"}; INTERNAL failures show "internal error" and the request id only.
+// The failure as a JSON reply: {"error", "code", "node", "details"}; INTERNAL failures show
+// "internal error" and the request id only.
 void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply);
 int status_http(Status status);
 
@@ -125,10 +130,12 @@ typedef struct ApiContext {
         const ServerFacts *facts;
 } ApiContext;
 
-// Everything but runs: uploads, info, lists, text, profiles, ops, metrics, probes. May read and write the disk, decode and hash: not for
-// the loop thread, except the probes. Never fails: failures become the reply. Graphs that must be loaded first are acquired by the caller
+// Everything but runs: uploads, info, lists, text, profiles, ops, metrics, probes. May read and
+// write the disk, decode and hash: not for the loop thread, except the probes. Never fails:
+// failures become the reply. Graphs that must be loaded first are acquired by the caller
 // (api_needs_graph) and handed in.
-void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null, ApiReply *reply);
+void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null,
+                ApiReply *reply);
 // Whether the route works on a named graph's version / needs it decoded.
 bool api_needs_version(RouteId route);
 // The version that the path names, counted; its number is in the call from then on.

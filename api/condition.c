@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field is "*" or entity tags separated by commas. If-Match compares strongly (a weak tag never matches), If-None-Match weakly. A reply
-// that went with gzip had the tag with GZIP_TAG at its end (gzip.h): it speaks of the same graph.
+// A field is "*" or entity tags separated by commas. If-Match compares strongly (a weak tag never
+// matches), If-None-Match weakly. A reply that went with gzip had the tag with GZIP_TAG at its end
+// (gzip.h): it speaks of the same graph.
 #include "api/condition.h"
 #include "api/gzip.h"
 #include <string.h>
@@ -24,7 +25,8 @@ static Match tag_match(const char *tag, size_t n, const char *id)
                 return MATCH_NONE;
         if (n == n_id)
                 return MATCH_PLAIN;
-        return n - n_id == strlen(GZIP_TAG) && memcmp(tag + n_id, GZIP_TAG, n - n_id) == 0 ? MATCH_GZIP : MATCH_NONE;
+        return n - n_id == strlen(GZIP_TAG) && memcmp(tag + n_id, GZIP_TAG, n - n_id) == 0 ? MATCH_GZIP
+                                                                                           : MATCH_NONE;
 }
 
 static Match field_match(const char *field, const char *id, bool strong, bool with_gzip)
@@ -59,14 +61,17 @@ Status condition_check(const ApiCall *call, const char *id)
 {
         TRY(check_match(call, id));
         if (call->if_none_match[0] != '\0' && field_match(call->if_none_match, id, false, true) != MATCH_NONE)
-                return fail(STATUS_PRECONDITION, "If-None-Match does not hold: the graph is there already, with ETag \"%s\"", id);
+                return fail(STATUS_PRECONDITION,
+                            "If-None-Match does not hold: the graph is there already, with ETag \"%s\"", id);
         return STATUS_OK;
 }
 
 Status condition_check_get(const ApiCall *call, const char *id, const char **out_suffix)
 {
         TRY(check_match(call, id));
-        Match match = call->if_none_match[0] == '\0' ? MATCH_NONE : field_match(call->if_none_match, id, false, call->takes_gzip);
+        Match match = call->if_none_match[0] == '\0'
+                              ? MATCH_NONE
+                              : field_match(call->if_none_match, id, false, call->takes_gzip);
         *out_suffix = match == MATCH_NONE ? NULL : match == MATCH_GZIP ? GZIP_TAG : "";
         return STATUS_OK;
 }

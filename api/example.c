@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes inputs and tries them. What an input looks like comes from the signature, else from a former run. Symbolic sizes take the
-// exporter's own, which hold every guard; where there are none (FX JSON), small sizes are tried until binding and a run accept them.
-// Values: multiples of an eighth for floats, zeros for integers (valid as indices), ones for what is called a mask; then a few other
-// fillings.
+// Makes inputs and tries them. What an input looks like comes from the signature, else from a
+// former run. Symbolic sizes take the exporter's own, which hold every guard; where there are none
+// (FX JSON), small sizes are tried until binding and a run accept them. Values: multiples of an
+// eighth for floats, zeros for integers (valid as indices), ones for what is called a mask; then a
+// few other fillings.
 #include "api/example.h"
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static void maker_deinit(Maker *maker)
 // ---- what inputs look like ----
 static bool may_be_left_out(const Input *input)
 {
-        return input->kind == INPUT_USER && (input->placeholder->target[0] == '*' || input->placeholder->args.seq->n > 0);
+        return input->kind == INPUT_USER &&
+               (input->placeholder->target[0] == '*' || input->placeholder->args.seq->n > 0);
 }
 
 static bool is_tensor(const Input *input)
@@ -64,7 +66,8 @@ static void spec_of_meta(const TensorMeta *meta, TensorSpec *out)
                 out->size[d].value = meta->size[d];
 }
 
-// What a run showed: rows of eager runs name placeholders, programs keep the signature they were made for.
+// What a run showed: rows of eager runs name placeholders, programs keep the signature they were
+// made for.
 static bool spec_of_run(const SignatureSummary *run, const Graph *graph, const Input *input, TensorSpec *out)
 {
         const RunLabels *labels = run->labels;
@@ -76,7 +79,8 @@ static bool spec_of_run(const SignatureSummary *run, const Graph *graph, const I
         }
         for (uint32_t i = 0; i < run->n_nodes; i++) {
                 const NodeSummary *row = &run->nodes[i];
-                if (row->node != NULL && row->has_tensor && strcmp(row->node->name, input->placeholder->name) == 0) {
+                if (row->node != NULL && row->has_tensor &&
+                    strcmp(row->node->name, input->placeholder->name) == 0) {
                         spec_of_meta(&row->meta, out);
                         return true;
                 }
@@ -97,7 +101,8 @@ static Status find_spec(Maker *maker, uint32_t i, const SignatureSummary *runs, 
                 if (spec_of_run(&runs[run], maker->graph, input, &maker->specs[i]))
                         return STATUS_OK;
         Status status = fail(STATUS_CONFLICT,
-                             "the graph does not say what input \"%s\" looks like; declare it in its placeholder (\"meta\": {\"dtype\": "
+                             "the graph does not say what input \"%s\" looks like; declare it in its "
+                             "placeholder (\"meta\": {\"dtype\": "
                              "\"float32\", \"shape\": [\"N\", 10]}), or run the graph once",
                              input->placeholder->name);
         return failure_at_argument(status, input->placeholder->name);
@@ -122,7 +127,9 @@ static Status add_symbol(Maker *maker, const char *name)
                 if (strcmp(maker->symbols[i].name, name) == 0)
                         return STATUS_OK;
         if (maker->n_symbols == MAX_SYMBOLS)
-                return fail(STATUS_CONFLICT, "the graph has more than %d symbolic sizes; there is no example for it", MAX_SYMBOLS);
+                return fail(STATUS_CONFLICT,
+                            "the graph has more than %d symbolic sizes; there is no example for it",
+                            MAX_SYMBOLS);
         Symbol symbol = { .name = name, .min = 0, .max = INT64_MAX };
         const Signature *signature = &maker->graph->signature;
         for (uint32_t i = 0; i < signature->n_ranges; i++)
@@ -142,7 +149,10 @@ static Status add_dimension(Maker *maker, const SymDim *dim)
         maker->use_hints = maker->use_hints && dim->value >= 0;
         TRY(expr_parse(dim->expr, &maker->arena, &expr));
         const char *name = expr_single_symbol(expr);
-        return name == NULL ? STATUS_OK : add_symbol(maker, name); // of several: each stands alone somewhere, or nothing can be known
+        return name == NULL
+                       ? STATUS_OK
+                       : add_symbol(maker,
+                                    name); // of several: each stands alone somewhere, or nothing can be known
 }
 
 static Status find_symbols(Maker *maker)
@@ -150,7 +160,8 @@ static Status find_symbols(Maker *maker)
         maker->use_hints = true;
         for (uint32_t i = 0; i < maker->n; i++) {
                 const Input *input = maker->inputs[i];
-                int rank = input->kind == INPUT_USER && input->value_kind == VALUE_INT ? 1 : maker->specs[i].rank;
+                int rank = input->kind == INPUT_USER && input->value_kind == VALUE_INT ? 1
+                                                                                       : maker->specs[i].rank;
                 const SymDim *size = is_tensor(input) ? maker->specs[i].size : input->spec.size;
                 for (int d = 0; d < rank; d++)
                         TRY(add_dimension(maker, &size[d]));
@@ -180,7 +191,9 @@ static Status size_of(Maker *maker, const SymDim *dim, int64_t *out_size)
         TRY(expr_parse(dim->expr, &maker->arena, &expr));
         TRY(expr_eval(expr, lookup, maker, &number, &known));
         if (!known || number.is_float)
-                return fail(STATUS_CONFLICT, "the size %.100s cannot be computed; there is no example for this graph", dim->expr);
+                return fail(STATUS_CONFLICT,
+                            "the size %.100s cannot be computed; there is no example for this graph",
+                            dim->expr);
         *out_size = number.i;
         return STATUS_OK;
 }
@@ -212,7 +225,8 @@ static void fill(const char *name, int filling, Tensor *tensor)
 static Status too_large(void)
 {
         return fail(STATUS_CONFLICT,
-                    "an example would be a body of more than %lld bytes (--max-run-body, FXSERVE_MAX_RUN_BODY), or of more lists than "
+                    "an example would be a body of more than %lld bytes (--max-run-body, "
+                    "FXSERVE_MAX_RUN_BODY), or of more lists than "
                     "max_json_values in GET /v1; send such inputs as .npy, .npz or safetensors",
                     (long long)limits.max_run_body);
 }
@@ -285,8 +299,8 @@ static Status make_values(Maker *maker, int filling)
 
 static bool is_final(Status status)
 {
-        return status == STATUS_OK || status == STATUS_DEADLINE || status == STATUS_CANCELLED || status == STATUS_CONFLICT ||
-               status_class(status) == STATUS_CLASS_INTERNAL;
+        return status == STATUS_OK || status == STATUS_DEADLINE || status == STATUS_CANCELLED ||
+               status == STATUS_CONFLICT || status_class(status) == STATUS_CLASS_INTERNAL;
 }
 
 // These sizes, with each filling.
@@ -305,7 +319,8 @@ static Status try_sizes(Maker *maker)
         return status;
 }
 
-// The n-th choice of sizes: all symbols alike, then digits of n in the base of the smallest sizes. False when there are no more.
+// The n-th choice of sizes: all symbols alike, then digits of n in the base of the smallest sizes.
+// False when there are no more.
 static bool choose_sizes(Maker *maker, uint32_t n)
 {
         enum { N_SMALL = 6 };
@@ -340,27 +355,32 @@ static Status try_all(Maker *maker)
 static Status explain(Status status)
 {
         char message[1024], node[FAILURE_PLACE_MAX];
-        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CONFLICT || status == STATUS_DEADLINE)
+        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CONFLICT ||
+            status == STATUS_DEADLINE)
                 return status;
         snprintf(message, sizeof(message), "%.1000s", failure_current()->message);
         snprintf(node, sizeof(node), "%s", failure_current()->node);
-        return failure_at_node(fail(STATUS_CONFLICT, "no example was found that runs; the last one tried failed: %s", message), node);
+        return failure_at_node(fail(STATUS_CONFLICT,
+                                    "no example was found that runs; the last one tried failed: %s", message),
+                               node);
 }
 
-// ---- writing ----
-// Plain lists where they say everything: the signature or torch.tensor's rule gives the dtype, and no size is 0.
+// ---- writing ---- Plain lists where they say everything: the signature or torch.tensor's rule
+// gives the dtype, and no size is 0.
 static Status write_tensor(const Tensor *tensor, bool dtype_known, Text *out)
 {
         const TensorMeta *meta = &tensor->meta;
         bool real = dtype_info[meta->dtype].kind != DTYPE_KIND_COMPLEX;
-        bool guessed_right = meta->dtype == DTYPE_F32 || meta->dtype == DTYPE_I64 || meta->dtype == DTYPE_BOOL;
+        bool guessed_right =
+                meta->dtype == DTYPE_F32 || meta->dtype == DTYPE_I64 || meta->dtype == DTYPE_BOOL;
         if (real && meta_numel(meta) > 0 && (dtype_known || guessed_right))
                 return tensor_json_write(tensor, TENSOR_JSON_NESTED, NULL, (size_t)limits.max_run_body, out);
         text_addf(out, "{\"dtype\": \"%s\", \"shape\": [", dtype_info[meta->dtype].name);
         for (int d = 0; d < meta->rank; d++)
                 text_addf(out, "%s%lld", d == 0 ? "" : ", ", (long long)meta->size[d]);
         text_add(out, real ? "], \"data\": " : "], \"b64\": ");
-        TRY(tensor_json_write(tensor, real ? TENSOR_JSON_FLAT : TENSOR_JSON_B64, NULL, (size_t)limits.max_run_body, out));
+        TRY(tensor_json_write(tensor, real ? TENSOR_JSON_FLAT : TENSOR_JSON_B64, NULL,
+                              (size_t)limits.max_run_body, out));
         text_add_char(out, '}');
         return STATUS_OK;
 }
@@ -455,9 +475,9 @@ static Status make(Maker *maker, ProfileStats *stats, Text *out)
         TRY(find_symbols(maker));
         TRY(explain(try_all(maker)));
         text_add(out, "{\"inputs\": ");
-        Status status = signature->in_tree == NULL
-                                ? write_flat(maker, out)
-                                : write_arguments(maker, signature->in_tree->children[0], signature->in_tree->children[1], out);
+        Status status = signature->in_tree == NULL ? write_flat(maker, out)
+                                                   : write_arguments(maker, signature->in_tree->children[0],
+                                                                     signature->in_tree->children[1], out);
         text_add(out, "}\n");
         TRY(text_status(out));
         if (out->n > (size_t)limits.max_run_body || run_check_lists(out->data, out->n) != STATUS_OK)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json.c: the document and its nodes. Members may come in any order; nodes are added as they are read, so that arguments find the nodes
-// before them. Child graphs are read inside their module (recursion, at most limits.max_child_graphs deep). When all is read the weights
-// are handed out, then every graph is finished, children first.
+// fx_json.c: the document and its nodes. Members may come in any order; nodes are added as they are
+// read, so that arguments find the nodes before them. Child graphs are read inside their module
+// (recursion, at most limits.max_child_graphs deep). When all is read the weights are handed out,
+// then every graph is finished, children first.
 #include "api/fx_json.h"
 
 #include <stdarg.h>
@@ -44,7 +45,8 @@ Status fx_check_size(const FxReader *reader)
         size_t n = json_tell(reader->json) - reader->data_bytes;
         if (n > (size_t)limits.max_graph_json)
                 return fail(STATUS_TOO_LARGE,
-                            "the graph has more than %lld bytes without its tensor data (--max-graph-json); send weights apart, or as "
+                            "the graph has more than %lld bytes without its tensor data (--max-graph-json); "
+                            "send weights apart, or as "
                             "\"data\" and \"b64\" only",
                             (long long)limits.max_graph_json);
         return STATUS_OK;
@@ -89,7 +91,9 @@ static Status read_opcode(FxReader *reader, NodeParts *parts)
                 }
         }
         return fail(STATUS_LINT,
-                    "unknown opcode \"%.60s\"; it knows placeholder, get_attr, call_function, call_method, call_module, output", name);
+                    "unknown opcode \"%.60s\"; it knows placeholder, get_attr, call_function, call_method, "
+                    "call_module, output",
+                    name);
 }
 
 // A size: a whole number, or the name (or expression) of a dimension that varies.
@@ -98,7 +102,8 @@ static Status read_dimension(FxReader *reader, const Graph *graph, SymDim *out_d
         if (json_peek(reader->json) == JSON_NUMBER) {
                 TRY(json_read_int(reader->json, &out_dim->value));
                 if (out_dim->value < 0)
-                        return fail(STATUS_VALUE, "a size is negative; write a name, for example \"N\", where any size will do");
+                        return fail(STATUS_VALUE, "a size is negative; write a name, for example \"N\", "
+                                                  "where any size will do");
                 out_dim->expr = NULL;
                 return STATUS_OK;
         }
@@ -107,7 +112,8 @@ static Status read_dimension(FxReader *reader, const Graph *graph, SymDim *out_d
         TRY(read_word(reader, &text));
         n = strlen(text);
         if (n == 0 || n > MAX_DIMENSION_BYTES)
-                return fail(STATUS_VALUE, "the name of a dimension has 1 to %d characters", MAX_DIMENSION_BYTES);
+                return fail(STATUS_VALUE, "the name of a dimension has 1 to %d characters",
+                            MAX_DIMENSION_BYTES);
         Expr *expr;
         TRY(expr_parse(text, &reader->scratch, &expr));
         *out_dim = (SymDim){ .value = -1, .expr = arena_text((Arena *)(uintptr_t)&graph->arena, text, n) };
@@ -159,7 +165,10 @@ static Status read_meta(FxReader *reader, const Graph *graph, NodeParts *parts)
                         TRY(read_word(reader, &name));
                         parts->spec.dtype = dtype_from_name(name);
                         if (parts->spec.dtype == DTYPE_NONE)
-                                return fail(STATUS_VALUE, "unknown dtype \"%.60s\"; for example float32, float16, int64, bool", name);
+                                return fail(
+                                        STATUS_VALUE,
+                                        "unknown dtype \"%.60s\"; for example float32, float16, int64, bool",
+                                        name);
                 } else if (strcmp(key, "shape") == 0) {
                         TRY(read_shape(reader, graph, &parts->spec));
                 } else {
@@ -176,7 +185,8 @@ static Status read_type(FxReader *reader, NodeParts *parts)
         if (json_peek(reader->json) == JSON_NULL)
                 return json_read_null(reader->json);
         TRY(read_word(reader, &parts->type));
-        if (parts->type[0] == '\0' || strlen(parts->type) > MAX_TYPE_BYTES || strpbrk(parts->type, "\n\r") != NULL)
+        if (parts->type[0] == '\0' || strlen(parts->type) > MAX_TYPE_BYTES ||
+            strpbrk(parts->type, "\n\r") != NULL)
                 return fail(STATUS_VALUE, "a type is one line of 1 to %d characters", MAX_TYPE_BYTES);
         return STATUS_OK;
 }
@@ -204,7 +214,8 @@ static Status read_node_member(FxReader *reader, const Graph *graph, const char 
                 TRY(fx_read_value(reader, graph, 0, &parts->kwargs));
                 return parts->kwargs.kind == VALUE_DICT
                                ? STATUS_OK
-                               : fail(STATUS_MALFORMED, "\"kwargs\" is an object of arguments by name, no \"$\" form");
+                               : fail(STATUS_MALFORMED,
+                                      "\"kwargs\" is an object of arguments by name, no \"$\" form");
         }
         return fx_unknown_member("a node", key, "op, name, target, args, kwargs, type, meta");
 }
@@ -289,7 +300,8 @@ static Status read_format(FxReader *reader)
         if (strcmp(format, "fx-variant/1") == 0)
                 return fail(STATUS_NOT_YET, "graph variants (\"fx-variant/1\") are not served yet");
         if (strcmp(format, "fx/1") != 0)
-                return fail(STATUS_MALFORMED, "unknown format \"%.60s\"; this version reads \"fx/1\"", format);
+                return fail(STATUS_MALFORMED, "unknown format \"%.60s\"; this version reads \"fx/1\"",
+                            format);
         return STATUS_OK;
 }
 
@@ -312,7 +324,8 @@ Status fx_read_graph(FxReader *reader, Graph **out_graph)
         TRY(graph_new(GRAPH_FX_JSON, &graph));
         bool has_nodes = false;
         if (json_peek(reader->json) != JSON_OBJECT && json_peek(reader->json) != JSON_BAD)
-                return fail(STATUS_MALFORMED, "a graph is an object: {\"format\": \"fx/1\", \"nodes\": [...], ...}");
+                return fail(STATUS_MALFORMED,
+                            "a graph is an object: {\"format\": \"fx/1\", \"nodes\": [...], ...}");
         TRY(json_enter_object(reader->json));
         for (bool more;;) {
                 const char *key;
@@ -344,7 +357,8 @@ static Status finish(FxReader *reader, Graph *graph)
 static Status read_document(FxReader *reader, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
-        TRY(json_open(reader->text, reader->n, (int)limits.max_json_depth_model, limits.max_json_values, &reader->scratch, &reader->json));
+        TRY(json_open(reader->text, reader->n, (int)limits.max_json_depth_model, limits.max_json_values,
+                      &reader->scratch, &reader->json));
         TRY(fx_read_graph(reader, &graph));
         TRY(json_finish(reader->json));
         TRY(fx_check_size(reader));

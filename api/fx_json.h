@@ -4,17 +4,21 @@
 #include "core/base/text.h"
 #include "core/graph/graph.h"
 
-// Weights that come apart from the document, by full dotted path ("linear.weight"; for a child graph its module's path in front).
+// Weights that come apart from the document, by full dotted path ("linear.weight"; for a child
+// graph its module's path in front).
 typedef struct FxStateSource {
         // Calls visit with every tensor (borrowed), in order; stops at the first failure.
-        Status (*each)(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor), void *visitor);
+        Status (*each)(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor),
+                       void *visitor);
         void *context;
 } FxStateSource;
 
-// Reads a document into a finished graph. `state` may be NULL; its tensors are shared, not copied. Failures are the caller's:
-// STATUS_MALFORMED, STATUS_LINT, STATUS_VALUE, STATUS_UNKNOWN_MEMBER, STATUS_TOO_LARGE ... and name node and field. Weights that are still
-// missing are no failure here: whoever resolves targets lists them. Any thread.
+// Reads a document into a finished graph. `state` may be NULL; its tensors are shared, not copied.
+// Failures are the caller's: STATUS_MALFORMED, STATUS_LINT, STATUS_VALUE, STATUS_UNKNOWN_MEMBER,
+// STATUS_TOO_LARGE ... and name node and field. Weights that are still missing are no failure here:
+// whoever resolves targets lists them. Any thread.
 Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Graph **out_graph);
 
-// Writes what fx_json_read takes back. Without `with_data` tensors are named by dtype and shape only.
+// Writes what fx_json_read takes back. Without `with_data` tensors are named by dtype and shape
+// only.
 Status fx_json_write(const Graph *graph, bool with_data, Text *out);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reading of an FX JSON document, shared by fx_json.c (document, nodes), fx_json_value.c (arguments) and fx_json_state.c (modules,
-// tensors).
+// One reading of an FX JSON document, shared by fx_json.c (document, nodes), fx_json_value.c
+// (arguments) and fx_json_state.c (modules, tensors).
 #pragma once
 #include "api/fx_json.h"
 #include "core/base/json.h"
 
-// An entry of some graph's "state" that needs others to be read first: {"same_as": path}, or a tensor of which only dtype and shape were
-// told.
+// An entry of some graph's "state" that needs others to be read first: {"same_as": path}, or a
+// tensor of which only dtype and shape were told.
 typedef struct FxLaterState {
         Graph *graph;
         const char *path;
@@ -35,8 +35,9 @@ typedef struct FxReader {
 Status fx_read_graph(FxReader *reader, Graph **out_graph);
 // Known members of an object, for a failure: `"nodes" has no member "x"; it knows a, b`.
 Status fx_unknown_member(const char *what, const char *key, const char *known);
-// Where the reading is, for messages: `node "add", args` + `[1]`. Entered before a part is read, left after it was read well; a failure
-// leaves the place as it stands. fx_enter returns what fx_leave takes.
+// Where the reading is, for messages: `node "add", args` + `[1]`. Entered before a part is read,
+// left after it was read well; a failure leaves the place as it stands. fx_enter returns what
+// fx_leave takes.
 size_t fx_enter(FxReader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fx_leave(FxReader *reader, size_t outer);
 // Whether the graph's own part of the document is still within limits.max_graph_json.

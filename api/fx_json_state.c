@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json_state.c: modules, tensors inside the document, tensors that come apart. A tensor of the source belongs to the innermost child
-// graph whose module path stands in front of it.
+// fx_json_state.c: modules, tensors inside the document, tensors that come apart. A tensor of the
+// source belongs to the innermost child graph whose module path stands in front of it.
 #include <inttypes.h>
 #include <string.h>
 #include "api/fx_json_parts.h"
@@ -33,7 +33,8 @@ static Status read_config(FxReader *reader, Graph *graph, Module *module)
 static Status read_child(FxReader *reader, Module *module)
 {
         if (reader->depth + 1 >= limits.max_child_graphs)
-                return fail(STATUS_TOO_LARGE, "graphs are nested more than %d deep (max_child_graphs in GET /v1)",
+                return fail(STATUS_TOO_LARGE,
+                            "graphs are nested more than %d deep (max_child_graphs in GET /v1)",
                             (int)limits.max_child_graphs);
         reader->depth++;
         size_t outer = fx_enter(reader, ", ");
@@ -43,7 +44,8 @@ static Status read_child(FxReader *reader, Module *module)
         return STATUS_OK;
 }
 
-static Status read_module_member(FxReader *reader, Graph *graph, const char *key, Module *module, const char **type)
+static Status read_module_member(FxReader *reader, Graph *graph, const char *key, Module *module,
+                                 const char **type)
 {
         if (strcmp(key, "type") == 0) {
                 if (json_peek(reader->json) != JSON_STRING)
@@ -67,7 +69,8 @@ static Status check_module(const Module *module)
         if (is_graph && module->graph == NULL)
                 return fail(STATUS_MALFORMED, "a torch.fx.GraphModule needs \"graph\"");
         if (!is_graph && module->graph != NULL)
-                return fail(STATUS_MALFORMED, "a module with \"graph\" is a torch.fx.GraphModule, not a %.100s", module->type);
+                return fail(STATUS_MALFORMED,
+                            "a module with \"graph\" is a torch.fx.GraphModule, not a %.100s", module->type);
         return STATUS_OK;
 }
 
@@ -76,7 +79,8 @@ static Status read_module(FxReader *reader, Graph *graph, const char *path)
         const char *type = NULL;
         Module *module;
         if (path[0] == '\0')
-                return fail(STATUS_MALFORMED, "a module's path is empty; the graph itself is described by \"nodes\"");
+                return fail(STATUS_MALFORMED,
+                            "a module's path is empty; the graph itself is described by \"nodes\"");
         TRY(graph_add_module(graph, path, NULL, &module));
         TRY(json_enter_object(reader->json));
         for (bool more;;) {
@@ -98,7 +102,8 @@ static Status read_module(FxReader *reader, Graph *graph, const char *path)
 Status fx_read_modules(FxReader *reader, Graph *graph)
 {
         if (json_peek(reader->json) != JSON_OBJECT)
-                return fail(STATUS_MALFORMED, "\"modules\" is an object: {\"linear\": {\"type\": \"torch.nn.Linear\", \"config\": {...}}}");
+                return fail(STATUS_MALFORMED, "\"modules\" is an object: {\"linear\": {\"type\": "
+                                              "\"torch.nn.Linear\", \"config\": {...}}}");
         TRY(json_enter_object(reader->json));
         for (bool more;;) {
                 const char *path;
@@ -118,7 +123,8 @@ Status fx_read_modules(FxReader *reader, Graph *graph)
 static bool looks_like_parameter(const char *path, const Tensor *tensor)
 {
         const char *dot = strrchr(path, '.'), *name = dot == NULL ? path : dot + 1;
-        return dtype_is_float(tensor->meta.dtype) && strncmp(name, "running_", 8) != 0 && strncmp(name, "_tensor_constant", 16) != 0;
+        return dtype_is_float(tensor->meta.dtype) && strncmp(name, "running_", 8) != 0 &&
+               strncmp(name, "_tensor_constant", 16) != 0;
 }
 
 static Status add_state(Graph *graph, const char *path, Tensor *take_tensor)
@@ -133,7 +139,9 @@ static Status add_state(Graph *graph, const char *path, Tensor *take_tensor)
 static Status add_later(FxReader *reader, Graph *graph, const char *path, FxLaterState later)
 {
         if (reader->n_later >= limits.max_tensors)
-                return fail(STATUS_TOO_LARGE, "the state has more than %" PRId64 " tensors (max_tensors in GET /v1)", limits.max_tensors);
+                return fail(STATUS_TOO_LARGE,
+                            "the state has more than %" PRId64 " tensors (max_tensors in GET /v1)",
+                            limits.max_tensors);
         char *key = arena_format(&reader->scratch, "%p:%s", (void *)graph, path),
              *parent = arena_text(&reader->scratch, path, strlen(path));
         if (key == NULL || parent == NULL)
@@ -145,7 +153,8 @@ static Status add_later(FxReader *reader, Graph *graph, const char *path, FxLate
                 TRY(graph_add_module(graph, parent, NULL, &module));
         }
         TRY(string_map_set(&reader->later_by_path, key, (void *)(uintptr_t)(reader->n_later + 1), NULL));
-        TRY(array_reserve(&reader->later, &reader->later_capacity, reader->n_later + 1, sizeof(FxLaterState)));
+        TRY(array_reserve(&reader->later, &reader->later_capacity, reader->n_later + 1,
+                          sizeof(FxLaterState)));
         later.graph = graph;
         later.path = path;
         reader->later[reader->n_later++] = later;
@@ -201,8 +210,8 @@ static Status read_entry(FxReader *reader, Graph *graph, const char *path)
 Status fx_read_state(FxReader *reader, Graph *graph)
 {
         if (json_peek(reader->json) != JSON_OBJECT)
-                return fail(STATUS_MALFORMED,
-                            "\"state\" is an object: {\"linear.weight\": {\"dtype\": \"float32\", \"shape\": [20, 10], \"data\": [...]}}");
+                return fail(STATUS_MALFORMED, "\"state\" is an object: {\"linear.weight\": {\"dtype\": "
+                                              "\"float32\", \"shape\": [20, 10], \"data\": [...]}}");
         TRY(json_enter_object(reader->json));
         for (bool more;;) {
                 const char *path;
@@ -238,7 +247,8 @@ static Status hand_out(void *visitor, const char *path, Tensor *tensor)
                 }
         }
         if (graph_state(graph, rest) != NULL)
-                return fail(STATUS_MALFORMED, "this tensor is in the graph's \"state\" as well; send it once");
+                return fail(STATUS_MALFORMED,
+                            "this tensor is in the graph's \"state\" as well; send it once");
         TRY(add_state(graph, rest, tensor_ref(tensor)));
         fx_leave(distribution->reader, outer);
         return STATUS_OK;
@@ -254,7 +264,8 @@ static Status check_described(const FxLaterState *later, const Tensor *tensor)
         char said[256], found[256];
         return fail(STATUS_SHAPE, "the graph declares %s %s, the weights hold %s %s",
                     later->dtype == DTYPE_NONE ? "shape" : dtype_info[later->dtype].name,
-                    later->rank < 0 ? "" : shape_text(later->rank, later->shape, said, sizeof(said)), dtype_info[tensor->meta.dtype].name,
+                    later->rank < 0 ? "" : shape_text(later->rank, later->shape, said, sizeof(said)),
+                    dtype_info[tensor->meta.dtype].name,
                     shape_text(tensor->meta.rank, tensor->meta.size, found, sizeof(found)));
 }
 
@@ -275,12 +286,15 @@ static Status settle(FxReader *reader, const FxLaterState *later)
                 return fail(STATUS_MALFORMED, "\"same_as\" names the tensor itself");
         const FxLaterState *other = find_later(reader, later->graph, later->same_as);
         if (other != NULL && other->same_as != NULL)
-                return fail(STATUS_MALFORMED, "\"same_as\" names \"%.100s\", which is tied itself; name the tensor that holds the data",
+                return fail(STATUS_MALFORMED,
+                            "\"same_as\" names \"%.100s\", which is tied itself; name the tensor that holds "
+                            "the data",
                             later->same_as);
         if (state != NULL)
                 return add_state(later->graph, later->path, tensor_ref(state->tensor));
         if (other == NULL && reader->source != NULL)
-                return fail(STATUS_MALFORMED, "\"same_as\" names \"%.100s\", which is not in the state", later->same_as);
+                return fail(STATUS_MALFORMED, "\"same_as\" names \"%.100s\", which is not in the state",
+                            later->same_as);
         return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json_value.c: node arguments: JSON's own values, "%x" for node x, and {"$...": ...} for what JSON lacks. A text or key that begins
-// with % or $ has it doubled. Nesting recurses, at most limits.max_nested_values deep.
+// fx_json_value.c: node arguments: JSON's own values, "%x" for node x, and {"$...": ...} for what
+// JSON lacks. A text or key that begins with % or $ has it doubled. Nesting recurses, at most
+// limits.max_nested_values deep.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,9 @@ static Status read_sequence(FxReader *reader, const Graph *graph, int depth, Val
         TRY(read_items(reader, graph, depth, &list));
         if (kind == VALUE_SLICE && list.n != 3)
                 return fail(STATUS_MALFORMED,
-                            "{\"$slice\": [start, stop, step]} has three members, null where Python has None; here are %u", list.n);
+                            "{\"$slice\": [start, stop, step]} has three members, null where Python has "
+                            "None; here are %u",
+                            list.n);
         Seq *seq;
         TRY(seq_new(list.n, &seq));
         if (list.n > 0)
@@ -63,7 +66,8 @@ static bool follows_name_key(const char *text, const char *at)
                 return false;
         while (at > text && strchr(" \t\r\n", at[-1]) != NULL)
                 at--;
-        return (size_t)(at - text) >= sizeof(key) - 1 && memcmp(at - (sizeof(key) - 1), key, sizeof(key) - 1) == 0;
+        return (size_t)(at - text) >= sizeof(key) - 1 &&
+               memcmp(at - (sizeof(key) - 1), key, sizeof(key) - 1) == 0;
 }
 
 // Looks ahead for a node of that name; only the wording of a failure depends on it.
@@ -87,7 +91,9 @@ static bool name_comes_later(const FxReader *reader, const char *name)
 static Status read_node(const FxReader *reader, const Graph *graph, const char *name, Value *out_value)
 {
         if (graph == NULL)
-                return fail(STATUS_MALFORMED, "\"%%%.100s\" names a node, which a module's config cannot do; double the %% for a text",
+                return fail(STATUS_MALFORMED,
+                            "\"%%%.100s\" names a node, which a module's config cannot do; double the %% for "
+                            "a text",
                             name);
         Node *node = graph_node(graph, name);
         if (node != NULL) {
@@ -96,7 +102,8 @@ static Status read_node(const FxReader *reader, const Graph *graph, const char *
         }
         if (name_comes_later(reader, name)) {
                 return fail(STATUS_LINT,
-                            "Argument '%.100s' was used before it has been defined! Please check that Nodes in the graph are topologically "
+                            "Argument '%.100s' was used before it has been defined! Please check that Nodes "
+                            "in the graph are topologically "
                             "ordered",
                             name);
         }
@@ -131,7 +138,8 @@ static Status read_dtype(FxReader *reader, Value *out_value)
         TRY(read_word(reader, &name));
         Dtype dtype = dtype_from_name(name);
         if (dtype == DTYPE_NONE)
-                return fail(STATUS_VALUE, "unknown dtype \"%.60s\"; for example float32, float16, int64, bool", name);
+                return fail(STATUS_VALUE,
+                            "unknown dtype \"%.60s\"; for example float32, float16, int64, bool", name);
         *out_value = value_dtype(dtype);
         return STATUS_OK;
 }
@@ -143,7 +151,8 @@ static Status read_device(FxReader *reader, Value *out_value)
         size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz"),
                digits = name[letters] == ':' ? strspn(name + letters + 1, "0123456789") : 0;
         size_t n = letters + (name[letters] == ':' ? 1 + digits : 0);
-        if (letters == 0 || name[n] != '\0' || n > 40 || (name[letters] == ':' && (digits == 0 || digits > 4)))
+        if (letters == 0 || name[n] != '\0' || n > 40 ||
+            (name[letters] == ':' && (digits == 0 || digits > 4)))
                 return fail(STATUS_VALUE, "\"%.60s\" is no device; \"cpu\" is meant, perhaps", name);
         TRY(value_str_new(name, n, out_value));
         out_value->kind = VALUE_DEVICE;
@@ -152,7 +161,8 @@ static Status read_device(FxReader *reader, Value *out_value)
 
 static Status read_layout(FxReader *reader, Value *out_value)
 {
-        static const char *const layouts[] = { "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged" };
+        static const char *const layouts[] = { "strided",    "sparse_coo", "sparse_csr", "sparse_csc",
+                                               "sparse_bsr", "sparse_bsc", "jagged" };
         const char *name;
         TRY(read_word(reader, &name));
         const char *bare = strncmp(name, "torch.", 6) == 0 ? name + 6 : name;
@@ -170,7 +180,8 @@ static Status read_layout(FxReader *reader, Value *out_value)
 
 static Status read_memory_format(FxReader *reader, Value *out_value)
 {
-        static const char *const names[] = { "contiguous_format", "channels_last", "channels_last_3d", "preserve_format" };
+        static const char *const names[] = { "contiguous_format", "channels_last", "channels_last_3d",
+                                             "preserve_format" };
         const char *name;
         TRY(read_word(reader, &name));
         const char *bare = strncmp(name, "torch.", 6) == 0 ? name + 6 : name;
@@ -181,7 +192,9 @@ static Status read_memory_format(FxReader *reader, Value *out_value)
                 }
         }
         return fail(STATUS_VALUE,
-                    "unknown memory format \"%.60s\"; it knows contiguous_format, channels_last, channels_last_3d, preserve_format", name);
+                    "unknown memory format \"%.60s\"; it knows contiguous_format, channels_last, "
+                    "channels_last_3d, preserve_format",
+                    name);
 }
 
 static Status read_float_word(FxReader *reader, double *out)
@@ -189,8 +202,10 @@ static Status read_float_word(FxReader *reader, double *out)
         static const struct {
                 const char *text;
                 double value;
-        } words[] = { { "inf", (double)INFINITY },      { "-inf", -(double)INFINITY },      { "nan", (double)NAN },
-                      { "Infinity", (double)INFINITY }, { "-Infinity", -(double)INFINITY }, { "NaN", (double)NAN } };
+        } words[] = {
+                { "inf", (double)INFINITY },      { "-inf", -(double)INFINITY },      { "nan", (double)NAN },
+                { "Infinity", (double)INFINITY }, { "-Infinity", -(double)INFINITY }, { "NaN", (double)NAN }
+        };
         const char *text;
         TRY(read_word(reader, &text));
         for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
@@ -199,7 +214,10 @@ static Status read_float_word(FxReader *reader, double *out)
                         return STATUS_OK;
                 }
         }
-        return fail(STATUS_VALUE, "{\"$float\": \"%.60s\"} is none of inf, -inf, nan; other floats are written as JSON numbers", text);
+        return fail(
+                STATUS_VALUE,
+                "{\"$float\": \"%.60s\"} is none of inf, -inf, nan; other floats are written as JSON numbers",
+                text);
 }
 
 static Status as_double(Value value, double *out)
@@ -256,7 +274,8 @@ static Status read_tagged(FxReader *reader, const Graph *graph, int depth, const
                 return read_float_word(reader, &out_value->f);
         }
         return fail(STATUS_UNKNOWN_MEMBER,
-                    "\"%.60s\" is no form of FX JSON; it knows $tuple, $slice, $dtype, $device, $layout, $memory_format, $ellipsis, "
+                    "\"%.60s\" is no form of FX JSON; it knows $tuple, $slice, $dtype, $device, $layout, "
+                    "$memory_format, $ellipsis, "
                     "$float, $complex; a key that begins with $ doubles it",
                     tag);
 }
@@ -280,7 +299,8 @@ static void items_deinit(Items *items)
 static Status add_item(FxReader *reader, const Graph *graph, int depth, const char *key, Items *items)
 {
         if ((key[0] == '%' || key[0] == '$') && key[1] != key[0])
-                return fail(STATUS_MALFORMED, "key \"%.60s\": a key that begins with %c doubles it", key, key[0]);
+                return fail(STATUS_MALFORMED, "key \"%.60s\": a key that begins with %c doubles it", key,
+                            key[0]);
         const char *plain = key + (key[0] == '%' || key[0] == '$');
         TRY(array_reserve(&items->items, &items->capacity, items->n + 1, sizeof(*items->items)));
         struct DictItem *item = &items->items[items->n];
@@ -309,7 +329,10 @@ static Status read_object(FxReader *reader, const Graph *graph, int depth, Value
                         fx_leave(reader, outer);
                         TRY(json_next_key(reader->json, &key, &more));
                         if (more)
-                                return fail(STATUS_MALFORMED, "an object with a \"$\" form has no other members, here \"%.60s\"", key);
+                                return fail(
+                                        STATUS_MALFORMED,
+                                        "an object with a \"$\" form has no other members, here \"%.60s\"",
+                                        key);
                         *out_value = value;
                         value = value_none();
                         return STATUS_OK;
@@ -333,7 +356,8 @@ static Status read_number(FxReader *reader, Value *out_value)
         double value;
         TRY(json_read_number(reader->json, &kind, &whole, &value));
         size_t n = (size_t)(reader->text + json_tell(reader->json) - text);
-        bool integer = memchr(text, '.', n) == NULL && memchr(text, 'e', n) == NULL && memchr(text, 'E', n) == NULL;
+        bool integer =
+                memchr(text, '.', n) == NULL && memchr(text, 'e', n) == NULL && memchr(text, 'E', n) == NULL;
         if (kind != NUMBER_INT && (integer || isinf(value)))
                 return fail(STATUS_VALUE, "%.*s does not fit %s", (int)MIN(n, 40u), text,
                             integer ? "int64" : "float64; write {\"$float\": \"inf\"} if that is meant");
@@ -346,7 +370,8 @@ Status fx_read_value(FxReader *reader, const Graph *graph, int depth, Value *out
         bool truth;
         *out_value = value_none();
         if (depth >= limits.max_nested_values)
-                return fail(STATUS_TOO_LARGE, "values are nested more than %d deep (max_nested_values in GET /v1)",
+                return fail(STATUS_TOO_LARGE,
+                            "values are nested more than %d deep (max_nested_values in GET /v1)",
                             (int)limits.max_nested_values);
         switch (json_peek(reader->json)) {
         case JSON_TRUE:

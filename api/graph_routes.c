@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes about stored graphs. What changes one looks at the preconditions and changes it in one engine change, so that nobody comes
-// between.
+// Routes about stored graphs. What changes one looks at the preconditions and changes it in one
+// engine change, so that nobody comes between.
 #include <stdio.h>
 #include <string.h>
 #include "api/answer.h"
@@ -19,7 +19,10 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         Engine *engine = answer->context->engine;
         _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
         ProgramInfo programs[ENGINE_MAX_PROGRAMS];
-        InfoOf of = { .version = version, .is_resident = engine_is_resident(engine, version), .graph = graph, .programs = programs };
+        InfoOf of = { .version = version,
+                      .is_resident = engine_is_resident(engine, version),
+                      .graph = graph,
+                      .programs = programs };
         Status status = engine_versions(engine, version->name, &list);
         if (status != STATUS_OK && status != STATUS_NOT_FOUND) // deleted meanwhile: answer all the same
                 return status;
@@ -38,13 +41,15 @@ static void add_tag(const Answer *answer, const GraphVersion *version, const cha
         api_reply_header(answer->reply, "ETag", "\"%s%s\"", condition_tag(&version->stored).hex, suffix);
 }
 
-// For what shows a stored graph and nothing that may change: its tag, and whether the client has it already. Then the reply is complete.
+// For what shows a stored graph and nothing that may change: its tag, and whether the client has it
+// already. Then the reply is complete.
 static Status check_unchanged(const Answer *answer, bool *out_unchanged)
 {
         const char *suffix;
         TRY(condition_check_get(answer->call, condition_tag(&answer->version->stored).hex, &suffix));
         *out_unchanged = suffix != NULL;
-        add_tag(answer, answer->version, *out_unchanged ? suffix : ""); // a reply that is made now, and large, gets its own: gzip.c
+        add_tag(answer, answer->version,
+                *out_unchanged ? suffix : ""); // a reply that is made now, and large, gets its own: gzip.c
         if (!*out_unchanged)
                 return STATUS_OK;
         answer->reply->status = 304;
@@ -85,11 +90,12 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
-        NamedAnswer named = { answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
+        NamedAnswer named = { answer,
+                              answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
         PutCondition condition = { check_named, &named };
         bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
-        TRY(engine_put_if(answer->context->engine, answer->call->name, upload->parts, upload->n_parts, &identified, graph,
-                          conditional ? &condition : NULL, &version, &created));
+        TRY(engine_put_if(answer->context->engine, answer->call->name, upload->parts, upload->n_parts,
+                          &identified, graph, conditional ? &condition : NULL, &version, &created));
         TRY(reply_info(answer, version, graph));
         add_tag(answer, version, "");
         answer->reply->status = created ? 201 : 200;
@@ -102,8 +108,10 @@ Status put_graph(const Answer *answer)
 {
         Upload upload = { .n_parts = 0 };
         if (answer->call->body == NULL || answer->call->body->n_bytes == 0)
-                return fail(STATUS_WRONG_FILE, "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
-        if (answer->call->name[0] != '\0') // once more when it is put; a model that is not wanted need not be read
+                return fail(STATUS_WRONG_FILE,
+                            "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
+        if (answer->call->name[0] !=
+            '\0') // once more when it is put; a model that is not wanted need not be read
                 TRY(check_current(answer, answer->call->name, 0));
         TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
         if (upload.parts[0].bytes == answer->call->body)
@@ -122,7 +130,8 @@ Status get_list(const Answer *answer)
         uint32_t n;
         bool more;
         TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
-        TRY(engine_list(answer->context->engine, call_query(answer->call, "after"), (uint32_t)limit, rows, &n, &more));
+        TRY(engine_list(answer->context->engine, call_query(answer->call, "after"), (uint32_t)limit, rows, &n,
+                        &more));
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"graphs\": [");
         for (uint32_t i = 0; i < n; i++) {
@@ -140,7 +149,8 @@ Status get_list(const Answer *answer)
         return STATUS_OK;
 }
 
-// Never 304: the tag speaks of the content, and aliases, versions, programs and what is decoded change without it.
+// Never 304: the tag speaks of the content, and aliases, versions, programs and what is decoded
+// change without it.
 Status get_graph(const Answer *answer)
 {
         TRY(condition_check_info(answer->call, condition_tag(&answer->version->stored).hex));
@@ -165,7 +175,8 @@ Status get_versions(const Answer *answer)
         uint32_t first = i, end = (uint32_t)MIN((int64_t)list.n, first + limit);
         for (; i < end; i++) {
                 text_add(out, i == first ? "" : ",\n");
-                info_write_version(&list, list.versions[i], engine_is_resident(engine, list.versions[i]), out);
+                info_write_version(&list, list.versions[i], engine_is_resident(engine, list.versions[i]),
+                                   out);
         }
         if (end < list.n)
                 text_addf(out, "], \"next\": %lld}\n", (long long)list.versions[end - 1]->stored.version);
@@ -178,7 +189,9 @@ Status get_versions(const Answer *answer)
 static Status find_number(const Answer *answer)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
-        return answer->call->alias[0] == '\0' ? STATUS_OK : api_find_version(answer->context->engine, answer->call, &version);
+        return answer->call->alias[0] == '\0'
+                       ? STATUS_OK
+                       : api_find_version(answer->context->engine, answer->call, &version);
 }
 
 Status delete_graph(const Answer *answer)
@@ -218,7 +231,8 @@ static Status read_alias(JsonReader *reader, const char *name, Change *change)
         AliasChange alias = { .version = 0 };
         if (!route_is_alias(name))
                 return fail(STATUS_VALUE,
-                            "an alias has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter or '_'; \"%.64s\" does not",
+                            "an alias has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter "
+                            "or '_'; \"%.64s\" does not",
                             (int)limits.max_name, name);
         snprintf(alias.name, sizeof(alias.name), "%s", name);
         if (json_peek(reader) == JSON_NULL)
@@ -259,8 +273,10 @@ static Status read_change(JsonReader *reader, Change *change)
                 else if (strcmp(key, "aliases") == 0)
                         TRY(read_aliases(reader, change));
                 else
-                        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; what can be changed is: default_version, aliases",
-                                    key);
+                        return fail(
+                                STATUS_UNKNOWN_MEMBER,
+                                "unknown member \"%.64s\"; what can be changed is: default_version, aliases",
+                                key);
         }
         if (change->head.default_version == 0 && change->head.n_aliases == 0)
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
@@ -274,7 +290,8 @@ static Status parse_change(const ApiCall *call, Change *change)
         if (call->body == NULL || call->body->n_bytes == 0)
                 return fail(STATUS_INPUT, "the body is empty; send " CHANGE_FORM);
         arena_init(&arena, 0);
-        Status status = json_open((const char *)call->body->data, call->body->n_bytes, 4, 1000, &arena, &reader);
+        Status status =
+                json_open((const char *)call->body->data, call->body->n_bytes, 4, 1000, &arena, &reader);
         if (status == STATUS_OK)
                 status = read_change(reader, change);
         json_close(reader);
@@ -322,7 +339,8 @@ static Status find_program(const Answer *answer, Program **out_program)
         uint32_t n = engine_programs(answer->context->engine, answer->version, programs);
         *out_program = NULL;
         for (uint32_t i = 0; i < n; i++) {
-                if (*out_program == NULL && strcmp(programs[i].program->id.hex, wish == NULL ? latest : wish) == 0)
+                if (*out_program == NULL &&
+                    strcmp(programs[i].program->id.hex, wish == NULL ? latest : wish) == 0)
                         *out_program = programs[i].program;
                 else
                         program_unref(programs[i].program);
@@ -330,9 +348,10 @@ static Status find_program(const Answer *answer, Program **out_program)
         if (*out_program != NULL)
                 return STATUS_OK;
         if (wish != NULL)
-                return fail(STATUS_NOT_FOUND, "this graph has no program '%.64s'; replies name the program that ran", wish);
-        return fail(STATUS_NOT_FOUND,
-                    "no program has run for this graph yet; run it twice with inputs of one shape, or once with \"mode\": \"compiled\"");
+                return fail(STATUS_NOT_FOUND,
+                            "this graph has no program '%.64s'; replies name the program that ran", wish);
+        return fail(STATUS_NOT_FOUND, "no program has run for this graph yet; run it twice with inputs of "
+                                      "one shape, or once with \"mode\": \"compiled\"");
 }
 
 static Status print_program(const Program *program, const char *stage, GraphForm form, Text *out)
@@ -343,14 +362,16 @@ static Status print_program(const Program *program, const char *stage, GraphForm
                         out->n--;
                 return text_status(out);
         }
-        return program_print_stage(program, strcmp(stage, "aten") == 0 ? STAGE_ATEN : STAGE_OPTIMISED, form, out);
+        return program_print_stage(program, strcmp(stage, "aten") == 0 ? STAGE_ATEN : STAGE_OPTIMISED, form,
+                                   out);
 }
 
 static Status print_stage(const Answer *answer, const char *stage, GraphForm form, Text *out)
 {
         _cleanup_(program_unrefp) Program *program = NULL;
         if (strcmp(stage, "aten") != 0 && strcmp(stage, "optimised") != 0 && strcmp(stage, "program") != 0)
-                return fail(STATUS_VALUE, "\"stage\" is authored, aten, optimised or program, not \"%s\"", stage);
+                return fail(STATUS_VALUE, "\"stage\" is authored, aten, optimised or program, not \"%s\"",
+                            stage);
         TRY(find_program(answer, &program));
         return print_program(program, stage, form, out);
 }
@@ -371,7 +392,8 @@ Status get_text(const Answer *answer)
         if (unchanged)
                 return STATUS_OK;
         Text *out = answer_begin(answer, chosen == GRAPH_FORM_JSON ? json_type : text_type);
-        TRY(authored ? graph_print(answer->graph, (GraphForm)chosen, out) : print_stage(answer, stage, (GraphForm)chosen, out));
+        TRY(authored ? graph_print(answer->graph, (GraphForm)chosen, out)
+                     : print_stage(answer, stage, (GraphForm)chosen, out));
         text_add_char(out, '\n');
         return STATUS_OK;
 }
@@ -386,15 +408,18 @@ Status get_example(const Answer *answer)
         return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
 }
 
-// Strided entries become dense ones, within what a run may hold: a few bytes of an upload may stand for many.
-static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedTensor *tensors, ApiReply *reply)
+// Strided entries become dense ones, within what a run may hold: a few bytes of an upload may stand
+// for many.
+static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedTensor *tensors,
+                            ApiReply *reply)
 {
         for (uint32_t i = 0; i < graph->n_state; i++) {
                 tensors[i].name = graph->state[i].path;
                 Status status = tensor_contiguous(graph->state[i].tensor, budget, &tensors[i].tensor);
                 if (status == STATUS_TOO_LARGE)
                         return fail(STATUS_TOO_LARGE,
-                                    "the strided weights take more than %lld bytes when written in full (--max-run-memory, "
+                                    "the strided weights take more than %lld bytes when written in full "
+                                    "(--max-run-memory, "
                                     "FXSERVE_MAX_RUN_MEMORY)",
                                     (long long)limits.max_run_memory);
                 TRY(status);
@@ -419,7 +444,8 @@ Status get_weights(const Answer *answer)
         NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
         if (tensors == NULL)
                 return fail_memory();
-        Status status = write_weights(graph, npz ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget, tensors, answer->reply);
+        Status status =
+                write_weights(graph, npz ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget, tensors, answer->reply);
         for (uint32_t i = 0; i < graph->n_state; i++)
                 tensor_unref(tensors[i].tensor);
         free(tensors);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured with zlib 1.2.13, processor time of one core (tests/bench/gzip_levels.py): of printed float32 numbers Huffman codes alone leave
-// 0.49 at 171 MB/s, level 1 leaves 0.48 at 101 MB/s, level 6 0.43 at 13 MB/s, for digits hardly repeat. Names do: of a profile level 1
-// leaves 0.14 at 287 MB/s, level 6 0.12 at 110 MB/s. So runs get Huffman codes, everything else level 1.
+// Measured with zlib 1.2.13, processor time of one core (tests/bench/gzip_levels.py): of printed
+// float32 numbers Huffman codes alone leave 0.49 at 171 MB/s, level 1 leaves 0.48 at 101 MB/s,
+// level 6 0.43 at 13 MB/s, for digits hardly repeat. Names do: of a profile level 1 leaves 0.14 at
+// 287 MB/s, level 6 0.12 at 110 MB/s. So runs get Huffman codes, everything else level 1.
 #include "api/gzip.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +20,16 @@ static bool is_run(RouteId route)
 static bool may_vary(const ApiCall *call, const ApiReply *reply)
 {
         const char *type = reply->content_type;
-        bool suits = type != NULL && (strcmp(type, "application/json") == 0 || strncmp(type, "text/", 5) == 0);
-        bool route = is_run(call->route) || (call->route != ROUTE_NONE && strcmp(routes[call->route].method, "GET") == 0);
-        return suits && route && limits.gzip_from > 0 && reply->n_pieces == 0 && reply->body.n >= (size_t)limits.gzip_from;
+        bool suits =
+                type != NULL && (strcmp(type, "application/json") == 0 || strncmp(type, "text/", 5) == 0);
+        bool route = is_run(call->route) ||
+                     (call->route != ROUTE_NONE && strcmp(routes[call->route].method, "GET") == 0);
+        return suits && route && limits.gzip_from > 0 && reply->n_pieces == 0 &&
+               reply->body.n >= (size_t)limits.gzip_from;
 }
 
-// One piece of the body, and with the last one the end. False: out of memory, or it does not become smaller.
+// One piece of the body, and with the last one the end. False: out of memory, or it does not become
+// smaller.
 static bool pack_piece(z_stream *stream, bool last, size_t most, Text *out)
 {
         do {
@@ -73,8 +78,9 @@ Status reply_gzip(const ApiCall *call, const RunContext *ctx, ApiReply *reply)
         if (!may_vary(call, reply))
                 return STATUS_OK;
         api_reply_header(reply, "Vary", "Accept-Encoding");
-        if (!call->takes_gzip || deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_FORMAT, MEMORY_LEVEL,
-                                              is_run(call->route) ? Z_HUFFMAN_ONLY : Z_DEFAULT_STRATEGY) != Z_OK)
+        if (!call->takes_gzip ||
+            deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_FORMAT, MEMORY_LEVEL,
+                         is_run(call->route) ? Z_HUFFMAN_ONLY : Z_DEFAULT_STRATEGY) != Z_OK)
                 return STATUS_OK;
         Status status = pack(&stream, ctx, &reply->body, &packed, &packed_all);
         deflateEnd(&stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every route but the runs: one function each, chosen by the table at the end; api_answer turns failures into replies. Here are those about
-// the server itself.
+// Every route but the runs: one function each, chosen by the table at the end; api_answer turns
+// failures into replies. Here are those about the server itself.
 #include <stdio.h>
 #include <string.h>
 #include "api/answer.h"
@@ -25,11 +25,14 @@ static Status get_root(const Answer *answer)
         EngineStats stats = engine_stats(answer->context->engine);
         Text *out = answer_begin(answer, json_type);
         text_addf(out,
-                  "{\"name\": \"fxserve\", \"version\": \"%s\", \"revision\": \"%s\", \"torch\": \"%s\", \"cpu\": \"%s\", \"cores\": %d, "
+                  "{\"name\": \"fxserve\", \"version\": \"%s\", \"revision\": \"%s\", \"torch\": \"%s\", "
+                  "\"cpu\": \"%s\", \"cores\": %d, "
                   "\"workers\": %d, ",
-                  facts->version, facts->revision, facts->torch_level, facts->cpu_level, facts->n_cores, facts->n_workers);
+                  facts->version, facts->revision, facts->torch_level, facts->cpu_level, facts->n_cores,
+                  facts->n_workers);
         text_addf(out, "\"uptime_s\": %.1f, \"graphs\": %u, \"versions\": %u, \"runs\": %llu, \"limits\": {",
-                  (double)facts->uptime_ns / 1e9, stats.n_graphs, stats.n_versions, (unsigned long long)stats.runs);
+                  (double)facts->uptime_ns / 1e9, stats.n_graphs, stats.n_versions,
+                  (unsigned long long)stats.runs);
         for (size_t i = 0; i < n_limit_rows; i++) {
                 int64_t value;
                 memcpy(&value, (const char *)&limits + limit_rows[i].offset, sizeof(value));
@@ -57,9 +60,9 @@ static Status get_readyz(const Answer *answer)
                 text_add(out, "{\"ready\": true}\n");
         else
                 text_addf(out, "{\"ready\": false, \"error\": \"%s\", \"code\": \"busy\"}\n",
-                          facts->n_stalled < facts->n_workers
-                                  ? "the server is stopping"
-                                  : "no worker has shown life for a second: each is in a long operation, or stuck");
+                          facts->n_stalled < facts->n_workers ? "the server is stopping"
+                                                              : "no worker has shown life for a second: each "
+                                                                "is in a long operation, or stuck");
         return STATUS_OK;
 }
 
@@ -75,7 +78,8 @@ static Status get_openapi(const Answer *answer)
 
 static Status get_metrics(const Answer *answer)
 {
-        return metrics_write(answer->context, answer_begin(answer, "text/plain; version=0.0.4; charset=utf-8"));
+        return metrics_write(answer->context,
+                             answer_begin(answer, "text/plain; version=0.0.4; charset=utf-8"));
 }
 
 // ---- the table ----
@@ -141,7 +145,8 @@ bool api_shows_damage(RouteId route)
         return (handlers[route].needs & SHOWS_DAMAGE) != 0;
 }
 
-void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null, ApiReply *reply)
+void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null,
+                ApiReply *reply)
 {
         Answer answer = { context, call, graph_or_null, version_or_null, reply };
         Status status = handlers[call->route].answer(&answer);

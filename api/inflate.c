@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One zlib stream, checked sum and all. The output grows by doubling up to its bound, and zlib is never given more room than that: what a
-// bomb would have become is never made.
+// One zlib stream, checked sum and all. The output grows by doubling up to its bound, and zlib is
+// never given more room than that: what a bomb would have become is never made.
 #include "api/inflate.h"
 #include <string.h>
 #include <strings.h>
@@ -30,7 +30,8 @@ Status encoding_named(const char *text, CallEncoding *out_encoding)
                         *out_encoding = rows[i].encoding;
                         return STATUS_OK;
                 }
-        return fail(STATUS_ENCODING, "this Content-Encoding is not known; send the body as it is, or with gzip or deflate");
+        return fail(STATUS_ENCODING,
+                    "this Content-Encoding is not known; send the body as it is, or with gzip or deflate");
 }
 
 static size_t limit_of(RouteId route, const char **out_limit)
@@ -38,8 +39,10 @@ static size_t limit_of(RouteId route, const char **out_limit)
         switch (route) {
         case ROUTE_GRAPH_PUT:
         case ROUTE_GRAPH_POST:
-                *out_limit = limits.max_upload < limits.max_upload_in_memory ? "--max-upload" : "--max-upload-in-memory";
-                return (size_t)MIN(limits.max_upload, limits.max_upload_in_memory); // what is inflated is held in memory
+                *out_limit = limits.max_upload < limits.max_upload_in_memory ? "--max-upload"
+                                                                             : "--max-upload-in-memory";
+                return (size_t)MIN(limits.max_upload,
+                                   limits.max_upload_in_memory); // what is inflated is held in memory
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
@@ -76,7 +79,8 @@ static Status inflate_all(z_stream *stream, size_t most, const char *limit, uint
                 n += room - stream->avail_out;
                 if (n > most)
                         return fail(STATUS_TOO_LARGE,
-                                    "the body grows beyond %zu bytes when it is inflated (%s; and at most %lld times what was sent: "
+                                    "the body grows beyond %zu bytes when it is inflated (%s; and at most "
+                                    "%lld times what was sent: "
                                     "max_inflate_ratio in GET /v1)",
                                     most, limit, (long long)limits.max_inflate_ratio);
                 if (code == Z_STREAM_END)
@@ -84,7 +88,8 @@ static Status inflate_all(z_stream *stream, size_t most, const char *limit, uint
                 if (code == Z_MEM_ERROR)
                         return fail_memory();
                 if (code != Z_OK || (stream->avail_in == 0 && stream->avail_out > 0))
-                        return fail(STATUS_MALFORMED, "the body is not what its Content-Encoding says, or ends too early");
+                        return fail(STATUS_MALFORMED,
+                                    "the body is not what its Content-Encoding says, or ends too early");
                 if (n == capacity)
                         TRY(grow(bytes, &capacity, n, most + 1));
         }
@@ -97,7 +102,8 @@ static Status inflate_all(z_stream *stream, size_t most, const char *limit, uint
 Status call_inflate(ApiCall *call)
 {
         const char *limit;
-        size_t n = 0, grown, n_in = call->body == NULL ? 0 : call->body->n_bytes, most = limit_of(call->route, &limit);
+        size_t n = 0, grown, n_in = call->body == NULL ? 0 : call->body->n_bytes,
+               most = limit_of(call->route, &limit);
         if (call->encoding == CALL_PLAIN || n_in == 0)
                 return STATUS_OK;
         if (n_in > UINT32_MAX)

@@ -3,8 +3,10 @@
 #pragma once
 #include "api/call.h"
 
-// "gzip", "x-gzip", "deflate", "identity", or NULL for no header. STATUS_ENCODING for any other, lists included.
+// "gzip", "x-gzip", "deflate", "identity", or NULL for no header. STATUS_ENCODING for any other,
+// lists included.
 Status encoding_named(const char *text, CallEncoding *out_encoding);
-// The body becomes what it stands for; nothing happens when it came as it is. STATUS_TOO_LARGE before more than the route's limit, or more
-// than limits.max_inflate_ratio times its bytes, has been made; STATUS_MALFORMED for what does not end where the body ends. On a worker.
+// The body becomes what it stands for; nothing happens when it came as it is. STATUS_TOO_LARGE
+// before more than the route's limit, or more than limits.max_inflate_ratio times its bytes, has
+// been made; STATUS_MALFORMED for what does not end where the body ends. On a worker.
 Status call_inflate(ApiCall *call);

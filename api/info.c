@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph info. What a graph does not say of its inputs and outputs is taken from a run: from its program, which knows all, else from the
-// rows of an eager run.
+// Graph info. What a graph does not say of its inputs and outputs is taken from a run: from its
+// program, which knows all, else from the rows of an eager run.
 #include "api/info.h"
 #include <string.h>
 #include <time.h>
@@ -30,7 +30,8 @@ static void write_spec(const TensorSpec *spec, Text *out)
         text_add_char(out, ']');
 }
 
-// {"s31": [0, 64]} for the symbols of this spec that have a range; a minimum <= 2 is not enforced and shows as 0.
+// {"s31": [0, 64]} for the symbols of this spec that have a range; a minimum <= 2 is not enforced
+// and shows as 0.
 static void write_dims(const Signature *signature, const TensorSpec *spec, Text *out)
 {
         bool any = false;
@@ -38,8 +39,10 @@ static void write_dims(const Signature *signature, const TensorSpec *spec, Text 
                 const char *symbol = spec->size[i].expr;
                 bool repeated = false;
                 for (int earlier = 0; earlier < i && symbol != NULL; earlier++)
-                        repeated |= spec->size[earlier].expr != NULL && strcmp(spec->size[earlier].expr, symbol) == 0;
-                for (uint32_t range = 0; symbol != NULL && !repeated && range < signature->n_ranges; range++) {
+                        repeated |= spec->size[earlier].expr != NULL &&
+                                    strcmp(spec->size[earlier].expr, symbol) == 0;
+                for (uint32_t range = 0; symbol != NULL && !repeated && range < signature->n_ranges;
+                     range++) {
                         const SymbolRange *known = &signature->ranges[range];
                         if (strcmp(known->symbol, symbol) != 0)
                                 continue;
@@ -109,7 +112,8 @@ static Status look(const GraphVersion *version, const ProgramInfo *programs, uin
         TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
         for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
                 NodeSummary *row = &out->runs[0].nodes[i];
-                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1] : row->node; // of fused ones the last is the result
+                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1]
+                                                    : row->node; // of fused ones the last is the result
                 if (node != NULL && row->has_tensor)
                         TRY(string_map_set(&out->rows, node->name, &row->meta, NULL));
         }
@@ -152,14 +156,16 @@ static void write_inputs(const Graph *graph, const Shown *shown, Text *out)
                 text_add(out, first ? "" : ", ");
                 first = false;
                 text_add(out, "{\"name\": ");
-                text_add_json(out, graph->signature.in_tree == NULL ? input->placeholder->target : input->placeholder->name);
+                text_add_json(out, graph->signature.in_tree == NULL ? input->placeholder->target
+                                                                    : input->placeholder->name);
                 text_add(out, ", ");
                 if (input->kind == INPUT_LITERAL) {
                         write_literal(input->literal, out);
                 } else if (input->value_kind == VALUE_INT) {
                         text_add(out, "\"type\": \"int\"");
                 } else {
-                        const TensorMeta *meta = is_known(&input->spec) ? NULL : shown_input(shown, i, input->placeholder);
+                        const TensorMeta *meta =
+                                is_known(&input->spec) ? NULL : shown_input(shown, i, input->placeholder);
                         if (meta != NULL)
                                 write_meta(meta, out);
                         else
@@ -195,7 +201,8 @@ static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
 static Status write_outputs(const Graph *graph, const Shown *shown, Text *out)
 {
         OutputList list;
-        Status status = output_list_of(graph, shown->program == NULL ? NULL : &shown->program->recording->result, &list);
+        Status status = output_list_of(
+                graph, shown->program == NULL ? NULL : &shown->program->recording->result, &list);
         text_add(out, ", \"outputs\": [");
         for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
                 text_add(out, i == 0 ? "" : ", ");
@@ -227,7 +234,8 @@ static const char *short_target(const Node *node, const Graph *graph)
                 const Module *module = graph_module(graph, node->target);
                 return module != NULL && module->type != NULL ? module->type : node->target;
         }
-        return strncmp(node->target, prefix, sizeof(prefix) - 1) == 0 ? node->target + sizeof(prefix) - 1 : node->target;
+        return strncmp(node->target, prefix, sizeof(prefix) - 1) == 0 ? node->target + sizeof(prefix) - 1
+                                                                      : node->target;
 }
 
 static Status write_ops(const Graph *graph, Text *out)
@@ -261,7 +269,8 @@ static Status write_ops(const Graph *graph, Text *out)
         return STATUS_OK;
 }
 
-// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}, the one that ran last first.
+// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}, the one
+// that ran last first.
 static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
 {
         text_add(out, ", \"programs\": [");
@@ -273,14 +282,17 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
                         char shape[128];
                         if (value->kind != VALUE_TENSOR || graph->signature.inputs[k].kind != INPUT_USER)
                                 continue;
-                        text_addf(&inputs, "%s%s: %s%s", inputs.n == 0 ? "" : ", ", graph->signature.inputs[k].placeholder->name,
+                        text_addf(&inputs, "%s%s: %s%s", inputs.n == 0 ? "" : ", ",
+                                  graph->signature.inputs[k].placeholder->name,
                                   dtype_info[value->tensor->meta.dtype].name,
-                                  shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape, sizeof(shape)));
+                                  shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape,
+                                             sizeof(shape)));
                 }
                 text_addf(out, "%s{\"id\": \"%s\", \"inputs\": ", i == 0 ? "" : ", ", program->id.hex);
                 text_add_json_n(out, inputs.data, inputs.n);
-                text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu, \"run_us\": ", program->n_code,
-                          program->figures.arena_bytes, (unsigned long long)programs[i].n_runs);
+                text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu, \"run_us\": ",
+                          program->n_code, program->figures.arena_bytes,
+                          (unsigned long long)programs[i].n_runs);
                 if (programs[i].run_ns < 0)
                         text_add(out, "null}");
                 else
@@ -295,7 +307,8 @@ static void write_time(int64_t wall_ms, Text *out)
         time_t seconds = (time_t)(wall_ms / 1000);
         struct tm parts;
         char text[32];
-        if (gmtime_r(&seconds, &parts) == NULL || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+        if (gmtime_r(&seconds, &parts) == NULL ||
+            strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
                 text[0] = '\0';
         text_add_json(out, text);
 }
@@ -319,7 +332,8 @@ static void write_upload(const GraphVersion *version, Text *out)
 static void write_state(const GraphVersion *version, bool is_resident, Text *out)
 {
         GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
-        text_addf(out, ", \"state\": \"%s\", \"resident\": %s", graph_state_names[state], is_resident ? "true" : "false");
+        text_addf(out, ", \"state\": \"%s\", \"resident\": %s", graph_state_names[state],
+                  is_resident ? "true" : "false");
         if (state == GRAPH_STATE_DAMAGED) {
                 text_add(out, ", \"reason\": ");
                 text_add_json(out, graph_version_reason(version));
@@ -352,7 +366,8 @@ void info_write_version(const VersionList *list, const GraphVersion *version, bo
         text_addf(out, "{\"version\": %lld", (long long)version->stored.version);
         write_upload(version, out);
         write_state(version, is_resident, out);
-        text_addf(out, ", \"default\": %s, \"aliases\": [", version->stored.version == list->head.default_version ? "true" : "false");
+        text_addf(out, ", \"default\": %s, \"aliases\": [",
+                  version->stored.version == list->head.default_version ? "true" : "false");
         for (uint32_t i = 0; i < list->head.n_aliases; i++) {
                 if (list->head.aliases[i].version != version->stored.version)
                         continue;
@@ -388,7 +403,8 @@ Status info_write(const InfoOf *of, Text *out)
                 text_add(out, ", ");
                 write_inputs(graph, &shown, out);
                 TRY(write_outputs(graph, &shown, out));
-                text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes, graph->weights_bytes);
+                text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes,
+                          graph->weights_bytes);
                 TRY(write_ops(graph, out));
                 write_programs(of->programs, of->n_programs, graph, out);
         }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names are stable. Labels are route templates, statuses and the names of graphs; the last are checked names, at most METRICS_MAX_GRAPHS of
-// them, so that no client can grow the page without end. Several routes may share one path (GET, PUT, DELETE): they share its series, too.
+// Names are stable. Labels are route templates, statuses and the names of graphs; the last are
+// checked names, at most METRICS_MAX_GRAPHS of them, so that no client can grow the page without
+// end. Several routes may share one path (GET, PUT, DELETE): they share its series, too.
 #include "api/metrics.h"
 #include <stdio.h>
 #include <string.h>
 
-const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                                  0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30 };
+const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                                  0.01,   0.025,   0.05,   0.1,   0.25,   0.5,
+                                                  1,      2.5,     5,      10,    30 };
 
 // ---- counting ----
 // Looked up once: this is asked for every request.
@@ -15,7 +17,8 @@ static RouteId first_with_path(Metrics *metrics, RouteId route)
         if (!metrics->knows_paths) {
                 for (int i = 0; i <= ROUTE_COUNT; i++) {
                         int first = 0;
-                        while (first < i && (i == ROUTE_NONE || strcmp(routes[first].path, routes[i].path) != 0))
+                        while (first < i &&
+                               (i == ROUTE_NONE || strcmp(routes[first].path, routes[i].path) != 0))
                                 first++;
                         metrics->first_with_path[i] = (RouteId)first;
                 }
@@ -38,7 +41,8 @@ void metrics_count_request(Metrics *metrics, RouteId route, int status, double s
         uint32_t i = 0;
         route = first_with_path(metrics, route);
         observe(&metrics->request_seconds[route], seconds);
-        while (i < metrics->n_requests && (metrics->requests[i].route != route || metrics->requests[i].status != status))
+        while (i < metrics->n_requests &&
+               (metrics->requests[i].route != route || metrics->requests[i].status != status))
                 i++;
         if (i == METRICS_MAX_COUNTS)
                 return;
@@ -81,7 +85,8 @@ void metrics_count_run(Metrics *metrics, const RunCount *run)
 {
         enum { ALL = METRICS_MAX_GRAPHS + 2 }; // the last two have places beyond those of the names
         const char *name = run->graph[0] == '\0' ? "_inline" : run->graph;
-        MetricsGraph *graph = graph_named(metrics, name, run->known, run->graph[0] == '\0' ? ALL : METRICS_MAX_GRAPHS);
+        MetricsGraph *graph =
+                graph_named(metrics, name, run->known, run->graph[0] == '\0' ? ALL : METRICS_MAX_GRAPHS);
         if (graph == NULL)
                 graph = graph_named(metrics, "_other", true, ALL);
         if (run->status != 200) {
@@ -157,7 +162,8 @@ static void add_bucket(Text *out, const char *name, const Label *label, const ch
 }
 
 // Every `step`-th bound is shown; what lies between is in the next bucket.
-static void add_histogram(Text *out, const char *name, const Label *label, const Histogram *histogram, int step)
+static void add_histogram(Text *out, const char *name, const Label *label, const Histogram *histogram,
+                          int step)
 {
         const char *end = label == NULL ? "" : "}";
         uint64_t n = 0;
@@ -177,17 +183,23 @@ static void add_histogram(Text *out, const char *name, const Label *label, const
 
 static void add_requests(const Metrics *metrics, Text *out)
 {
-        family(out, "fxserve_requests_total", "counter", "Requests answered, by route and status; 499: the client had gone.");
+        family(out, "fxserve_requests_total", "counter",
+               "Requests answered, by route and status; 499: the client had gone.");
         for (uint32_t i = 0; i < metrics->n_requests; i++) {
-                add_label(out, "fxserve_requests_total{", "route", route_template(metrics->requests[i].route));
-                text_addf(out, ",code=\"%d\"} %llu\n", metrics->requests[i].status, (unsigned long long)metrics->requests[i].n);
+                add_label(out, "fxserve_requests_total{", "route",
+                          route_template(metrics->requests[i].route));
+                text_addf(out, ",code=\"%d\"} %llu\n", metrics->requests[i].status,
+                          (unsigned long long)metrics->requests[i].n);
         }
-        family(out, "fxserve_request_duration_seconds", "histogram", "From the request line to the reply handed over, by route.");
+        family(out, "fxserve_request_duration_seconds", "histogram",
+               "From the request line to the reply handed over, by route.");
         for (int i = 0; i <= ROUTE_COUNT; i++)
                 if (total_of(&metrics->request_seconds[i]) > 0)
-                        add_histogram(out, "fxserve_request_duration_seconds", &(Label){ "route", route_template((RouteId)i) },
+                        add_histogram(out, "fxserve_request_duration_seconds",
+                                      &(Label){ "route", route_template((RouteId)i) },
                                       &metrics->request_seconds[i], 1);
-        family(out, "fxserve_queue_wait_seconds", "histogram", "What requests waited until a worker took them.");
+        family(out, "fxserve_queue_wait_seconds", "histogram",
+               "What requests waited until a worker took them.");
         add_histogram(out, "fxserve_queue_wait_seconds", NULL, &metrics->wait_seconds, 1);
 }
 
@@ -198,7 +210,8 @@ static void add_graphs(const Metrics *metrics, Text *out)
                "From the request line of a run to its reply handed over, by graph; runs that ended well.");
         for (uint32_t i = 0; i < metrics->n_graphs; i++)
                 if (metrics->graphs[i].n > 0)
-                        add_histogram(out, "fxserve_graph_request_duration_seconds", &(Label){ "graph", metrics->graphs[i].name },
+                        add_histogram(out, "fxserve_graph_request_duration_seconds",
+                                      &(Label){ "graph", metrics->graphs[i].name },
                                       &metrics->graphs[i].seconds, 2);
         family(out, "fxserve_run_errors_total", "counter",
                "Runs that did not end well, by graph and status; names that there are not are _other.");
@@ -214,15 +227,18 @@ static void add_graphs(const Metrics *metrics, Text *out)
 static void add_runs(const Metrics *metrics, Text *out)
 {
         family(out, "fxserve_runs_total", "counter",
-               "Runs that ended well, by graph; the names seen first, all others are _other, graphs sent along are _inline.");
+               "Runs that ended well, by graph; the names seen first, all others are _other, graphs sent "
+               "along are _inline.");
         for (uint32_t i = 0; i < metrics->n_graphs; i++) {
                 add_label(out, "fxserve_runs_total{", "graph", metrics->graphs[i].name);
                 text_addf(out, "} %llu\n", (unsigned long long)metrics->graphs[i].n);
         }
         add_graphs(metrics, out);
-        family(out, "fxserve_run_duration_seconds", "histogram", "Time of the run itself, without waiting, reading and writing.");
+        family(out, "fxserve_run_duration_seconds", "histogram",
+               "Time of the run itself, without waiting, reading and writing.");
         add_histogram(out, "fxserve_run_duration_seconds", NULL, &metrics->run_seconds, 1);
-        counter(out, "fxserve_runs_cancelled_total", "Runs stopped before their end: the client had gone, or the deadline had passed.",
+        counter(out, "fxserve_runs_cancelled_total",
+                "Runs stopped before their end: the client had gone, or the deadline had passed.",
                 metrics->runs_cancelled);
 }
 
@@ -230,15 +246,21 @@ static void add_engine(const EngineStats *stats, Text *out)
 {
         gauge(out, "fxserve_graphs", "Named graphs.", stats->n_graphs);
         gauge(out, "fxserve_graph_versions", "Versions of all graphs.", stats->n_versions);
-        gauge(out, "fxserve_decoded_graph_bytes", "Memory of decoded graphs and their weights.", (double)stats->graphs.bytes);
-        counter(out, "fxserve_graph_loads_total", "Stored graphs decoded on first use.", stats->graphs.builds);
-        counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.", stats->graphs.evictions);
+        gauge(out, "fxserve_decoded_graph_bytes", "Memory of decoded graphs and their weights.",
+              (double)stats->graphs.bytes);
+        counter(out, "fxserve_graph_loads_total", "Stored graphs decoded on first use.",
+                stats->graphs.builds);
+        counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.",
+                stats->graphs.evictions);
         counter(out, "fxserve_compiles_total", "Programs compiled.", stats->compiles);
         gauge(out, "fxserve_programs", "Compiled programs kept.", stats->programs.n_entries);
         gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats->programs.bytes);
-        counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.", stats->programs.evictions);
-        gauge(out, "fxserve_profile_bytes", "Memory of run profiles and statistics.", (double)stats->profiles.bytes);
-        counter(out, "fxserve_profile_evictions_total", "Run profiles and statistics dropped for space.", stats->profiles.evictions);
+        counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.",
+                stats->programs.evictions);
+        gauge(out, "fxserve_profile_bytes", "Memory of run profiles and statistics.",
+              (double)stats->profiles.bytes);
+        counter(out, "fxserve_profile_evictions_total", "Run profiles and statistics dropped for space.",
+                stats->profiles.evictions);
 }
 
 static void add_server(const ServerFacts *facts, Text *out)
@@ -248,15 +270,18 @@ static void add_server(const ServerFacts *facts, Text *out)
         gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
         gauge(out, "fxserve_running", "Requests on a worker.", (double)facts->n_running);
         gauge(out, "fxserve_workers", "Threads that run graphs.", facts->n_workers);
-        gauge(out, "fxserve_workers_stalled", "Of these, without a sign of life for a second.", facts->n_stalled);
+        gauge(out, "fxserve_workers_stalled", "Of these, without a sign of life for a second.",
+              facts->n_stalled);
         gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.", facts->ready);
-        counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.", facts->n_log_dropped);
+        counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.",
+                facts->n_log_dropped);
         gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
 }
 
 static void add_disk(const ServerFacts *facts, Text *out)
 {
-        family(out, "fxserve_data_bytes", "gauge", "Disk that the data folder takes, as of the scrape before.");
+        family(out, "fxserve_data_bytes", "gauge",
+               "Disk that the data folder takes, as of the scrape before.");
         if (facts->data_bytes >= 0)
                 text_addf(out, "fxserve_data_bytes %lld\n", (long long)facts->data_bytes);
         family(out, "fxserve_data_free_bytes", "gauge", "What is left on that disk.");
@@ -272,9 +297,11 @@ static void add_files(const ServerFacts *facts, Text *out)
                 add_label(out, "fxserve_file_stale{", "file", facts->files[i].what);
                 text_addf(out, "} %d\n", facts->files[i].stale);
         }
-        family(out, "fxserve_tls_certificate_expiry_timestamp_seconds", "gauge", "When the certificate expires, in seconds since 1970.");
+        family(out, "fxserve_tls_certificate_expiry_timestamp_seconds", "gauge",
+               "When the certificate expires, in seconds since 1970.");
         if (facts->certificate_expires_s != 0)
-                text_addf(out, "fxserve_tls_certificate_expiry_timestamp_seconds %lld\n", (long long)facts->certificate_expires_s);
+                text_addf(out, "fxserve_tls_certificate_expiry_timestamp_seconds %lld\n",
+                          (long long)facts->certificate_expires_s);
 }
 
 static void add_process(const ProcessFacts *process, Text *out)
@@ -283,7 +310,8 @@ static void add_process(const ProcessFacts *process, Text *out)
         text_addf(out, "process_cpu_seconds_total %.9g\n", process->cpu_seconds);
         gauge(out, "process_start_time_seconds", "Start, in seconds since 1970.", process->start_seconds);
         if (process->resident_bytes >= 0)
-                gauge(out, "process_resident_memory_bytes", "Resident memory.", (double)process->resident_bytes);
+                gauge(out, "process_resident_memory_bytes", "Resident memory.",
+                      (double)process->resident_bytes);
         if (process->virtual_bytes >= 0)
                 gauge(out, "process_virtual_memory_bytes", "Virtual memory.", (double)process->virtual_bytes);
         if (process->n_fds >= 0)

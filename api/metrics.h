@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of one server, and GET /metrics: Prometheus text format, base units. A Metrics value belongs to one thread, the server's loop;
-// nothing here allocates while counting.
+// Counts of one server, and GET /metrics: Prometheus text format, base units. A Metrics value
+// belongs to one thread, the server's loop; nothing here allocates while counting.
 #pragma once
 #include "api/call.h"
 
@@ -31,10 +31,13 @@ struct Metrics {
                 uint64_t n;
         } requests[METRICS_MAX_COUNTS];
         uint32_t n_requests;
-        Histogram request_seconds[ROUTE_COUNT + 1]; // by the first route with that path; the last is ROUTE_NONE
+        Histogram
+                request_seconds[ROUTE_COUNT + 1]; // by the first route with that path; the last is ROUTE_NONE
         Histogram run_seconds;
         Histogram wait_seconds;
-        MetricsGraph graphs[METRICS_MAX_GRAPHS + 2]; // the names seen first; then all others; and graphs sent along with their inputs
+        MetricsGraph
+                graphs[METRICS_MAX_GRAPHS +
+                       2]; // the names seen first; then all others; and graphs sent along with their inputs
         uint32_t n_graphs;
         uint64_t runs_cancelled;
         RouteId first_with_path[ROUTE_COUNT + 1];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// multipart.c: the body is cut at "\r\n--boundary"; a part is its header lines up to an empty line, then its content. Scanning is linear:
-// each delimiter is searched once, from where the last one ended. Contents are never copied.
+// multipart.c: the body is cut at "\r\n--boundary"; a part is its header lines up to an empty line,
+// then its content. Scanning is linear: each delimiter is searched once, from where the last one
+// ended. Contents are never copied.
 #include "api/multipart.h"
 
 #include <string.h>
@@ -38,11 +39,12 @@ static const char *skip_blank(const char *at, const char *end)
 
 static bool is_token_char(char c)
 {
-        return (unsigned char)c > 0x20 && (unsigned char)c != 0x7f && strchr("()<>@,;:\\\"/[]?={}", c) == NULL;
+        return (unsigned char)c > 0x20 && (unsigned char)c != 0x7f &&
+               strchr("()<>@,;:\\\"/[]?={}", c) == NULL;
 }
 
-// Reads `token` or `"quoted"` into `out`, which has room for the rest of the text. In quotes only \" and \\ are escapes: file names come
-// with bare ones.
+// Reads `token` or `"quoted"` into `out`, which has room for the rest of the text. In quotes only
+// \" and \\ are escapes: file names come with bare ones.
 static const char *scan_parameter(const char *at, const char *end, char *out)
 {
         if (at == end || *at != '"') {
@@ -61,8 +63,8 @@ static const char *scan_parameter(const char *at, const char *end, char *out)
         return at == end ? NULL : at + 1;
 }
 
-// Finds `; key=value` in the parameters of a header; *out_value is NULL when it is absent. STATUS_MALFORMED, which the
-// caller words, when the parameters do not parse or repeat the key.
+// Finds `; key=value` in the parameters of a header; *out_value is NULL when it is absent.
+// STATUS_MALFORMED, which the caller words, when the parameters do not parse or repeat the key.
 static Status find_parameter(const char *at, const char *end, const char *key, Arena *arena, char **out_value)
 {
         size_t key_n = strlen(key);
@@ -115,15 +117,16 @@ Status multipart_boundary(const char *content_type, char out_boundary[MULTIPART_
         Status status = find_parameter(at, end, "boundary", &arena, &boundary);
         bool good = status == STATUS_OK && boundary != NULL;
         size_t n = good ? strlen(boundary) : 0;
-        good = good && n > 0 && n <= MULTIPART_MAX_BOUNDARY && boundary[n - 1] != ' ' && strpbrk(boundary, "\r\n") == NULL;
+        good = good && n > 0 && n <= MULTIPART_MAX_BOUNDARY && boundary[n - 1] != ' ' &&
+               strpbrk(boundary, "\r\n") == NULL;
         if (good)
                 memcpy(out_boundary, boundary, n + 1);
         arena_deinit(&arena);
         if (status == STATUS_NO_MEMORY)
                 return status;
         return good ? STATUS_OK
-                    : fail(STATUS_MALFORMED,
-                           "Content-Type multipart/form-data has no usable boundary; let the client set it (curl -F does)");
+                    : fail(STATUS_MALFORMED, "Content-Type multipart/form-data has no usable boundary; let "
+                                             "the client set it (curl -F does)");
 }
 
 // ---- part headers ----
@@ -142,15 +145,17 @@ static Status read_disposition(const char *value, const char *end, Arena *arena,
         value = skip_blank(value, end);
         size_t n = sizeof(type) - 1;
         if (part->name != NULL)
-                return fail(STATUS_MALFORMED, "a part of the multipart body has two Content-Disposition lines");
-        Status status = (size_t)(end - value) < n || strncasecmp(value, type, n) != 0 ? STATUS_MALFORMED : STATUS_OK;
+                return fail(STATUS_MALFORMED,
+                            "a part of the multipart body has two Content-Disposition lines");
+        Status status =
+                (size_t)(end - value) < n || strncasecmp(value, type, n) != 0 ? STATUS_MALFORMED : STATUS_OK;
         if (status == STATUS_OK)
                 status = find_parameter(value + n, end, "name", arena, &part->name);
         if (status == STATUS_OK)
                 status = find_parameter(value + n, end, "filename", arena, &part->filename);
         if (status == STATUS_MALFORMED)
-                return fail(STATUS_MALFORMED,
-                            "a part of the multipart body has a Content-Disposition that is not `form-data; name=\"...\"`");
+                return fail(STATUS_MALFORMED, "a part of the multipart body has a Content-Disposition that "
+                                              "is not `form-data; name=\"...\"`");
         return status;
 }
 
@@ -159,7 +164,8 @@ static Status read_part_header(const char *line, size_t n, Arena *arena, PartTex
         const char *value, *end = line + n;
         for (size_t i = 0; i < n; i++) {
                 if ((unsigned char)line[i] < 0x20 && line[i] != '\t')
-                        return fail(STATUS_MALFORMED, "a header of a part of the multipart body holds a control character");
+                        return fail(STATUS_MALFORMED,
+                                    "a header of a part of the multipart body holds a control character");
         }
         if (header_is(line, n, "Content-Disposition", &value))
                 return read_disposition(value, end, arena, part);
@@ -172,10 +178,12 @@ static Status read_part_header(const char *line, size_t n, Arena *arena, PartTex
                 value = skip_blank(value, end);
                 size_t value_n = (size_t)(end - value);
                 if ((value_n == 6 && strncasecmp(value, "binary", 6) == 0) ||
-                    (value_n == 4 && (strncasecmp(value, "8bit", 4) == 0 || strncasecmp(value, "7bit", 4) == 0)))
+                    (value_n == 4 &&
+                     (strncasecmp(value, "8bit", 4) == 0 || strncasecmp(value, "7bit", 4) == 0)))
                         return STATUS_OK;
-                return fail(STATUS_MALFORMED, "a part of the multipart body is encoded (%.*s); send it as it is", (int)MIN(value_n, 40),
-                            value);
+                return fail(STATUS_MALFORMED,
+                            "a part of the multipart body is encoded (%.*s); send it as it is",
+                            (int)MIN(value_n, 40), value);
         }
         if (memchr(line, ':', n) == NULL)
                 return fail(STATUS_MALFORMED, "a header of a part of the multipart body has no colon");
@@ -191,7 +199,8 @@ static Status read_part_headers(ByteSpan body, size_t *at, Arena *arena, PartTex
                 size_t left = MIN(body.n - *at, (size_t)MULTIPART_MAX_HEADERS - (*at - start));
                 const char *line_end = left == 0 ? NULL : memmem(line, left, "\r\n", 2);
                 if (line_end == NULL && left < body.n - *at)
-                        return fail(STATUS_TOO_LARGE, "the headers of a part of the multipart body have more than %d bytes",
+                        return fail(STATUS_TOO_LARGE,
+                                    "the headers of a part of the multipart body have more than %d bytes",
                                     MULTIPART_MAX_HEADERS);
                 if (line_end == NULL)
                         return fail(STATUS_MALFORMED, "the multipart body ends within the headers of a part");
@@ -217,37 +226,45 @@ static Status after_delimiter(ByteSpan body, size_t *at, bool *out_last)
         *out_last = left >= 2 && memcmp(text, "--", 2) == 0;
         if (*out_last) {
                 bool clean = left == 2 || (left == 4 && memcmp(text + 2, "\r\n", 2) == 0);
-                return clean ? STATUS_OK : fail(STATUS_MALFORMED, "bytes follow the end of the multipart body");
+                return clean ? STATUS_OK
+                             : fail(STATUS_MALFORMED, "bytes follow the end of the multipart body");
         }
         size_t blank = (size_t)(skip_blank(text, text + left) - text);
         if (left < blank + 2 || memcmp(text + blank, "\r\n", 2) != 0)
-                return fail(STATUS_MALFORMED, "a delimiter of the multipart body is not followed by a line end");
+                return fail(STATUS_MALFORMED,
+                            "a delimiter of the multipart body is not followed by a line end");
         *at += blank + 2;
         return STATUS_OK;
 }
 
-static Status read_part(ByteSpan body, const Delimiter *delimiter, size_t *at, Multipart *multipart, uint32_t *capacity)
+static Status read_part(ByteSpan body, const Delimiter *delimiter, size_t *at, Multipart *multipart,
+                        uint32_t *capacity)
 {
         PartText text = { 0 };
         if (multipart->n_parts == MULTIPART_MAX_PARTS)
-                return fail(STATUS_TOO_LARGE, "the multipart body has more than %d parts", MULTIPART_MAX_PARTS);
+                return fail(STATUS_TOO_LARGE, "the multipart body has more than %d parts",
+                            MULTIPART_MAX_PARTS);
         TRY(read_part_headers(body, at, &multipart->arena, &text));
         if (text.name == NULL || text.name[0] == '\0')
                 return fail(STATUS_MALFORMED, "a part of the multipart body has no name");
         if (multipart_find(multipart, text.name) != NULL)
-                return fail(STATUS_MALFORMED, "the multipart body has two parts called \"%.100s\"", text.name);
+                return fail(STATUS_MALFORMED, "the multipart body has two parts called \"%.100s\"",
+                            text.name);
         // The empty line's own CRLF may begin the delimiter: empty content.
         const uint8_t *content = body.data + *at;
         const uint8_t *from = content - 2;
         const uint8_t *found = memmem(from, body.n - *at + 2, delimiter->text, delimiter->n);
         if (found == NULL)
-                return fail(STATUS_MALFORMED, "part \"%.100s\" of the multipart body does not end: the closing delimiter is missing",
+                return fail(STATUS_MALFORMED,
+                            "part \"%.100s\" of the multipart body does not end: the closing delimiter is "
+                            "missing",
                             text.name);
         size_t n = found < content ? 0 : (size_t)(found - content);
         TRY(array_reserve(&multipart->parts, capacity, multipart->n_parts + 1, sizeof(*multipart->parts)));
-        multipart->parts[multipart->n_parts++] = (MultipartPart){
-                .name = text.name, .filename = text.filename, .content_type = text.content_type, .content = { content, n }
-        };
+        multipart->parts[multipart->n_parts++] = (MultipartPart){ .name = text.name,
+                                                                  .filename = text.filename,
+                                                                  .content_type = text.content_type,
+                                                                  .content = { content, n } };
         *at = (size_t)(found - body.data) + delimiter->n;
         return STATUS_OK;
 }
@@ -257,7 +274,8 @@ static Status read_parts(ByteSpan body, const char *boundary, Multipart *multipa
         Delimiter delimiter = { .n = strlen(boundary) + 4 };
         uint32_t capacity = 0;
         if (delimiter.n == 4 || delimiter.n > MULTIPART_MAX_BOUNDARY + 4)
-                return fail(STATUS_MALFORMED, "a multipart boundary has 1 to %d characters", MULTIPART_MAX_BOUNDARY);
+                return fail(STATUS_MALFORMED, "a multipart boundary has 1 to %d characters",
+                            MULTIPART_MAX_BOUNDARY);
         memcpy(delimiter.text, "\r\n--", 4);
         memcpy(delimiter.text + 4, boundary, delimiter.n - 3);
         size_t at = delimiter.n - 2;

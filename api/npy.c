@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// npy.c: magic, version, header length, a Python dict literal with exactly the keys descr, fortran_order and shape, then the elements. The
-// literal is read by a small scanner of just these forms; nothing is evaluated. Foreign byte order is swapped per element (per half of
-// complex ones) after copying.
+// npy.c: magic, version, header length, a Python dict literal with exactly the keys descr,
+// fortran_order and shape, then the elements. The literal is read by a small scanner of just these
+// forms; nothing is evaluated. Foreign byte order is swapped per element (per half of complex ones)
+// after copying.
 #include "api/npy.h"
 
 #include <string.h>
@@ -34,7 +35,8 @@ static Status fail_header(const char *what)
 
 static void skip_space(Scanner *scanner)
 {
-        while (scanner->at < scanner->end && (*scanner->at == ' ' || *scanner->at == '\n' || *scanner->at == '\t'))
+        while (scanner->at < scanner->end &&
+               (*scanner->at == ' ' || *scanner->at == '\n' || *scanner->at == '\t'))
                 scanner->at++;
 }
 
@@ -121,8 +123,8 @@ static Status set_dtype(const char *descr, Header *header)
         if (order != '<' && order != '>' && order != '|' && order != '=')
                 return fail(STATUS_UNSUPPORTED, "dtype %s of the .npy file is not supported", descr);
         if (descr[1] == 'O')
-                return fail(STATUS_UNSUPPORTED,
-                            "the .npy file holds Python objects (a pickle), which are code and are never loaded; save a numeric array");
+                return fail(STATUS_UNSUPPORTED, "the .npy file holds Python objects (a pickle), which are "
+                                                "code and are never loaded; save a numeric array");
         for (Dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
                 const char *name = dtype_info[dtype].numpy;
                 if (name == NULL || strcmp(name + 1, descr + 1) != 0)
@@ -143,7 +145,9 @@ static Status scan_entry(Scanner *scanner, Header *header)
                 header->has_descr = true;
                 skip_space(scanner);
                 if (scanner->at < scanner->end && *scanner->at == '[')
-                        return fail(STATUS_UNSUPPORTED, "the .npy file holds a structured array; save its fields as plain arrays");
+                        return fail(
+                                STATUS_UNSUPPORTED,
+                                "the .npy file holds a structured array; save its fields as plain arrays");
                 if (!scan_text(scanner, descr, sizeof(descr)) || descr[0] == '\0')
                         return fail_header("its descr is no dtype");
                 return set_dtype(descr, header);
@@ -151,8 +155,9 @@ static Status scan_entry(Scanner *scanner, Header *header)
         if (strcmp(key, "fortran_order") == 0 && !header->has_order) {
                 header->has_order = true;
                 header->fortran_order = skip_word(scanner, "True");
-                return header->fortran_order || skip_word(scanner, "False") ? STATUS_OK
-                                                                            : fail_header("its fortran_order is neither True nor False");
+                return header->fortran_order || skip_word(scanner, "False")
+                               ? STATUS_OK
+                               : fail_header("its fortran_order is neither True nor False");
         }
         if (strcmp(key, "shape") == 0 && !header->has_shape) {
                 header->has_shape = true;
@@ -185,17 +190,20 @@ static Status read_header(const char *text, size_t n, Header *out_header)
 static Status find_header(ByteSpan bytes, size_t *out_start, size_t *out_n)
 {
         if (!npy_is(bytes) || bytes.n < MAGIC_BYTES + 4)
-                return fail(STATUS_MALFORMED, "the bytes are no .npy file: its magic \"\\x93NUMPY\" is missing");
+                return fail(STATUS_MALFORMED,
+                            "the bytes are no .npy file: its magic \"\\x93NUMPY\" is missing");
         const uint8_t *at = bytes.data + MAGIC_BYTES;
         size_t length_bytes = at[0] == 1 ? 2 : 4, start = MAGIC_BYTES + 2 + length_bytes, n = 0;
         if (at[0] < 1 || at[0] > 3 || at[1] != 0)
-                return fail(STATUS_UNSUPPORTED, ".npy version %u.%u is not known; 1.0, 2.0 and 3.0 are", at[0], at[1]);
+                return fail(STATUS_UNSUPPORTED, ".npy version %u.%u is not known; 1.0, 2.0 and 3.0 are",
+                            at[0], at[1]);
         if (bytes.n < start)
                 return fail_header("the file ends within it");
         for (size_t i = 0; i < length_bytes; i++)
                 n |= (size_t)at[2 + i] << (8 * i);
         if (n > MAX_HEADER)
-                return fail(STATUS_TOO_LARGE, "the header of the .npy file has %zu bytes; the limit is %d", n, MAX_HEADER);
+                return fail(STATUS_TOO_LARGE, "the header of the .npy file has %zu bytes; the limit is %d", n,
+                            MAX_HEADER);
         if (n > bytes.n - start)
                 return fail_header("the file ends within it");
         *out_start = start;
@@ -237,7 +245,8 @@ static bool can_borrow(const Header *header, ByteSpan content)
                (uintptr_t)content.data % dtype_info[header->dtype].bytes == 0;
 }
 
-static Status borrow_tensor(const TensorMeta *meta, ByteSpan content, Storage *bytes, Budget *budget, Tensor **out_tensor)
+static Status borrow_tensor(const TensorMeta *meta, ByteSpan content, Storage *bytes, Budget *budget,
+                            Tensor **out_tensor)
 {
         _cleanup_(storage_unrefp) Storage *shell = NULL;
         TRY(borrow_storage(bytes, content, budget, &shell));
@@ -255,8 +264,9 @@ Status npy_read(ByteSpan bytes, Storage *borrow_bytes, Budget *budget, Tensor **
         ByteSpan content = { bytes.data + start + n, bytes.n - start - n };
         if (!mul_size((size_t)numel, dtype_info[header.dtype].bytes, &n_bytes) || n_bytes != content.n) {
                 char shape[256];
-                return fail(STATUS_MALFORMED, "the .npy file has %zu bytes of data; shape %s of %s needs %zu", content.n,
-                            shape_text(header.rank, header.size, shape, sizeof(shape)), dtype_info[header.dtype].name, n_bytes);
+                return fail(STATUS_MALFORMED, "the .npy file has %zu bytes of data; shape %s of %s needs %zu",
+                            content.n, shape_text(header.rank, header.size, shape, sizeof(shape)),
+                            dtype_info[header.dtype].name, n_bytes);
         }
         TensorMeta meta;
         meta_init(&meta, header.dtype, header.rank, header.size);
@@ -280,12 +290,14 @@ Status npy_write_header(const TensorMeta *meta, Text *out)
         const char *descr = dtype_info[meta->dtype].numpy;
         if (descr == NULL)
                 return fail(STATUS_NOT_ACCEPTABLE,
-                            "NumPy has no dtype %s; ask for JSON or as=safetensors, or convert the output to float32 in the graph",
+                            "NumPy has no dtype %s; ask for JSON or as=safetensors, or convert the output to "
+                            "float32 in the graph",
                             dtype_info[meta->dtype].name);
         _cleanup_(text_deinit) Text header = { 0 };
         text_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
         for (int d = 0; d < meta->rank; d++)
-                text_addf(&header, "%s%lld%s", d == 0 ? "" : ", ", (long long)meta->size[d], meta->rank == 1 ? "," : "");
+                text_addf(&header, "%s%lld%s", d == 0 ? "" : ", ", (long long)meta->size[d],
+                          meta->rank == 1 ? "," : "");
         text_add(&header, "), }");
         size_t n = MAGIC_BYTES + 4 + header.n + 1;
         text_repeat(&header, ' ', (HEADER_ALIGN - n % HEADER_ALIGN) % HEADER_ALIGN);

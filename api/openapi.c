@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation per row of routes.def, its parameters from the row's template and query, its bodies and replies from the tables below, its
-// failures from errors.def. Schemas describe what a client must know to send and read; API details stand in their descriptions.
+// One operation per row of routes.def, its parameters from the row's template and query, its bodies
+// and replies from the tables below, its failures from errors.def. Schemas describe what a client
+// must know to send and read; API details stand in their descriptions.
 #include "api/openapi.h"
 #include <string.h>
 
@@ -9,7 +10,8 @@ typedef struct ParameterText {
         const char *name, *schema, *text;
 } ParameterText;
 static const ParameterText parameter_texts[] = {
-        { "name", "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$\"}", "a graph's name" },
+        { "name", "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$\"}",
+          "a graph's name" },
         { "v", "{\"type\": [\"integer\", \"string\"]}", "a version's number or alias" },
         { "id", "{\"type\": \"string\"}", "a request's id (X-Request-Id)" },
         { "limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "at most so many entries" },
@@ -18,16 +20,20 @@ static const ParameterText parameter_texts[] = {
         { "profile", "{\"type\": \"boolean\"}", "put the profile into the reply" },
         { "outputs", "{\"type\": \"string\"}", "nodes to fetch instead of the outputs, separated by commas" },
         { "mode", "{\"enum\": [\"auto\", \"compiled\", \"eager\"]}",
-          "auto: eager at the first sight of an input shape, compiled from the second on; compiled waits for the program" },
+          "auto: eager at the first sight of an input shape, compiled from the second on; compiled waits for "
+          "the program" },
         { "deadline_ms", "{\"type\": \"integer\", \"minimum\": 1}",
           "milliseconds after which the answer is 504; at most the server's --run-deadline-ms" },
-        { "seed", "{\"type\": \"integer\", \"minimum\": 0}", "makes the random numbers of the run the same each time" },
+        { "seed", "{\"type\": \"integer\", \"minimum\": 0}",
+          "makes the random numbers of the run the same each time" },
         { "encoding", "{\"enum\": [\"list\", \"flat\", \"b64\"]}", "how tensor data is written in JSON" },
         { "reply", "{\"enum\": [\"full\", \"bare\"]}", "bare: the graph's own structure as plain lists" },
         { "stage", "{\"enum\": [\"authored\", \"aten\", \"optimised\", \"program\"]}", "what to print" },
         { "program", "{\"type\": \"string\"}", "id of a program; else the one that ran last" },
-        { "slowest", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "so many entries, the slowest first" },
-        { "by", "{\"enum\": [\"instruction\", \"node\", \"target\", \"op\", \"module\", \"kernel\"]}", "what rows are summed up by" },
+        { "slowest", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}",
+          "so many entries, the slowest first" },
+        { "by", "{\"enum\": [\"instruction\", \"node\", \"target\", \"op\", \"module\", \"kernel\"]}",
+          "what rows are summed up by" },
 };
 
 // Of "form" and "as", whose values differ from route to route.
@@ -48,7 +54,8 @@ typedef struct Media {
 } Media;
 
 static const Media json_object[] = { { "application/json", "{\"type\": \"object\"}" }, { NULL, NULL } };
-static const Media graph_info[] = { { "application/json", "{\"$ref\": \"#/components/schemas/GraphInfo\"}" }, { NULL, NULL } };
+static const Media graph_info[] = { { "application/json", "{\"$ref\": \"#/components/schemas/GraphInfo\"}" },
+                                    { NULL, NULL } };
 static const Media run_reply[] = { { "application/json", "{}" },
                                    { "application/x-npy", "{}" },
                                    { "application/x-npz", "{}" },
@@ -67,16 +74,21 @@ static const Media upload_body[] = { { "application/octet-stream", "{}" },
                                      { "application/json", "{\"type\": \"object\"}" },
                                      { "multipart/form-data", "{\"type\": \"object\"}" },
                                      { NULL, NULL } };
-static const Media change_body[] = { { "application/json",
-                                       "{\"type\": \"object\", \"properties\": {\"default_version\": {\"type\": \"integer\"}, \"aliases\": "
-                                       "{\"description\": \"null removes\", "
-                                       "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
-                                     { NULL, NULL } };
+static const Media change_body[] = {
+        { "application/json",
+          "{\"type\": \"object\", \"properties\": {\"default_version\": {\"type\": \"integer\"}, "
+          "\"aliases\": "
+          "{\"description\": \"null removes\", "
+          "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
+        { NULL, NULL }
+};
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", "{\"type\": \"object\"}" },
                                     { NULL, NULL } };
 static const Media plain_reply[] = { { "text/plain", "{\"type\": \"string\"}" }, { NULL, NULL } };
-static const Media weights_reply[] = { { "application/x-safetensors", "{}" }, { "application/x-npz", "{}" }, { NULL, NULL } };
+static const Media weights_reply[] = { { "application/x-safetensors", "{}" },
+                                       { "application/x-npz", "{}" },
+                                       { NULL, NULL } };
 
 static const Media *body_of(RouteId id)
 {
@@ -136,8 +148,11 @@ static void add_parameter(const char *name, size_t n, bool in_path, RouteId id, 
                         text = known->text;
                 }
         }
-        text_addf(out, "%s{\"name\": \"%.*s\", \"in\": \"%s\", \"required\": %s, \"schema\": %s, \"description\": ",
-                  out->data[out->n - 1] == '[' ? "" : ", ", (int)n, name, in_path ? "path" : "query", in_path ? "true" : "false", schema);
+        text_addf(
+                out,
+                "%s{\"name\": \"%.*s\", \"in\": \"%s\", \"required\": %s, \"schema\": %s, \"description\": ",
+                out->data[out->n - 1] == '[' ? "" : ", ", (int)n, name, in_path ? "path" : "query",
+                in_path ? "true" : "false", schema);
         text_add_json(out, text);
         text_add_char(out, '}');
 }
@@ -162,14 +177,15 @@ static void add_content(const Media *media, Text *out)
 {
         text_add(out, ", \"content\": {");
         for (; media->type != NULL; media++)
-                text_addf(out, "\"%s\": {\"schema\": %s}%s", media->type, media->schema, media[1].type == NULL ? "" : ", ");
+                text_addf(out, "\"%s\": {\"schema\": %s}%s", media->type, media->schema,
+                          media[1].type == NULL ? "" : ", ");
         text_add_char(out, '}');
 }
 
 static bool shows_tag(RouteId id)
 {
-        return id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT || id == ROUTE_EXAMPLE || id == ROUTE_VERSION_EXAMPLE || id == ROUTE_WEIGHTS ||
-               id == ROUTE_VERSION_WEIGHTS;
+        return id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT || id == ROUTE_EXAMPLE ||
+               id == ROUTE_VERSION_EXAMPLE || id == ROUTE_WEIGHTS || id == ROUTE_VERSION_WEIGHTS;
 }
 
 static void add_responses(const Route *route, Text *out)
@@ -203,9 +219,11 @@ static void add_operation_id(const Route *route, Text *out)
 
 static void add_operation(const Route *route, Text *out)
 {
-        static const char *const methods[][2] = {
-                { "GET", "get" }, { "POST", "post" }, { "PUT", "put" }, { "PATCH", "patch" }, { "DELETE", "delete" }
-        };
+        static const char *const methods[][2] = { { "GET", "get" },
+                                                  { "POST", "post" },
+                                                  { "PUT", "put" },
+                                                  { "PATCH", "patch" },
+                                                  { "DELETE", "delete" } };
         const char *method = "get";
         for (size_t i = 0; i < ARRAY_LENGTH(methods); i++)
                 if (strcmp(methods[i][0], route->method) == 0)
@@ -266,40 +284,53 @@ static const ErrorText error_texts[] = {
 
 static void add_components(Text *out)
 {
-        text_add(
-                out,
-                "\"components\": {\"securitySchemes\": {\"token\": {\"type\": \"http\", \"scheme\": \"bearer\"}}, \"responses\": "
-                "{\"Error\": {\"description\": \"what went wrong, and what to do next\", \"content\": "
-                "{\"application/json\": {\"schema\": {\"$ref\": \"#/components/schemas/Error\"}}}}}, \"schemas\": {\n\"Error\": "
-                "{\"type\": \"object\", \"required\": [\"error\", \"code\"], \"properties\": {\"error\": {\"type\": \"string\"}, \"node\": "
-                "{\"type\": \"string\"}, \"details\": {\"type\": \"object\"}, \"code\": {\"oneOf\": [");
+        text_add(out, "\"components\": {\"securitySchemes\": {\"token\": {\"type\": \"http\", \"scheme\": "
+                      "\"bearer\"}}, \"responses\": "
+                      "{\"Error\": {\"description\": \"what went wrong, and what to do next\", \"content\": "
+                      "{\"application/json\": {\"schema\": {\"$ref\": \"#/components/schemas/Error\"}}}}}, "
+                      "\"schemas\": {\n\"Error\": "
+                      "{\"type\": \"object\", \"required\": [\"error\", \"code\"], \"properties\": "
+                      "{\"error\": {\"type\": \"string\"}, \"node\": "
+                      "{\"type\": \"string\"}, \"details\": {\"type\": \"object\"}, \"code\": {\"oneOf\": [");
         for (size_t i = 0; i < ARRAY_LENGTH(error_texts); i++) {
-                text_addf(out, "%s\n  {\"const\": \"%s\", \"title\": \"%d\", \"description\": ", i == 0 ? "" : ",",
+                text_addf(out,
+                          "%s\n  {\"const\": \"%s\", \"title\": \"%d\", \"description\": ", i == 0 ? "" : ",",
                           status_code(error_texts[i].status), status_http(error_texts[i].status));
                 text_add_json(out, error_texts[i].cure);
                 text_add_char(out, '}');
         }
         text_add(out,
-                 "]}}},\n\"GraphInfo\": {\"type\": \"object\", \"required\": [\"name\", \"version\", \"id\", \"format\", \"state\"], "
-                 "\"properties\": {\"name\": {\"type\": \"string\"}, \"version\": {\"type\": \"integer\"}, \"id\": {\"type\": \"string\"}, "
-                 "\"format\": {\"enum\": [\"pt2\", \"fx\"]}, \"state\": {\"enum\": [\"ready\", \"damaged\"]}, \"resident\": "
+                 "]}}},\n\"GraphInfo\": {\"type\": \"object\", \"required\": [\"name\", \"version\", \"id\", "
+                 "\"format\", \"state\"], "
+                 "\"properties\": {\"name\": {\"type\": \"string\"}, \"version\": {\"type\": \"integer\"}, "
+                 "\"id\": {\"type\": \"string\"}, "
+                 "\"format\": {\"enum\": [\"pt2\", \"fx\"]}, \"state\": {\"enum\": [\"ready\", "
+                 "\"damaged\"]}, \"resident\": "
                  "{\"description\": "
-                 "\"decoded, so that a run need not read it first\", \"type\": \"boolean\"}, \"created\": {\"type\": \"string\", "
+                 "\"decoded, so that a run need not read it first\", \"type\": \"boolean\"}, \"created\": "
+                 "{\"type\": \"string\", "
                  "\"format\": \"date-time\"}, \"upload_bytes\": {\"type\": "
-                 "\"integer\"}, \"aliases\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"integer\"}}, \"inputs\": "
-                 "{\"type\": \"array\"}, \"outputs\": {\"type\": \"array\"}, \"ops\": {\"type\": \"object\"}, \"programs\": {\"type\": "
+                 "\"integer\"}, \"aliases\": {\"type\": \"object\", \"additionalProperties\": {\"type\": "
+                 "\"integer\"}}, \"inputs\": "
+                 "{\"type\": \"array\"}, \"outputs\": {\"type\": \"array\"}, \"ops\": {\"type\": "
+                 "\"object\"}, \"programs\": {\"type\": "
                  "\"array\"}}},\n\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, "
                  "\"properties\": {\"inputs\": {\"description\": \"by argument name, or "
-                 "one entry per argument\", \"type\": [\"object\", \"array\"]}, \"outputs\": {\"type\": \"array\", \"items\": {\"type\": "
-                 "\"string\"}}, \"profile\": {\"type\": \"boolean\"}, \"mode\": {\"enum\": [\"auto\", \"compiled\", "
-                 "\"eager\"]}, \"deadline_ms\": {\"type\": \"integer\", \"minimum\": 1}, \"seed\": {\"type\": \"integer\", "
+                 "one entry per argument\", \"type\": [\"object\", \"array\"]}, \"outputs\": {\"type\": "
+                 "\"array\", \"items\": {\"type\": "
+                 "\"string\"}}, \"profile\": {\"type\": \"boolean\"}, \"mode\": {\"enum\": [\"auto\", "
+                 "\"compiled\", "
+                 "\"eager\"]}, \"deadline_ms\": {\"type\": \"integer\", \"minimum\": 1}, \"seed\": "
+                 "{\"type\": \"integer\", "
                  "\"minimum\": 0}, \"reply\": {\"enum\": [\"full\", \"bare\"]}, \"encoding\": {\"enum\": "
-                 "[\"list\", \"flat\", \"b64\"]}, \"graph\": {\"description\": \"POST /v1/run: FX JSON\", \"type\": \"object\"}}}}}");
+                 "[\"list\", \"flat\", \"b64\"]}, \"graph\": {\"description\": \"POST /v1/run: FX JSON\", "
+                 "\"type\": \"object\"}}}}}");
 }
 
 Status openapi_write(const char *version, Text *out)
 {
-        text_add(out, "{\"openapi\": \"3.1.0\", \"info\": {\"title\": \"fxserve\", \"summary\": \"PyTorch graphs over HTTP\", \"license\": "
+        text_add(out, "{\"openapi\": \"3.1.0\", \"info\": {\"title\": \"fxserve\", \"summary\": \"PyTorch "
+                      "graphs over HTTP\", \"license\": "
                       "{\"name\": \"Apache-2.0\", \"identifier\": \"Apache-2.0\"}, \"version\": ");
         text_add_json(out, version);
         text_add(out, "}, \"paths\": {");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every overload with its schema, how it runs, its dtypes and how many golden cases it has; then the names of torch, Tensor methods and
-// module classes that lead to them.
+// Every overload with its schema, how it runs, its dtypes and how many golden cases it has; then
+// the names of torch, Tensor methods and module classes that lead to them.
 #include "api/ops_list.h"
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,8 @@ Status ops_list_json(Text *out)
                 text_add_json(out, overload->target);
                 text_add(out, ", \"schema\": ");
                 text_add_json(out, overload->schema.text);
-                text_addf(out, ", \"runs_as\": \"%s\"", overload->inplace ? "in-place twin" : op_kind(overload->op));
+                text_addf(out, ", \"runs_as\": \"%s\"",
+                          overload->inplace ? "in-place twin" : op_kind(overload->op));
                 write_dtypes(overload->op, out);
                 text_addf(out, ", \"golden_cases\": %d}", n_golden_cases(overload));
         }
@@ -88,7 +89,8 @@ Status ops_list_text(Text *out)
         for (uint32_t i = 0; i < n_ops(); i++) {
                 const Overload *overload = op_at(i);
                 if ((overload->op->flags & OP_HIDDEN) == 0)
-                        text_addf(out, "%-14s %s\n", overload->inplace ? "in-place twin" : op_kind(overload->op),
+                        text_addf(out, "%-14s %s\n",
+                                  overload->inplace ? "in-place twin" : op_kind(overload->op),
                                   overload->target + sizeof("torch.ops.") - 1);
         }
         const char *name;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flattens outputs. Two sources of structure: an export's out_tree over its flat user outputs, and (FX JSON) the output node's own
-// argument, in which a node's value may again be a container. Both are walked recursively under the caps their readers enforced
-// (limits.max_nested_values), twice that at most.
+// Flattens outputs. Two sources of structure: an export's out_tree over its flat user outputs, and
+// (FX JSON) the output node's own argument, in which a node's value may again be a container. Both
+// are walked recursively under the caps their readers enforced (limits.max_nested_values), twice
+// that at most.
 #include "api/outputs.h"
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +28,8 @@ void output_list_deinit(OutputList *list)
 static size_t path_push(Path *path, const char *step)
 {
         size_t before = path->n;
-        int n = snprintf(path->text + path->n, sizeof(path->text) - path->n, "%s%s", path->n == 0 ? "" : ".", step);
+        int n = snprintf(path->text + path->n, sizeof(path->text) - path->n, "%s%s", path->n == 0 ? "" : ".",
+                         step);
         path->n = MIN(path->n + (size_t)MAX(n, 0), sizeof(path->text) - 1);
         return before;
 }
@@ -38,8 +40,8 @@ static void path_pop(Path *path, size_t before)
         path->text[before] = '\0';
 }
 
-// `wish`, or with the first suffix _1, _2 ... that is free. A name remembers where its search ended: 100,000 equal ones are still found at
-// once.
+// `wish`, or with the first suffix _1, _2 ... that is free. A name remembers where its search
+// ended: 100,000 equal ones are still found at once.
 static Status free_name(OutputList *list, StringMap *names, const char *wish, const char **out_name)
 {
         const char *name = arena_text(&list->arena, wish, strlen(wish)), *wished = name;
@@ -64,17 +66,23 @@ static Status add_leaf(OutputList *list, const char *wish, const Node *node, Val
         TRY(free_name(list, &list->names, wish, &name));
         size_t at = list->structure.n;
         text_addf(&list->structure, "{\"$out\": %u}", list->n);
-        list->leaves[list->n++] = (OutputLeaf){ .name = name, .node = node, .value = value, .at = at, .end = list->structure.n };
+        list->leaves[list->n++] = (OutputLeaf){
+                .name = name, .node = node, .value = value, .at = at, .end = list->structure.n
+        };
         return STATUS_OK;
 }
 
 // ---- an export's tree ----
-static Status add_tree(OutputList *list, const Tree *tree, const Output *outputs, const Value *values, Path *path)
+static Status add_tree(OutputList *list, const Tree *tree, const Output *outputs, const Value *values,
+                       Path *path)
 {
         if (tree->kind == TREE_LEAF) {
                 const Output *output = &outputs[tree->first_leaf];
                 const Node *node = output->arg.kind == VALUE_NODE ? output->arg.node : NULL;
-                const char *name = path->named ? path->text : node != NULL ? node->name : path->n > 0 ? path->text : "output";
+                const char *name = path->named    ? path->text
+                                   : node != NULL ? node->name
+                                   : path->n > 0  ? path->text
+                                                  : "output";
                 return add_leaf(list, name, node, values == NULL ? value_none() : values[tree->first_leaf]);
         }
         bool by_key = tree->kind == TREE_DICT || tree->kind == TREE_NAMEDTUPLE;
@@ -120,7 +128,8 @@ static Status list_export(const Graph *graph, const Value *value, OutputList *li
         const Value *values = NULL;
         if (value != NULL) {
                 if (!value_is_sequence(*value) || value->seq->n != signature->n_outputs)
-                        return fail(STATUS_INTERNAL, "the run gave another number of outputs than the signature has");
+                        return fail(STATUS_INTERNAL,
+                                    "the run gave another number of outputs than the signature has");
                 values = value->seq->items + n_mutations;
         }
         TRY(add_tree(list, signature->out_tree, signature->outputs + n_mutations, values, &path));
@@ -130,10 +139,11 @@ static Status list_export(const Graph *graph, const Value *value, OutputList *li
 
 // ---- the output node's own argument ----
 // `authored` says which node a place comes from; below a node only the run's value has structure.
-static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value, Path *path);
+static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value,
+                        Path *path);
 
-static Status add_item(OutputList *list, const char *step, bool named, Value authored, const Node *node, Value value, bool have_value,
-                       Path *path)
+static Status add_item(OutputList *list, const char *step, bool named, Value authored, const Node *node,
+                       Value value, bool have_value, Path *path)
 {
         bool was_named = path->named;
         size_t before = path_push(path, step);
@@ -144,7 +154,8 @@ static Status add_item(OutputList *list, const char *step, bool named, Value aut
         return STATUS_OK;
 }
 
-static Status add_container(OutputList *list, Value shape, const Node *node, Value value, bool have_value, Path *path)
+static Status add_container(OutputList *list, Value shape, const Node *node, Value value, bool have_value,
+                            Path *path)
 {
         bool is_dict = shape.kind == VALUE_DICT;
         uint32_t n = is_dict ? shape.dict->n : shape.seq->n;
@@ -152,21 +163,27 @@ static Status add_container(OutputList *list, Value shape, const Node *node, Val
         for (uint32_t i = 0; i < n; i++) {
                 char index[16];
                 snprintf(index, sizeof(index), "%u", i);
-                const char *step = is_dict ? shape.dict->items[i].key->text : shape.seq->fields != NULL ? shape.seq->fields[i] : index;
+                const char *step = is_dict                     ? shape.dict->items[i].key->text
+                                   : shape.seq->fields != NULL ? shape.seq->fields[i]
+                                                               : index;
                 Value item = is_dict ? shape.dict->items[i].value : shape.seq->items[i];
-                Value run = !have_value ? value_none() : is_dict ? value.dict->items[i].value : value.seq->items[i];
+                Value run = !have_value ? value_none()
+                            : is_dict   ? value.dict->items[i].value
+                                        : value.seq->items[i];
                 text_add(&list->structure, i == 0 ? "" : ", ");
                 if (is_dict) {
                         text_add_json(&list->structure, step);
                         text_add(&list->structure, ": ");
                 }
-                TRY(add_item(list, step, is_dict || shape.seq->fields != NULL, item, node, run, have_value, path));
+                TRY(add_item(list, step, is_dict || shape.seq->fields != NULL, item, node, run, have_value,
+                             path));
         }
         text_add_char(&list->structure, is_dict ? '}' : ']');
         return STATUS_OK;
 }
 
-static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value, Path *path)
+static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value,
+                        Path *path)
 {
         if (authored.kind == VALUE_NODE) {
                 node = authored.node;
@@ -175,7 +192,11 @@ static Status add_value(OutputList *list, Value authored, const Node *node, Valu
         }
         if (authored.kind == VALUE_DICT || value_is_sequence(authored))
                 return add_container(list, authored, node, value, have_value, path);
-        return add_leaf(list, path->named ? path->text : node != NULL ? node->name : "output", node, have_value ? value : value_none());
+        return add_leaf(list,
+                        path->named    ? path->text
+                        : node != NULL ? node->name
+                                       : "output",
+                        node, have_value ? value : value_none());
 }
 
 static bool is_flat_value(Value value)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flat list of a graph's outputs: names, nodes and (after a run) values, with the structure they came in.
+// The flat list of a graph's outputs: names, nodes and (after a run) values, with the structure
+// they came in.
 #pragma once
 #include "core/base/map.h"
 #include "core/base/text.h"
@@ -16,7 +17,9 @@ typedef struct OutputList {
         OutputLeaf *leaves;
         uint32_t n, capacity;
         Text structure; // {"logits": {"$out": 0}}; of fetched nodes: an object by name
-        bool plain;     // one value or a flat tuple, or fetched nodes: the structure says nothing that the list does not
+        // one value or a flat tuple, or fetched nodes: the structure says nothing that the list
+        // does not
+        bool plain;
         Arena arena;
         StringMap names; // of the leaves -> the suffix to try next
         StringMap keys;  // the same for the names of fetched nodes

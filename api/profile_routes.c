@@ -33,15 +33,18 @@ static Status take_view(const ApiCall *call, ProfileForm form, StatsView *out_vi
         while (by != NULL && chosen < PROFILE_BY_COUNT && strcmp(by, profile_by_names[chosen]) != 0)
                 chosen++;
         if (chosen == PROFILE_BY_COUNT)
-                return fail(STATUS_VALUE, "\"by\" is instruction, node, target, op, module or kernel, not \"%s\"", by);
+                return fail(STATUS_VALUE,
+                            "\"by\" is instruction, node, target, op, module or kernel, not \"%s\"", by);
         if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) && (by != NULL || slowest > 0))
-                return fail(STATUS_VALUE, "\"by\" and \"slowest\" go with form=json and form=text; form=%s shows every row",
+                return fail(STATUS_VALUE,
+                            "\"by\" and \"slowest\" go with form=json and form=text; form=%s shows every row",
                             profile_form_names[form]);
         *out_view = (StatsView){ .by = (ProfileBy)chosen, .slowest = (uint32_t)slowest };
         return STATUS_OK;
 }
 
-static Status write_stats(const Answer *answer, ProfileForm form, const StatsView *view, const SignatureSummary *signatures, uint32_t n)
+static Status write_stats(const Answer *answer, ProfileForm form, const StatsView *view,
+                          const SignatureSummary *signatures, uint32_t n)
 {
         Text *out = begin_form(answer, form);
         switch (form) {
@@ -76,8 +79,8 @@ Status get_profiles(const Answer *answer)
         RunProfile *rows[LIST_MAX];
         TRY(call_query_int(answer->call, "slowest", 1, LIST_MAX, &slowest));
         TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
-        uint32_t n =
-                profile_ring_list(engine_profiles(answer->context->engine), slowest > 0, (uint32_t)(slowest > 0 ? slowest : limit), rows);
+        uint32_t n = profile_ring_list(engine_profiles(answer->context->engine), slowest > 0,
+                                       (uint32_t)(slowest > 0 ? slowest : limit), rows);
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"profiles\": [");
         for (uint32_t i = 0; i < n; i++) {
@@ -88,8 +91,9 @@ Status get_profiles(const Answer *answer)
                 text_add_json(out, rows[i]->graph_name);
                 text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)rows[i]->version);
                 text_add_json(out, rows[i]->signature);
-                text_addf(out, ", \"ended_ms\": %lld, \"run_us\": %.3f, \"total_us\": %.3f}", (long long)rows[i]->wall_ms,
-                          (double)rows[i]->run_ns / 1e3, (double)rows[i]->total_ns / 1e3);
+                text_addf(out, ", \"ended_ms\": %lld, \"run_us\": %.3f, \"total_us\": %.3f}",
+                          (long long)rows[i]->wall_ms, (double)rows[i]->run_ns / 1e3,
+                          (double)rows[i]->total_ns / 1e3);
                 run_profile_unref(rows[i]);
         }
         text_add(out, "]}\n");
@@ -100,10 +104,12 @@ Status get_profile(const Answer *answer)
 {
         ProfileForm form;
         TRY(take_form(answer->call, &form));
-        _cleanup_(run_profile_unrefp) RunProfile *profile = profile_ring_find(engine_profiles(answer->context->engine), answer->call->id);
+        _cleanup_(run_profile_unrefp) RunProfile *profile =
+                profile_ring_find(engine_profiles(answer->context->engine), answer->call->id);
         if (profile == NULL)
                 return fail(STATUS_NOT_FOUND,
-                            "there is no profile '%s'; the last %lld runs are kept (--max-profiles), GET /v1/profiles lists them",
+                            "there is no profile '%s'; the last %lld runs are kept (--max-profiles), GET "
+                            "/v1/profiles lists them",
                             answer->call->id, (long long)limits.max_profiles);
         Text *out = begin_form(answer, form);
         switch (form) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a profile: one per executed node, in order. `us` of all rows and `other_us` add up to `run_us`.
+// The rows of a profile: one per executed node, in order. `us` of all rows and `other_us` add up to
+// `run_us`.
 #include "api/profile_parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -81,8 +82,8 @@ void profile_write_json(const RunProfile *profile, Text *out)
         text_add(out, "{\"id\": ");
         text_add_json(out, profile->id);
         if (profile->trace.trace_id[0] != '\0')
-                text_addf(out, ", \"trace_id\": \"%s\", \"parent_id\": \"%s\", \"span_id\": \"%s\"", profile->trace.trace_id,
-                          profile->trace.parent_id, profile->trace.span_id);
+                text_addf(out, ", \"trace_id\": \"%s\", \"parent_id\": \"%s\", \"span_id\": \"%s\"",
+                          profile->trace.trace_id, profile->trace.parent_id, profile->trace.span_id);
         text_add(out, ", \"graph\": ");
         if (profile->graph_name[0] == '\0')
                 text_add(out, "null");
@@ -91,11 +92,13 @@ void profile_write_json(const RunProfile *profile, Text *out)
         text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)profile->version);
         text_add_json(out, profile->signature);
         text_addf(out,
-                  ", \"ended_ms\": %lld, \"program\": %s%s%s, \"decode_us\": %.3f, \"queue_us\": %.3f, \"compile_us\": %.3f, \"run_us\": "
+                  ", \"ended_ms\": %lld, \"program\": %s%s%s, \"decode_us\": %.3f, \"queue_us\": %.3f, "
+                  "\"compile_us\": %.3f, \"run_us\": "
                   "%.3f, "
                   "\"encode_us\": %.3f, \"total_us\": %.3f, \"nodes\": [",
-                  (long long)profile->wall_ms, program == NULL ? "" : "\"", program == NULL ? "null" : program, program == NULL ? "" : "\"",
-                  us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
+                  (long long)profile->wall_ms, program == NULL ? "" : "\"",
+                  program == NULL ? "null" : program, program == NULL ? "" : "\"", us(profile->decode_ns),
+                  us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns),
                   us(profile->total_ns));
         for (uint32_t i = 0; i < profile->n_rows; i++) {
                 const NodeTiming *row = &profile->rows[i];
@@ -105,15 +108,21 @@ void profile_write_json(const RunProfile *profile, Text *out)
                 in_nodes += took;
                 text_add(out, first ? "\n" : ",\n");
                 first = false;
-                profile_write_node(profile_row_nodes(&row->node, row->nodes, row->n_nodes), row->kernel, row->why, out);
-                text_addf(out, ", \"start_us\": %.3f, \"us\": %.3f, \"share\": %.4f", us(row->start_ns - profile->run_start_ns), took,
+                profile_write_node(profile_row_nodes(&row->node, row->nodes, row->n_nodes), row->kernel,
+                                   row->why, out);
+                text_addf(out, ", \"start_us\": %.3f, \"us\": %.3f, \"share\": %.4f",
+                          us(row->start_ns - profile->run_start_ns), took,
                           profile->run_ns > 0 ? took / us(profile->run_ns) : 0.0);
                 profile_write_meta(row->has_tensor, &row->meta, out);
-                text_addf(out, ", \"bytes\": %lld, \"flops\": %lld}", (long long)row->bytes, (long long)row->flops);
+                text_addf(out, ", \"bytes\": %lld, \"flops\": %lld}", (long long)row->bytes,
+                          (long long)row->flops);
         }
         double other = us(profile->run_ns) - in_nodes;
-        text_addf(out, "], \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, \"weights_bytes\": %zu}}",
-                  other > 0 ? other : 0.0, profile->arena_bytes, profile->peak_live_bytes, profile->weights_bytes);
+        text_addf(out,
+                  "], \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, "
+                  "\"weights_bytes\": %zu}}",
+                  other > 0 ? other : 0.0, profile->arena_bytes, profile->peak_live_bytes,
+                  profile->weights_bytes);
 }
 
 // ---- tables ----
@@ -156,22 +165,29 @@ Status profile_write_table(const RunProfile *profile, Text *out)
         if (rows == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < profile->n_rows; i++)
-                if (is_shown(&profile->rows[i]) && profile->rows[i].kernel != NULL && profile->rows[i].why == NULL) {
+                if (is_shown(&profile->rows[i]) && profile->rows[i].kernel != NULL &&
+                    profile->rows[i].why == NULL) {
                         rows[n++] = &profile->rows[i];
-                        name = profile_name_width(profile_row_label(rows[n - 1]->node, rows[n - 1]->n_nodes, label), name);
+                        name = profile_name_width(
+                                profile_row_label(rows[n - 1]->node, rows[n - 1]->n_nodes, label), name);
                         kernel = profile_name_width(rows[n - 1]->kernel, kernel);
                 }
         qsort(rows, n, sizeof(*rows), by_time);
-        text_addf(out, "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, compile %.1f, run %.1f, encode %.1f)\n", profile->id,
-                  profile->signature, us(profile->total_ns), us(profile->decode_ns), us(profile->queue_ns), us(profile->compile_ns),
-                  us(profile->run_ns), us(profile->encode_ns));
-        text_addf(out, "%-*s  %-*s  %10s  %6s  %-20s  shape\n", name, "node", kernel, "kernel", "us", "share", "");
+        text_addf(
+                out,
+                "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, compile %.1f, run %.1f, encode %.1f)\n",
+                profile->id, profile->signature, us(profile->total_ns), us(profile->decode_ns),
+                us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns));
+        text_addf(out, "%-*s  %-*s  %10s  %6s  %-20s  shape\n", name, "node", kernel, "kernel", "us", "share",
+                  "");
         for (uint32_t i = 0; i < n; i++) {
                 char shape[160];
-                double took = us(rows[i]->end_ns - rows[i]->start_ns), share = profile->run_ns > 0 ? took / us(profile->run_ns) : 0;
+                double took = us(rows[i]->end_ns - rows[i]->start_ns),
+                       share = profile->run_ns > 0 ? took / us(profile->run_ns) : 0;
                 shape_cell(rows[i]->has_tensor, &rows[i]->meta, shape, sizeof(shape));
-                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %5.1f%%  ", name, profile_row_label(rows[i]->node, rows[i]->n_nodes, label),
-                          kernel, rows[i]->kernel, took, share * 100);
+                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %5.1f%%  ", name,
+                          profile_row_label(rows[i]->node, rows[i]->n_nodes, label), kernel, rows[i]->kernel,
+                          took, share * 100);
                 size_t before = out->n;
                 profile_bar(out, share);
                 text_repeat(out, ' ', 22 - (out->n - before));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2.c: archive -> graph. Every name within the archive hangs under one root folder, which the first member shows. Order: versions, the
-// model document's sections, the graph (its literal inputs are named by the signature), the weights, the signature (which wants both), the
-// writes.
+// pt2.c: archive -> graph. Every name within the archive hangs under one root folder, which the
+// first member shows. Order: versions, the model document's sections, the graph (its literal inputs
+// are named by the signature), the weights, the signature (which wants both), the writes.
 #include "api/pt2.h"
 
 #include <string.h>
@@ -9,7 +9,9 @@
 #include "core/base/limits.h"
 
 enum { SCHEMA_MAJOR = 8 };
-#define SAVE_AGAIN "load it with torch >= 2.9 and save it again: torch.export.save(torch.export.load(\"old.pt2\"), \"m.pt2\")"
+#define SAVE_AGAIN                                                                                           \
+        "load it with torch >= 2.9 and save it again: torch.export.save(torch.export.load(\"old.pt2\"), "    \
+        "\"m.pt2\")"
 
 typedef struct Archive {
         Zip *zip;
@@ -77,12 +79,16 @@ static Status check_layout(Archive *archive)
         TRY(read_text_member(archive, "archive_version", &version));
         TRY(read_text_member(archive, "byteorder", &byteorder));
         if (format != NULL && strcmp(format, "pt2") != 0)
-                return fail(STATUS_WRONG_FILE, "the archive says its format is \"%s\", not \"pt2\"; " SAVE_AGAIN, format);
+                return fail(STATUS_WRONG_FILE,
+                            "the archive says its format is \"%s\", not \"pt2\"; " SAVE_AGAIN, format);
         if (version != NULL && strcmp(version, "0") != 0)
-                return fail(STATUS_WRONG_FILE, "the archive has version \"%s\"; version 0 (torch 2.9 to 2.13) can be read", version);
+                return fail(STATUS_WRONG_FILE,
+                            "the archive has version \"%s\"; version 0 (torch 2.9 to 2.13) can be read",
+                            version);
         if (byteorder != NULL && strcmp(byteorder, "little") != 0)
                 return fail(STATUS_UNSUPPORTED,
-                            "the archive was written on a big-endian machine (byteorder \"%s\"); save it again on a little-endian one",
+                            "the archive was written on a big-endian machine (byteorder \"%s\"); save it "
+                            "again on a little-endian one",
                             byteorder);
         return STATUS_OK;
 }
@@ -91,8 +97,8 @@ static Status check_layout(Archive *archive)
 static const char *model_stem(Archive *archive, const char *name, size_t *out_n)
 {
         size_t root_n = strlen(archive->root), n = strlen(name);
-        if (n < root_n + 7 + 1 + 5 || memcmp(name, archive->root, root_n) != 0 || !has_prefix(name + root_n, "models/") ||
-            strcmp(name + n - 5, ".json") != 0)
+        if (n < root_n + 7 + 1 + 5 || memcmp(name, archive->root, root_n) != 0 ||
+            !has_prefix(name + root_n, "models/") || strcmp(name + n - 5, ".json") != 0)
                 return NULL;
         *out_n = n - root_n - 7 - 5;
         return name + root_n + 7;
@@ -118,18 +124,22 @@ static Status choose_model(Archive *archive, const char *wanted)
         }
         TRY(text_status(&names));
         if (n_models == 0)
-                return fail(STATUS_WRONG_FILE, "the archive holds no models/*.json, so it is no torch.export archive; "
-                                               "make one with torch.export.save(torch.export.export(model, args), \"m.pt2\")");
+                return fail(STATUS_WRONG_FILE,
+                            "the archive holds no models/*.json, so it is no torch.export archive; "
+                            "make one with torch.export.save(torch.export.export(model, args), \"m.pt2\")");
         if (chosen == NULL)
-                return fail(STATUS_VALUE, "the archive holds no model \"%.100s\"; it holds: %s", wanted, names.data);
+                return fail(STATUS_VALUE, "the archive holds no model \"%.100s\"; it holds: %s", wanted,
+                            names.data);
         if (wanted == NULL && n_models > 1)
-                return fail(STATUS_VALUE, "the archive holds %u models; choose one with ?model=: %s", n_models, names.data);
+                return fail(STATUS_VALUE, "the archive holds %u models; choose one with ?model=: %s",
+                            n_models, names.data);
         archive->model = chosen;
         return STATUS_OK;
 }
 
 // The config of one kind of weights, under the name of this torch or of its predecessors.
-static Status find_config(Archive *archive, const char *folder, const char *const suffixes[2], const ZipEntry **out_entry)
+static Status find_config(Archive *archive, const char *folder, const char *const suffixes[2],
+                          const ZipEntry **out_entry)
 {
         *out_entry = find_member(archive, folder, archive->model, suffixes[0]);
         if (*out_entry == NULL)
@@ -137,22 +147,26 @@ static Status find_config(Archive *archive, const char *folder, const char *cons
         if (*out_entry != NULL)
                 return STATUS_OK;
         if (find_member(archive, folder, archive->model, ".pt") != NULL)
-                return fail(STATUS_WRONG_FILE,
-                            "this .pt2 was written by torch 2.8, with pickled weights, and a pickle is code; " SAVE_AGAIN);
-        return fail(STATUS_MALFORMED, "the archive has no member \"%s%s%s\"", folder, archive->model, suffixes[0]);
+                return fail(STATUS_WRONG_FILE, "this .pt2 was written by torch 2.8, with pickled weights, "
+                                               "and a pickle is code; " SAVE_AGAIN);
+        return fail(STATUS_MALFORMED, "the archive has no member \"%s%s%s\"", folder, archive->model,
+                    suffixes[0]);
 }
 
-static Status read_json_member(Archive *archive, const ZipEntry *entry, ZipContent *out_content, JsonText *out_text)
+static Status read_json_member(Archive *archive, const ZipEntry *entry, ZipContent *out_content,
+                               JsonText *out_text)
 {
         if (entry->n_bytes > (size_t)limits.max_graph_json)
-                return fail(STATUS_TOO_LARGE, "member \"%s\" has %zu bytes; the limit is %lld (--max-graph-json)", entry->name,
+                return fail(STATUS_TOO_LARGE,
+                            "member \"%s\" has %zu bytes; the limit is %lld (--max-graph-json)", entry->name,
                             entry->n_bytes, (long long)limits.max_graph_json);
         TRY(zip_read(archive->zip, entry, SIZE_MAX, out_content));
         *out_text = (JsonText){ (const char *)out_content->span.data, out_content->span.n };
         return STATUS_OK;
 }
 
-static Status read_weights(Archive *archive, const char *folder, const char *const suffixes[2], bool persistent, Graph *graph)
+static Status read_weights(Archive *archive, const char *folder, const char *const suffixes[2],
+                           bool persistent, Graph *graph)
 {
         const ZipEntry *entry;
         _cleanup_(zip_content_deinit) ZipContent content = { 0 };
@@ -180,7 +194,8 @@ static Status check_schema(Archive *archive, JsonText version, JsonText torch_ve
         if (major == SCHEMA_MAJOR)
                 return STATUS_OK;
         return fail(STATUS_WRONG_FILE,
-                    "the model has schema version %lld.%lld (torch %s); version %d (torch 2.7 to 2.13) can be read: export the model again "
+                    "the model has schema version %lld.%lld (torch %s); version %d (torch 2.7 to 2.13) can "
+                    "be read: export the model again "
                     "with torch 2.13",
                     (long long)major, (long long)minor, torch == NULL ? "unknown" : torch, SCHEMA_MAJOR);
 }
@@ -194,7 +209,8 @@ static Status read_model(Archive *archive, JsonText document, Pt2Graph *graph)
         static const char *const names[] = { "graph_module",      "schema_version", "torch_version",
                                              "range_constraints", "guards_code",    "verifiers" };
         enum { GRAPH, SIGNATURE, CALLS, NAMEDTUPLES, N_PARTS };
-        static const char *const part_names[] = { "graph", "signature", "module_call_graph", "treespec_namedtuple_fields" };
+        static const char *const part_names[] = { "graph", "signature", "module_call_graph",
+                                                  "treespec_namedtuple_fields" };
         JsonText fields[N_FIELDS], parts[N_PARTS];
         const char **literal_names;
         uint32_t n_literal_names;
@@ -202,7 +218,8 @@ static Status read_model(Archive *archive, JsonText document, Pt2Graph *graph)
         TRY(check_schema(archive, fields[SCHEMA_VERSION], fields[TORCH_VERSION]));
         if (fields[GRAPH_MODULE].n == 0)
                 return fail(STATUS_MALFORMED, "the model document has no \"graph_module\"");
-        TRY(json_text_fields(fields[GRAPH_MODULE], "\"graph_module\"", &archive->scratch, part_names, N_PARTS, parts));
+        TRY(json_text_fields(fields[GRAPH_MODULE], "\"graph_module\"", &archive->scratch, part_names, N_PARTS,
+                             parts));
         for (int i = GRAPH; i <= CALLS; i++) {
                 if (parts[i].n == 0)
                         return fail(STATUS_MALFORMED, "\"graph_module\" has no \"%s\"", part_names[i]);
@@ -226,7 +243,8 @@ Status pt2_read(ByteSpan bytes, Storage *borrow_bytes, const char *model, Graph 
         return pt2_read_pieces(bytes, borrow_bytes, NULL, model, out_graph);
 }
 
-Status pt2_read_pieces(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, const char *model, Graph **out_graph)
+Status pt2_read_pieces(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, const char *model,
+                       Graph **out_graph)
 {
         _cleanup_(archive_deinit) Archive archive = { 0 };
         arena_init(&archive.scratch, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_graph.c: the graph section -> placeholders, nodes (pt2_node.c), output, recorded metas. Branches of higher-order operators are child
-// graphs, entered by recursion that limits.max_child_graphs bounds; each stands before its caller as a get_attr node.
+// pt2_graph.c: the graph section -> placeholders, nodes (pt2_node.c), output, recorded metas.
+// Branches of higher-order operators are child graphs, entered by recursion that
+// limits.max_child_graphs bounds; each stands before its caller as a get_attr node.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ void pt2_graph_deinit(Pt2Graph *graph)
 }
 
 // ---- inputs, outputs, metas ----
-static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *const *literal_names, uint32_t n_literal_names)
+static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *const *literal_names,
+                               uint32_t n_literal_names)
 {
         const char *tag, *name = NULL;
         _cleanup_(value_clear) Value literal = value_none();
@@ -29,10 +31,14 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
         } else if (strncmp(tag, "as_sym_", 7) == 0 && tag[strlen(tag) - 1] != 's') {
                 TRY(pt2_read_symbol(reader, &name, &literal));
                 if (name == NULL)
-                        return fail(STATUS_MALFORMED, "an input of the graph is a constant written as symbolic number");
-                input.kind = strcmp(tag, "as_sym_int") == 0 ? VALUE_INT : strcmp(tag, "as_sym_float") == 0 ? VALUE_FLOAT : VALUE_BOOL;
-        } else if (strcmp(tag, "as_int") == 0 || strcmp(tag, "as_float") == 0 || strcmp(tag, "as_bool") == 0 ||
-                   strcmp(tag, "as_none") == 0 || strcmp(tag, "as_string") == 0) {
+                        return fail(STATUS_MALFORMED,
+                                    "an input of the graph is a constant written as symbolic number");
+                input.kind = strcmp(tag, "as_sym_int") == 0     ? VALUE_INT
+                             : strcmp(tag, "as_sym_float") == 0 ? VALUE_FLOAT
+                                                                : VALUE_BOOL;
+        } else if (strcmp(tag, "as_int") == 0 || strcmp(tag, "as_float") == 0 ||
+                   strcmp(tag, "as_bool") == 0 || strcmp(tag, "as_none") == 0 ||
+                   strcmp(tag, "as_string") == 0) {
                 TRY(pt2_read_tagged(graph, reader, tag, &literal));
         } else if (strcmp(tag, "as_custom_obj") == 0) {
                 TRY(pt2_read_tagged(graph, reader, tag, &literal));
@@ -42,7 +48,8 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
         TRY(json_union_leave(reader, tag));
         TRY(array_reserve(&graph->inputs, &graph->inputs_capacity, graph->n_inputs + 1, sizeof(input)));
         if (name != NULL) {
-                TRY(pt2_add_named(graph, OP_PLACEHOLDER, name, name, value_none(), value_none(), &input.placeholder));
+                TRY(pt2_add_named(graph, OP_PLACEHOLDER, name, name, value_none(), value_none(),
+                                  &input.placeholder));
         } else {
                 uint32_t i = graph->n_inputs;
                 const char *wish = i < n_literal_names ? literal_names[i] : NULL, *fresh;
@@ -51,7 +58,8 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
                 if (wish == NULL)
                         return fail_memory();
                 TRY(graph_fresh_name(graph->graph, wish, &fresh));
-                TRY(graph_add_node(graph->graph, OP_PLACEHOLDER, fresh, wish, value_none(), value_none(), &input.placeholder));
+                TRY(graph_add_node(graph->graph, OP_PLACEHOLDER, fresh, wish, value_none(), value_none(),
+                                   &input.placeholder));
         }
         input.literal = literal;
         literal = value_none();
@@ -59,7 +67,8 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
         return STATUS_OK;
 }
 
-static Status read_graph_inputs(Pt2Graph *graph, JsonText text, const char *const *literal_names, uint32_t n_literal_names)
+static Status read_graph_inputs(Pt2Graph *graph, JsonText text, const char *const *literal_names,
+                                uint32_t n_literal_names)
 {
         _cleanup_(json_closep) JsonReader *reader = NULL;
         TRY(json_text_open(text, graph->scratch, &reader));
@@ -103,7 +112,8 @@ static Status read_graph_outputs(Pt2Graph *graph, JsonText text, bool single)
                 TRY(value_list_add(&list, item));
         }
         if (single && list.n != 1)
-                return fail(STATUS_MALFORMED, "a graph with \"is_single_tensor_return\" has %u outputs", list.n);
+                return fail(STATUS_MALFORMED, "a graph with \"is_single_tensor_return\" has %u outputs",
+                            list.n);
         Seq *args;
         TRY(seq_new(1, &args));
         Value tuple = value_seq_take(VALUE_TUPLE, args);
@@ -173,13 +183,17 @@ static Status read_sym_int_values(Pt2Graph *graph, JsonText text)
                 if (node->spec == NULL)
                         return fail_memory();
                 node->spec->dtype = DTYPE_I64;
-                TRY(failure_at_node(pt2_read_sym_int(graph, graph->scratch, reader, &node->spec->size[0]), name));
+                TRY(failure_at_node(pt2_read_sym_int(graph, graph->scratch, reader, &node->spec->size[0]),
+                                    name));
         }
 }
 
-Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names, Pt2Graph *graph)
+Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names,
+                      Pt2Graph *graph)
 {
-        static const char *const names[] = { "inputs", "nodes", "outputs", "is_single_tensor_return", "tensor_values", "sym_int_values" };
+        static const char *const names[] = { "inputs",        "nodes",
+                                             "outputs",       "is_single_tensor_return",
+                                             "tensor_values", "sym_int_values" };
         JsonText fields[6];
         bool single;
         TRY(json_text_fields(text, "the graph", graph->scratch, names, 6, fields));
@@ -190,7 +204,8 @@ Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t 
         TRY(graph_new(GRAPH_PT2, &graph->graph));
         TRY(json_text_bool(fields[3], graph->scratch, false, &single));
         if (single && graph->depth == 0)
-                return fail(STATUS_MALFORMED, "\"is_single_tensor_return\" is true, but a model returns a tuple: only graphs within it may "
+                return fail(STATUS_MALFORMED, "\"is_single_tensor_return\" is true, but a model returns a "
+                                              "tuple: only graphs within it may "
                                               "return one bare value");
         TRY(read_graph_inputs(graph, fields[0], literal_names, n_literal_names));
         TRY(read_nodes(graph, fields[1]));
@@ -216,7 +231,8 @@ Status pt2_read_child(Pt2Graph *graph, JsonReader *reader, Value *out_value)
         JsonText raw, fields[2];
         const char *wish, *name;
         if (graph->depth + 1 > limits.max_child_graphs)
-                return fail(STATUS_TOO_LARGE, "graphs are nested deeper than %lld levels (max_child_graphs in GET /v1)",
+                return fail(STATUS_TOO_LARGE,
+                            "graphs are nested deeper than %lld levels (max_child_graphs in GET /v1)",
                             (long long)limits.max_child_graphs);
         TRY(json_read_raw(reader, &raw.text, &raw.n));
         TRY(json_text_fields(raw, "a graph argument", graph->scratch, names, 2, fields));

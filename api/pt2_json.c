@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_json.c: each level of a document is scanned once to find its members and once more to read them, so that nothing depends on the order
-// of keys. The first scan of the whole document has proven its syntax; later failures are about types and members.
+// pt2_json.c: each level of a document is scanned once to find its members and once more to read
+// them, so that nothing depends on the order of keys. The first scan of the whole document has
+// proven its syntax; later failures are about types and members.
 #include "api/pt2_json.h"
 
 #include <math.h>
@@ -9,10 +10,12 @@
 
 Status json_text_open(JsonText text, Arena *arena, JsonReader **out_reader)
 {
-        return json_open(text.text, text.n, (int)limits.max_json_depth_model, limits.max_json_values, arena, out_reader);
+        return json_open(text.text, text.n, (int)limits.max_json_depth_model, limits.max_json_values, arena,
+                         out_reader);
 }
 
-Status json_text_fields(JsonText object, const char *what, Arena *arena, const char *const *names, uint32_t n, JsonText *out_fields)
+Status json_text_fields(JsonText object, const char *what, Arena *arena, const char *const *names, uint32_t n,
+                        JsonText *out_fields)
 {
         memset(out_fields, 0, n * sizeof(*out_fields));
         _cleanup_(json_closep) JsonReader *reader = NULL;
@@ -81,8 +84,8 @@ Status json_union_enter(JsonReader *reader, const char **out_tag)
                 bool more;
                 TRY(json_next_key(reader, &tag, &more));
                 if (!more)
-                        return fail(STATUS_MALFORMED,
-                                    "an argument has no value: one member such as \"as_tensor\" or \"as_int\" must be set");
+                        return fail(STATUS_MALFORMED, "an argument has no value: one member such as "
+                                                      "\"as_tensor\" or \"as_int\" must be set");
                 if (!is_unset(reader, tag)) {
                         *out_tag = tag;
                         return STATUS_OK;
@@ -100,7 +103,8 @@ Status json_union_leave(JsonReader *reader, const char *tag)
                 if (!more)
                         return STATUS_OK;
                 if (!is_unset(reader, other))
-                        return fail(STATUS_MALFORMED, "an argument has two values, \"%s\" and \"%s\"", tag, other);
+                        return fail(STATUS_MALFORMED, "an argument has two values, \"%s\" and \"%s\"", tag,
+                                    other);
                 TRY(json_skip(reader));
         }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_node.c: one node of the document -> nodes of the graph, as torch.export.load builds them. The archive has no getitem nodes: a node of
-// several results lists their names, and each becomes `operator.getitem(node, k)` right behind it. A node of one result bears the result's
-// name; one of several bears its own ("name"), made free by FX's rule.
+// pt2_node.c: one node of the document -> nodes of the graph, as torch.export.load builds them. The
+// archive has no getitem nodes: a node of several results lists their names, and each becomes
+// `operator.getitem(node, k)` right behind it. A node of one result bears the result's name; one of
+// several bears its own ("name"), made free by FX's rule.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -54,8 +55,10 @@ static Status bind_value(Pt2Graph *graph, const char *name, Node *node)
         return STATUS_OK;
 }
 
-// FX's namespace sees the wish as well, as it does in PyTorch, where the name is overwritten afterwards.
-Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *target, Value take_args, Value take_kwargs, Node **out_node)
+// FX's namespace sees the wish as well, as it does in PyTorch, where the name is overwritten
+// afterwards.
+Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
+                     Value take_kwargs, Node **out_node)
 {
         const char *wish;
         if (graph_node(graph->graph, name) != NULL) {
@@ -73,8 +76,10 @@ Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *t
         return bind_value(graph, name, *out_node);
 }
 
-// `result`: the name of the value it makes; NULL: one that nothing can refer to, called by FX's rule after `wish` (NULL: "getitem").
-static Status add_getitem(Pt2Graph *graph, Node *of, uint32_t k, const char *result, const char *wish, Node **out_node)
+// `result`: the name of the value it makes; NULL: one that nothing can refer to, called by FX's
+// rule after `wish` (NULL: "getitem").
+static Status add_getitem(Pt2Graph *graph, Node *of, uint32_t k, const char *result, const char *wish,
+                          Node **out_node)
 {
         Seq *args;
         const char *name = NULL;
@@ -85,8 +90,10 @@ static Status add_getitem(Pt2Graph *graph, Node *of, uint32_t k, const char *res
         args->items[1] = value_int(k);
         Value tuple = value_seq_take(VALUE_TUPLE, args);
         if (result != NULL)
-                return pt2_add_named(graph, OP_CALL_FUNCTION, result, "_operator.getitem", tuple, value_none(), out_node);
-        return graph_add_node(graph->graph, OP_CALL_FUNCTION, name, "_operator.getitem", tuple, value_none(), out_node);
+                return pt2_add_named(graph, OP_CALL_FUNCTION, result, "_operator.getitem", tuple,
+                                     value_none(), out_node);
+        return graph_add_node(graph->graph, OP_CALL_FUNCTION, name, "_operator.getitem", tuple, value_none(),
+                              out_node);
 }
 
 static Status add_getitems(Pt2Graph *graph, Node *node, const NodeOutput *outputs, uint32_t n)
@@ -115,10 +122,12 @@ static Status add_getitems(Pt2Graph *graph, Node *node, const NodeOutput *output
 // ---- arguments ----
 static bool is_python_keyword(const char *name)
 {
-        static const char *const keywords[] = { "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
-                                                "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
-                                                "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-                                                "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield" };
+        static const char *const keywords[] = { "False",  "None",     "True",  "and",    "as",       "assert",
+                                                "async",  "await",    "break", "class",  "continue", "def",
+                                                "del",    "elif",     "else",  "except", "finally",  "for",
+                                                "from",   "global",   "if",    "import", "in",       "is",
+                                                "lambda", "nonlocal", "not",   "or",     "pass",     "raise",
+                                                "return", "try",      "while", "with",   "yield" };
         for (size_t i = 0; i < ARRAY_LENGTH(keywords); i++) {
                 if (strcmp(keywords[i], name) == 0)
                         return true;
@@ -132,7 +141,8 @@ static int compare_inputs(const void *a, const void *b)
         return left->rank < right->rank ? -1 : left->rank > right->rank;
 }
 
-// PyTorch's loader takes arguments by name, in the schema's order. The writer keeps that order; a document that was rewritten may not.
+// PyTorch's loader takes arguments by name, in the schema's order. The writer keeps that order; a
+// document that was rewritten may not.
 static Status order_inputs(NodeText *text)
 {
         const Overload *overload = op_find(text->target);
@@ -143,7 +153,8 @@ static Status order_inputs(NodeText *text)
         for (uint32_t i = 0; i < text->n_inputs; i++) {
                 NodeInput *input = &text->inputs[i];
                 input->rank = 0;
-                while (input->rank < schema->n_args && strcmp(schema->args[input->rank].name, input->name) != 0)
+                while (input->rank < schema->n_args &&
+                       strcmp(schema->args[input->rank].name, input->name) != 0)
                         input->rank++;
                 if (input->rank == schema->n_args)
                         return STATUS_OK; // the binder will say so
@@ -154,7 +165,8 @@ static Status order_inputs(NodeText *text)
         uint32_t n_positional = 0;
         for (uint32_t i = 0; i < text->n_inputs; i++) {
                 if (i > 0 && text->inputs[i].rank == text->inputs[i - 1].rank)
-                        return fail(STATUS_MALFORMED, "the argument \"%s\" is given twice", text->inputs[i].name);
+                        return fail(STATUS_MALFORMED, "the argument \"%s\" is given twice",
+                                    text->inputs[i].name);
                 NodeInput *input = &text->inputs[i];
                 const SchemaArg *arg = &schema->args[input->rank];
                 if (input->kind == KIND_UNKNOWN && !arg->has_default && !arg->kwarg_only)
@@ -170,7 +182,8 @@ static bool is_positional(const NodeText *text, const NodeInput *input)
 {
         if (input->kind == KIND_POSITIONAL || input->name[0] == '\0')
                 return true;
-        bool symbolic = strncmp(text->target, "_operator.", 10) == 0 || strncmp(text->target, "math.", 5) == 0 ||
+        bool symbolic = strncmp(text->target, "_operator.", 10) == 0 ||
+                        strncmp(text->target, "math.", 5) == 0 ||
                         strncmp(text->target, "torch.sym_", 10) == 0;
         return symbolic || (input->kind == KIND_KEYWORD && is_python_keyword(input->name));
 }
@@ -191,7 +204,8 @@ static Status take_arguments(NodeText *text, Value *out_args, Value *out_kwargs)
                         args->items[at_arg++] = input->value;
                 } else {
                         if (dict_get(kwargs, input->name) != NULL)
-                                return fail(STATUS_MALFORMED, "the argument \"%s\" is given twice", input->name);
+                                return fail(STATUS_MALFORMED, "the argument \"%s\" is given twice",
+                                            input->name);
                         TRY(str_new(input->name, strlen(input->name), &kwargs->items[at_kwarg].key));
                         kwargs->items[at_kwarg++].value = input->value;
                 }
@@ -232,7 +246,8 @@ static Status read_input(Pt2Graph *graph, JsonReader *reader, NodeText *text)
                         return failure_at_argument(status, input.name[0] == '\0' ? NULL : input.name);
                 }
         }
-        Status status = given ? array_reserve(&text->inputs, &text->inputs_capacity, text->n_inputs + 1, sizeof(input))
+        Status status = given ? array_reserve(&text->inputs, &text->inputs_capacity, text->n_inputs + 1,
+                                              sizeof(input))
                               : fail(STATUS_MALFORMED, "an input of the node has no \"arg\"");
         if (status == STATUS_OK)
                 text->inputs[text->n_inputs++] = input;
@@ -295,7 +310,8 @@ static Status read_result(JsonReader *reader, NodeText *text)
 {
         const char *tag, *name;
         TRY(json_union_enter(reader, &tag));
-        bool plural = tag[0] != '\0' && tag[strlen(tag) - 1] == 's', symbolic = strncmp(tag, "as_sym_", 7) == 0;
+        bool plural = tag[0] != '\0' && tag[strlen(tag) - 1] == 's',
+             symbolic = strncmp(tag, "as_sym_", 7) == 0;
         if (strcmp(tag, "as_none") == 0) {
                 TRY(json_skip(reader));
                 TRY(add_output(text, (NodeOutput){ .kind = RESULT_NONE }));
@@ -396,9 +412,12 @@ static Status unused_name(Pt2Graph *graph, const NodeText *text, const char **ou
 }
 
 // ---- results ----
-static const char *const result_words[] = { [RESULT_VALUE] = "one value", [RESULT_LIST] = "a list", [RESULT_NONE] = "None" };
+static const char *const result_words[] = {
+        [RESULT_VALUE] = "one value", [RESULT_LIST] = "a list", [RESULT_NONE] = "None"
+};
 
-// The results of an operator as its schema has them. A result that nobody reads may be left out, or None.
+// The results of an operator as its schema has them. A result that nobody reads may be left out, or
+// None.
 static Status check_schema_results(const NodeText *text, const Schema *schema)
 {
         bool is_list = schema->returns == RETURN_LIST;
@@ -406,11 +425,13 @@ static Status check_schema_results(const NodeText *text, const Schema *schema)
         if (text->n_results == 0 || (text->n_results == 1 && text->outputs[0].kind == RESULT_NONE))
                 return STATUS_OK;
         if (text->n_results != n)
-                return fail(STATUS_MALFORMED, "the node lists %u results, but %s returns %u", text->n_results, text->target, n);
+                return fail(STATUS_MALFORMED, "the node lists %u results, but %s returns %u", text->n_results,
+                            text->target, n);
         for (uint32_t i = 0; i < text->n_outputs; i += 1 + text->outputs[i].n_items) {
                 if (text->outputs[i].kind != RESULT_NONE && (text->outputs[i].kind == RESULT_LIST) != is_list)
-                        return fail(STATUS_MALFORMED, "a result of the node is %s, but %s returns %s", result_words[text->outputs[i].kind],
-                                    text->target, result_words[is_list ? RESULT_LIST : RESULT_VALUE]);
+                        return fail(STATUS_MALFORMED, "a result of the node is %s, but %s returns %s",
+                                    result_words[text->outputs[i].kind], text->target,
+                                    result_words[is_list ? RESULT_LIST : RESULT_VALUE]);
         }
         return STATUS_OK;
 }
@@ -419,16 +440,19 @@ static Status check_schema_results(const NodeText *text, const Schema *schema)
 static const Graph *child_of(const Pt2Graph *graph, const NodeInput *input)
 {
         const Node *node = input->value.kind == VALUE_NODE ? input->value.node : NULL;
-        const Module *module = node == NULL || node->op != OP_GET_ATTR ? NULL : graph_module(graph->graph, node->target);
+        const Module *module =
+                node == NULL || node->op != OP_GET_ATTR ? NULL : graph_module(graph->graph, node->target);
         return module == NULL ? NULL : module->graph;
 }
 
-// A higher-order operator returns what its child graphs return: one bare value, or a tuple. The condition of a loop returns no result.
+// A higher-order operator returns what its child graphs return: one bare value, or a tuple. The
+// condition of a loop returns no result.
 static Status check_child_results(const Pt2Graph *graph, const NodeText *text)
 {
         bool is_loop = strcmp(text->target, "torch.ops.higher_order.while_loop") == 0;
         if (is_loop && text->single_return)
-                return fail(STATUS_MALFORMED, "\"is_hop_single_tensor_return\" is true, but a loop returns a tuple");
+                return fail(STATUS_MALFORMED,
+                            "\"is_hop_single_tensor_return\" is true, but a loop returns a tuple");
         for (uint32_t i = 0; i < text->n_inputs; i++) {
                 const Graph *child = child_of(graph, &text->inputs[i]);
                 if (child == NULL || (is_loop && i == 0))
@@ -437,20 +461,24 @@ static Status check_child_results(const Pt2Graph *graph, const NodeText *text)
                 bool in_tuple = result.kind == VALUE_TUPLE;
                 uint32_t n = in_tuple ? result.seq->n : 1;
                 if (text->single_return == in_tuple && !is_loop)
-                        return fail(STATUS_MALFORMED, "\"is_hop_single_tensor_return\" is %s, but graph \"%s\" returns %s",
+                        return fail(STATUS_MALFORMED,
+                                    "\"is_hop_single_tensor_return\" is %s, but graph \"%s\" returns %s",
                                     text->single_return ? "true" : "false", text->inputs[i].value.node->name,
                                     in_tuple ? "a tuple" : "one value");
                 if (text->n_results != n)
-                        return fail(STATUS_MALFORMED, "the node lists %u results, but graph \"%s\" returns %u", text->n_results,
+                        return fail(STATUS_MALFORMED,
+                                    "the node lists %u results, but graph \"%s\" returns %u", text->n_results,
                                     text->inputs[i].value.node->name, n);
         }
         return STATUS_OK;
 }
 
-// The document says twice what a node returns. Where the two disagree, its readers would get something else than they were exported for.
+// The document says twice what a node returns. Where the two disagree, its readers would get
+// something else than they were exported for.
 static Status check_results(const Pt2Graph *graph, const NodeText *text)
 {
-        static const char *const child_runners[] = { "cond", "while_loop", "wrap_with_set_grad_enabled", "wrap_with_autocast" };
+        static const char *const child_runners[] = { "cond", "while_loop", "wrap_with_set_grad_enabled",
+                                                     "wrap_with_autocast" };
         const Overload *overload = op_find(text->target);
         if (overload != NULL)
                 return check_schema_results(text, &overload->schema);
@@ -467,13 +495,15 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
         Value args, kwargs;
         Node *node;
         const NodeOutput *only = text->n_results == 1 ? &text->outputs[0] : NULL;
-        bool in_tuple = strncmp(text->target, HIGHER_ORDER, sizeof(HIGHER_ORDER) - 1) == 0 && !text->single_return;
+        bool in_tuple =
+                strncmp(text->target, HIGHER_ORDER, sizeof(HIGHER_ORDER) - 1) == 0 && !text->single_return;
         TRY(order_inputs(text));
         TRY(check_results(graph, text));
         if (only != NULL && only->kind == RESULT_VALUE && !in_tuple) {
                 TRY(take_arguments(text, &args, &kwargs));
                 TRY(pt2_add_named(graph, OP_CALL_FUNCTION, only->name, text->target, args, kwargs, &node));
-                return text->module_stack == NULL ? STATUS_OK : set_module(graph->graph, text->module_stack, node);
+                return text->module_stack == NULL ? STATUS_OK
+                                                  : set_module(graph->graph, text->module_stack, node);
         }
         const char *name;
         bool nothing = only != NULL && only->kind == RESULT_NONE;
@@ -518,7 +548,8 @@ Status pt2_read_node(Pt2Graph *graph, JsonReader *reader)
                 return fail(STATUS_MALFORMED, "a node has no \"target\"");
         if (text.target[0] == '#')
                 return failure_at_node(fail(STATUS_UNSUPPORTED,
-                                            "\"%s\" is an operator of an extension; extensions are code and cannot be run here",
+                                            "\"%s\" is an operator of an extension; extensions are code and "
+                                            "cannot be run here",
                                             text.target),
                                        text.name);
         return failure_at_node(make_node(graph, &text), text.name != NULL ? text.name : text.target);

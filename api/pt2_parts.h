@@ -28,7 +28,10 @@ void value_list_deinit(ValueList *list);
 // What a graph input of the document was.
 typedef struct Pt2Input {
         Node *placeholder;
-        ValueKind kind; // VALUE_TENSOR, VALUE_INT, VALUE_FLOAT, VALUE_BOOL for values; VALUE_ABSENT for a literal
+        ValueKind
+                // VALUE_TENSOR, VALUE_INT, VALUE_FLOAT, VALUE_BOOL for values; VALUE_ABSENT for a
+                // literal
+                kind;
         Value literal;
 } Pt2Input;
 
@@ -44,17 +47,20 @@ typedef struct Pt2Graph {
 } Pt2Graph;
 void pt2_graph_deinit(Pt2Graph *graph);
 
-// Reads the graph section. `literal_names[i]` names input i when it is a literal (NULL: "arg<i>"); may be NULL altogether. Leaves
-// graph->graph unfinished.
-Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names, Pt2Graph *graph);
+// Reads the graph section. `literal_names[i]` names input i when it is a literal (NULL: "arg<i>");
+// may be NULL altogether. Leaves graph->graph unfinished.
+Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names,
+                      Pt2Graph *graph);
 Node *pt2_value_node(const Pt2Graph *graph, const char *name);
 // "the value "x" is read before any node makes it".
 Status pt2_find_value(const Pt2Graph *graph, const char *name, Node **out_node);
 
 // One node of the document.
 Status pt2_read_node(Pt2Graph *graph, JsonReader *reader);
-// A node called exactly `name` that makes the value `name`. args and kwargs are taken, also on failure.
-Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *target, Value take_args, Value take_kwargs, Node **out_node);
+// A node called exactly `name` that makes the value `name`. args and kwargs are taken, also on
+// failure.
+Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
+                     Value take_kwargs, Node **out_node);
 
 // One Argument.
 Status pt2_read_argument(Pt2Graph *graph, JsonReader *reader, Value *out_value);
@@ -62,12 +68,14 @@ Status pt2_read_argument(Pt2Graph *graph, JsonReader *reader, Value *out_value);
 Status pt2_read_tagged(Pt2Graph *graph, JsonReader *reader, const char *tag, Value *out_value);
 // {"name": "x"}
 Status pt2_read_name(JsonReader *reader, const char **out_name);
-// SymIntArgument and its siblings: {"as_name": "s"} gives *out_name, {"as_int": 3} and the like give *out_value.
+// SymIntArgument and its siblings: {"as_name": "s"} gives *out_name, {"as_int": 3} and the like
+// give *out_value.
 Status pt2_read_symbol(JsonReader *reader, const char **out_name, Value *out_value);
 // A child graph, attached to `graph` as module and get_attr node.
 Status pt2_read_child(Pt2Graph *graph, JsonReader *reader, Value *out_value);
 
-// TensorMeta. `dtype` is DTYPE_NONE for a code we have no dtype for; rank -1 when it is over MAX_RANK.
+// TensorMeta. `dtype` is DTYPE_NONE for a code we have no dtype for; rank -1 when it is over
+// MAX_RANK.
 typedef struct Pt2TensorMeta {
         int64_t dtype_code;
         Dtype dtype;
@@ -86,9 +94,11 @@ const char *pt2_dtype_name(int64_t code); // "float8_e4m3fn"; "dtype 99" is for 
 Status pt2_spec_new(Pt2Graph *graph, const Pt2TensorMeta *meta, TensorSpec **out_spec);
 
 // `namedtuple_fields`: {type: {"field_names": [...]}}, may be empty.
-Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *scratch, Arena *arena, Tree **out_tree);
+Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *scratch, Arena *arena,
+                     Tree **out_tree);
 
-// Names of the literal inputs, before the graph is read: out_names[i] is NULL for other inputs. Arrays live in the scratch arena.
+// Names of the literal inputs, before the graph is read: out_names[i] is NULL for other inputs.
+// Arrays live in the scratch arena.
 Status pt2_literal_names(JsonText signature, Arena *scratch, const char ***out_names, uint32_t *out_n);
 typedef struct Pt2SignatureText {
         JsonText signature, module_call_graph, namedtuple_fields, range_constraints, guards, verifiers;
@@ -105,7 +115,8 @@ typedef struct Pt2Weights {
         StringMap checked_bools;  // members whose bytes are known to be 0 or 1
         Arena *scratch;
 } Pt2Weights;
-Status pt2_weights_read(Pt2Weights *weights, JsonText config, const char *folder, bool persistent, Graph *graph);
+Status pt2_weights_read(Pt2Weights *weights, JsonText config, const char *folder, bool persistent,
+                        Graph *graph);
 void pt2_weights_deinit(Pt2Weights *weights);
 
 // Sets State.written.

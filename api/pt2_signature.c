@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_signature.c: input_specs and output_specs run in parallel with the graph's inputs and outputs; module_call_graph[0] has the structure
-// of arguments and results; range_constraints and guards_code are kept as they are written.
+// pt2_signature.c: input_specs and output_specs run in parallel with the graph's inputs and
+// outputs; module_call_graph[0] has the structure of arguments and results; range_constraints and
+// guards_code are kept as they are written.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ static const struct {
         { "user_input_mutation", "user_input_name", OUTPUT_INPUT_MUTATION },
 };
 
-// The value an arg is about: {"name": "x"} or {"as_tensor": {"name": "x"}} or {"as_sym_int": {"as_name": "s"}}; NULL for literals.
+// The value an arg is about: {"name": "x"} or {"as_tensor": {"name": "x"}} or {"as_sym_int":
+// {"as_name": "s"}}; NULL for literals.
 static Status read_arg_name(JsonText text, bool is_union, Arena *scratch, const char **out_name)
 {
         const char *tag, *name = NULL;
@@ -54,7 +56,8 @@ static Status read_arg_name(JsonText text, bool is_union, Arena *scratch, const 
 }
 
 // Calls visit on each item of an array.
-static Status each_item(JsonText text, Arena *scratch, Status (*visit)(void *context, uint32_t i, JsonText item), void *context)
+static Status each_item(JsonText text, Arena *scratch,
+                        Status (*visit)(void *context, uint32_t i, JsonText item), void *context)
 {
         if (text.n == 0)
                 return STATUS_OK;
@@ -143,7 +146,8 @@ static Status copy_text_to(Arena *arena, const char *text, const char **out_copy
 static Status check_same_value(const char *spec, const Node *node, const char *what, uint32_t i)
 {
         if (spec != NULL && (node == NULL || strcmp(spec, node->name) != 0))
-                return fail(STATUS_MALFORMED, "%s %u of the signature is \"%s\", but the graph has \"%s\" there", what, i, spec,
+                return fail(STATUS_MALFORMED,
+                            "%s %u of the signature is \"%s\", but the graph has \"%s\" there", what, i, spec,
                             node == NULL ? "a literal" : node->name);
         return STATUS_OK;
 }
@@ -165,7 +169,8 @@ static Status read_state_input(SpecReader *reader, uint32_t i, JsonText body, si
         input->kind_name = state_kinds[row].shown;
         TRY(copy_text_to(reader->arena, path, &input->path));
         if (reader->graph->inputs[i].kind != VALUE_TENSOR)
-                return fail(STATUS_MALFORMED, "input \"%s\" is a %s and must be a tensor", value, state_kinds[row].kind);
+                return fail(STATUS_MALFORMED, "input \"%s\" is a %s and must be a tensor", value,
+                            state_kinds[row].kind);
         if (graph_state(reader->graph->graph, path) == NULL) {
                 if (reader->n_missing++ < 20)
                         text_addf(&reader->missing, "%s%s", reader->n_missing == 1 ? "" : ", ", path);
@@ -211,12 +216,14 @@ static Status read_input_spec(void *context, uint32_t i, JsonText item)
         }
         bool constant = strcmp(kind, "constant_input") == 0;
         if (!constant && strcmp(kind, "user_input") != 0)
-                return fail(STATUS_UNSUPPORTED, "input \"%s\" is a %s, which cannot be run here", input->placeholder->name, kind);
+                return fail(STATUS_UNSUPPORTED, "input \"%s\" is a %s, which cannot be run here",
+                            input->placeholder->name, kind);
         reader->signature->n_user_inputs++;
         if (!constant)
                 return read_user_input(reader, i, body);
         if (reader->graph->inputs[i].kind != VALUE_ABSENT)
-                return fail(STATUS_MALFORMED, "input \"%s\" is a constant in the signature and a value in the graph",
+                return fail(STATUS_MALFORMED,
+                            "input \"%s\" is a constant in the signature and a value in the graph",
                             input->placeholder->name);
         input->kind = INPUT_LITERAL;
         input->literal = reader->graph->inputs[i].literal;
@@ -229,7 +236,8 @@ static Status read_inputs(SpecReader *reader, JsonText specs)
         uint32_t n = 0;
         TRY(each_item(specs, reader->graph->scratch, count_item, &n));
         if (n != reader->graph->n_inputs)
-                return fail(STATUS_MALFORMED, "the signature has %u inputs and the graph %u", n, reader->graph->n_inputs);
+                return fail(STATUS_MALFORMED, "the signature has %u inputs and the graph %u", n,
+                            reader->graph->n_inputs);
         reader->signature->inputs = arena_array(reader->arena, n + 1u, sizeof(Input));
         if (reader->signature->inputs == NULL)
                 return fail_memory();
@@ -238,7 +246,8 @@ static Status read_inputs(SpecReader *reader, JsonText specs)
         if (reader->n_missing > 0) {
                 TRY(text_status(&reader->missing));
                 return fail(STATUS_MISSING_STATE,
-                            "%u weights of the graph are not in the archive: %s%s; save it again with torch.export.save(ep, \"m.pt2\")",
+                            "%u weights of the graph are not in the archive: %s%s; save it again with "
+                            "torch.export.save(ep, \"m.pt2\")",
                             reader->n_missing, reader->missing.data, reader->n_missing > 20 ? ", ..." : "");
         }
         return STATUS_OK;
@@ -256,24 +265,30 @@ static Status read_output_spec(void *context, uint32_t i, JsonText item)
                 row++;
         if (row == ARRAY_LENGTH(output_kinds))
                 return fail(STATUS_UNSUPPORTED, "output %u is a %s, which cannot be run here", i, kind);
-        const char *names[] = { "arg", output_kinds[row].target_key == NULL ? "" : output_kinds[row].target_key };
+        const char *names[] = { "arg",
+                                output_kinds[row].target_key == NULL ? "" : output_kinds[row].target_key };
         TRY(json_text_fields(body, "an output of the signature", reader->graph->scratch, names, 2, fields));
         TRY(read_arg_name(fields[0], strcmp(kind, "user_output") == 0, reader->graph->scratch, &value));
         Output *output = &reader->signature->outputs[i];
         output->kind = output_kinds[row].output;
         output->arg = reader->outputs.kind == VALUE_TUPLE ? reader->outputs.seq->items[i] : reader->outputs;
-        if (value != NULL && (output->arg.kind != VALUE_NODE || pt2_value_node(reader->graph, value) != output->arg.node))
-                return fail(STATUS_MALFORMED, "output %u of the signature is \"%s\", but the graph returns another value there", i, value);
+        if (value != NULL &&
+            (output->arg.kind != VALUE_NODE || pt2_value_node(reader->graph, value) != output->arg.node))
+                return fail(STATUS_MALFORMED,
+                            "output %u of the signature is \"%s\", but the graph returns another value there",
+                            i, value);
         if (output->kind == OUTPUT_USER)
                 return STATUS_OK;
         TRY(json_text_string(fields[1], reader->graph->scratch, &target));
         if (target == NULL)
                 return fail(STATUS_MALFORMED, "output %u of the signature has no \"%s\"", i, names[1]);
         if (output->kind == OUTPUT_STATE_MUTATION && graph_state(reader->graph->graph, target) == NULL)
-                return fail(STATUS_MALFORMED, "output %u writes \"%s\", which is no weight of the graph", i, target);
+                return fail(STATUS_MALFORMED, "output %u writes \"%s\", which is no weight of the graph", i,
+                            target);
         Node *input = output->kind == OUTPUT_INPUT_MUTATION ? pt2_value_node(reader->graph, target) : NULL;
         if (output->kind == OUTPUT_INPUT_MUTATION && (input == NULL || input->op != OP_PLACEHOLDER))
-                return fail(STATUS_MALFORMED, "output %u writes \"%s\", which is no input of the graph", i, target);
+                return fail(STATUS_MALFORMED, "output %u writes \"%s\", which is no input of the graph", i,
+                            target);
         return copy_text_to(reader->arena, target, &output->target);
 }
 
@@ -307,11 +322,14 @@ static Status add_text(void *context, uint32_t i, JsonText item)
         return copy_text_to(list->arena, text, &list->items[i]);
 }
 
-static Status read_texts(JsonText text, Arena *scratch, Arena *arena, const char ***out_items, uint32_t *out_n)
+static Status read_texts(JsonText text, Arena *scratch, Arena *arena, const char ***out_items,
+                         uint32_t *out_n)
 {
         uint32_t n = 0;
         TRY(each_item(text, scratch, count_item, &n));
-        TextList list = { .scratch = scratch, .arena = arena, .items = arena_array(arena, n + 1u, sizeof(char *)) };
+        TextList list = { .scratch = scratch,
+                          .arena = arena,
+                          .items = arena_array(arena, n + 1u, sizeof(char *)) };
         if (list.items == NULL)
                 return fail_memory();
         TRY(each_item(text, scratch, add_text, &list));
@@ -351,29 +369,37 @@ static Status read_structure(SpecReader *reader, const Pt2SignatureText *text)
         Signature *signature = reader->signature;
         TRY(each_item(text->module_call_graph, scratch, find_root_entry, &root));
         if (root.signature.n == 0)
-                return fail(STATUS_MALFORMED,
-                            "\"module_call_graph\" has no entry with fqn \"\": the structure of the arguments is not known");
+                return fail(STATUS_MALFORMED, "\"module_call_graph\" has no entry with fqn \"\": the "
+                                              "structure of the arguments is not known");
         TRY(json_text_fields(root.signature, "the call signature", scratch, names, 3, fields));
         TRY(json_text_string(fields[0], scratch, &in_spec));
         TRY(json_text_string(fields[1], scratch, &out_spec));
         if (in_spec == NULL || out_spec == NULL)
                 return fail(STATUS_MALFORMED, "the call signature has no \"in_spec\" or \"out_spec\"");
-        TRY(failure_at_argument(pt2_tree_read(in_spec, text->namedtuple_fields, scratch, reader->arena, &signature->in_tree), "in_spec"));
-        TRY(failure_at_argument(pt2_tree_read(out_spec, text->namedtuple_fields, scratch, reader->arena, &signature->out_tree),
+        TRY(failure_at_argument(
+                pt2_tree_read(in_spec, text->namedtuple_fields, scratch, reader->arena, &signature->in_tree),
+                "in_spec"));
+        TRY(failure_at_argument(pt2_tree_read(out_spec, text->namedtuple_fields, scratch, reader->arena,
+                                              &signature->out_tree),
                                 "out_spec"));
         const Tree *in_tree = signature->in_tree;
         if (in_tree->kind != TREE_TUPLE || in_tree->n != 2 || in_tree->children[0]->kind != TREE_TUPLE ||
             in_tree->children[1]->kind != TREE_DICT)
-                return fail(STATUS_MALFORMED, "in_spec is not a pair of positional and keyword arguments, a tuple and a dict");
+                return fail(STATUS_MALFORMED,
+                            "in_spec is not a pair of positional and keyword arguments, a tuple and a dict");
         uint32_t n_user_outputs = 0;
         for (uint32_t i = 0; i < signature->n_outputs; i++)
                 n_user_outputs += signature->outputs[i].kind == OUTPUT_USER;
-        if (signature->in_tree->n_leaves != signature->n_user_inputs || signature->out_tree->n_leaves != n_user_outputs)
-                return fail(STATUS_MALFORMED, "in_spec has %u leaves for %u inputs, out_spec %u for %u outputs",
-                            signature->in_tree->n_leaves, signature->n_user_inputs, signature->out_tree->n_leaves, n_user_outputs);
+        if (signature->in_tree->n_leaves != signature->n_user_inputs ||
+            signature->out_tree->n_leaves != n_user_outputs)
+                return fail(STATUS_MALFORMED,
+                            "in_spec has %u leaves for %u inputs, out_spec %u for %u outputs",
+                            signature->in_tree->n_leaves, signature->n_user_inputs,
+                            signature->out_tree->n_leaves, n_user_outputs);
         if (fields[2].n == 0)
                 return STATUS_OK;
-        return read_texts(fields[2], scratch, reader->arena, &signature->argument_names, &signature->n_arguments);
+        return read_texts(fields[2], scratch, reader->arena, &signature->argument_names,
+                          &signature->n_arguments);
 }
 
 static Status read_ranges(SpecReader *reader, JsonText text)
@@ -420,14 +446,16 @@ Status pt2_signature_read(const Pt2SignatureText *text, Pt2Graph *graph)
 {
         static const char *const names[] = { "input_specs", "output_specs" };
         JsonText specs[2];
-        _cleanup_(spec_reader_deinit)
-                SpecReader reader = { .graph = graph, .signature = &graph->graph->signature, .arena = &graph->graph->arena };
+        _cleanup_(spec_reader_deinit) SpecReader reader = { .graph = graph,
+                                                            .signature = &graph->graph->signature,
+                                                            .arena = &graph->graph->arena };
         TRY(json_text_fields(text->signature, "\"signature\"", graph->scratch, names, 2, specs));
         TRY(read_inputs(&reader, specs[0]));
         TRY(read_outputs(&reader, specs[1]));
         TRY(read_structure(&reader, text));
         TRY(read_ranges(&reader, text->range_constraints));
-        TRY(read_texts(text->guards, graph->scratch, reader.arena, &reader.signature->guards, &reader.signature->n_guards));
+        TRY(read_texts(text->guards, graph->scratch, reader.arena, &reader.signature->guards,
+                       &reader.signature->n_guards));
         const char **verifiers;
         uint32_t n_verifiers;
         TRY(read_texts(text->verifiers, graph->scratch, reader.arena, &verifiers, &n_verifiers));

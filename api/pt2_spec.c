@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_spec.c: what the exporter recorded of a value. Sizes are constants or sympy expressions; an expression is kept in infix spelling,
-// parsed once per graph and spelling. Recorded metas are hints for showing and for the signature; real shapes come from running.
+// pt2_spec.c: what the exporter recorded of a value. Sizes are constants or sympy expressions; an
+// expression is kept in infix spelling, parsed once per graph and spelling. Recorded metas are
+// hints for showing and for the signature; real shapes come from running.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -52,7 +53,8 @@ const char *pt2_dtype_name(int64_t code)
         return NULL;
 }
 
-// The infix spelling of an expression. One that our parser does not know is kept as it is: it can be shown, not computed.
+// The infix spelling of an expression. One that our parser does not know is kept as it is: it can
+// be shown, not computed.
 static Status infix_of(Pt2Graph *graph, const char *srepr, const char **out_infix)
 {
         const char *known = string_map_get(&graph->infix, srepr);
@@ -115,7 +117,8 @@ Status pt2_read_sym_int(Pt2Graph *graph, Arena *scratch, JsonReader *reader, Sym
         return json_union_leave(reader, tag);
 }
 
-static Status read_sym_ints(Pt2Graph *graph, Arena *scratch, JsonText text, SymDim out_dims[MAX_RANK], int *out_n)
+static Status read_sym_ints(Pt2Graph *graph, Arena *scratch, JsonText text, SymDim out_dims[MAX_RANK],
+                            int *out_n)
 {
         int n = 0;
         _cleanup_(json_closep) JsonReader *reader = NULL;
@@ -142,13 +145,15 @@ Status pt2_read_tensor_meta(Pt2Graph *graph, Arena *scratch, JsonText text, Pt2T
         Pt2TensorMeta meta = { 0 };
         TRY(json_text_fields(text, "a tensor's description", scratch, names, 5, fields));
         if (fields[0].n == 0 || fields[1].n == 0 || fields[2].n == 0)
-                return fail(STATUS_MALFORMED, "a tensor's description lacks \"dtype\", \"sizes\" or \"strides\"");
+                return fail(STATUS_MALFORMED,
+                            "a tensor's description lacks \"dtype\", \"sizes\" or \"strides\"");
         TRY(json_text_int(fields[0], scratch, 0, &meta.dtype_code));
         meta.dtype = pt2_dtype(meta.dtype_code);
         TRY(read_sym_ints(graph, scratch, fields[1], meta.size, &meta.rank));
         TRY(read_sym_ints(graph, scratch, fields[2], meta.stride, &meta.n_strides));
         if (meta.n_strides != meta.rank)
-                return fail(STATUS_MALFORMED, "a tensor's description has %d sizes and %d strides", meta.rank, meta.n_strides);
+                return fail(STATUS_MALFORMED, "a tensor's description has %d sizes and %d strides", meta.rank,
+                            meta.n_strides);
         if (meta.rank > MAX_RANK)
                 meta.rank = -1;
         if (fields[3].n != 0) {

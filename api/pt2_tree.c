@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_tree.c: treespec strings of torch.utils._pytree, protocol 1: `[1, {"type": ..., "context": ..., "children_spec": [...]}]`. Recursion
-// is capped at limits.max_nested_values. Containers we know by name keep their kind; any other whose context lists keys (model outputs,
-// dataclasses) reads as a dict.
+// pt2_tree.c: treespec strings of torch.utils._pytree, protocol 1: `[1, {"type": ..., "context":
+// ..., "children_spec": [...]}]`. Recursion is capped at limits.max_nested_values. Containers we
+// know by name keep their kind; any other whose context lists keys (model outputs, dataclasses)
+// reads as a dict.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -99,10 +100,12 @@ static Status namedtuple_keys(TreeReader *tree, const char *type, Keys *keys)
         JsonText entry, field;
         if (tree->namedtuple_fields.n == 0)
                 return STATUS_OK;
-        TRY(json_text_fields(tree->namedtuple_fields, "\"treespec_namedtuple_fields\"", tree->scratch, &type, 1, &entry));
+        TRY(json_text_fields(tree->namedtuple_fields, "\"treespec_namedtuple_fields\"", tree->scratch, &type,
+                             1, &entry));
         if (entry.n == 0)
                 return STATUS_OK;
-        TRY(json_text_fields(entry, "an entry of \"treespec_namedtuple_fields\"", tree->scratch, names, 1, &field));
+        TRY(json_text_fields(entry, "an entry of \"treespec_namedtuple_fields\"", tree->scratch, names, 1,
+                             &field));
         return field.n == 0 ? STATUS_OK : read_keys(tree, field, keys);
 }
 
@@ -118,8 +121,10 @@ static bool is_one_of(const char *type, const char *const *names, size_t n)
 static Status set_kind(TreeReader *tree, const char *type, JsonText context, Keys *keys, Tree *node)
 {
         static const char *const tuples[] = { "builtins.tuple", "torch.Size" };
-        static const char *const lists[] = { "builtins.list", "collections.deque", "torch.fx.immutable_collections.immutable_list" };
-        static const char *const dicts[] = { "builtins.dict", "collections.OrderedDict", "torch.fx.immutable_collections.immutable_dict" };
+        static const char *const lists[] = { "builtins.list", "collections.deque",
+                                             "torch.fx.immutable_collections.immutable_list" };
+        static const char *const dicts[] = { "builtins.dict", "collections.OrderedDict",
+                                             "torch.fx.immutable_collections.immutable_dict" };
         JsonText inner;
         if (is_one_of(type, tuples, ARRAY_LENGTH(tuples)) || strncmp(type, "torch.return_types.", 19) == 0) {
                 node->kind = TREE_TUPLE;
@@ -152,7 +157,8 @@ static Status set_kind(TreeReader *tree, const char *type, JsonText context, Key
         }
         if (!keys->are_keys)
                 return fail(STATUS_UNSUPPORTED,
-                            "the structure of the inputs or outputs holds a \"%s\", whose members have no names here; use tuples, lists or "
+                            "the structure of the inputs or outputs holds a \"%s\", whose members have no "
+                            "names here; use tuples, lists or "
                             "dicts",
                             type);
         return STATUS_OK;
@@ -184,7 +190,8 @@ static Status read_children(TreeReader *tree, JsonText text, int level, Children
                 if (!more)
                         return STATUS_OK;
                 TRY(json_read_raw(reader, &raw.text, &raw.n));
-                TRY(array_reserve(&children->items, &children->capacity, children->n + 1, sizeof(*children->items)));
+                TRY(array_reserve(&children->items, &children->capacity, children->n + 1,
+                                  sizeof(*children->items)));
                 TRY(read_tree(tree, raw, level + 1, &children->items[children->n]));
                 children->n++;
         }
@@ -197,7 +204,8 @@ static Status read_tree(TreeReader *tree, JsonText text, int level, Tree **out_t
         const char *type;
         if (level > limits.max_nested_values)
                 return fail(STATUS_TOO_LARGE,
-                            "the structure of the inputs or outputs is nested deeper than %lld levels (max_nested_values in GET /v1)",
+                            "the structure of the inputs or outputs is nested deeper than %lld levels "
+                            "(max_nested_values in GET /v1)",
                             (long long)limits.max_nested_values);
         TRY(json_text_fields(text, "a treespec", tree->scratch, names, 3, fields));
         TRY(json_text_string(fields[0], tree->scratch, &type));
@@ -221,7 +229,8 @@ static Status read_tree(TreeReader *tree, JsonText text, int level, Tree **out_t
         node->n = children.n;
         node->n_leaves = tree->n_leaves - node->first_leaf;
         node->children = arena_array(tree->arena, children.n + 1, sizeof(*node->children));
-        const char **names_copy = keys.are_keys ? arena_array(tree->arena, keys.n + 1, sizeof(*names_copy)) : NULL;
+        const char **names_copy =
+                keys.are_keys ? arena_array(tree->arena, keys.n + 1, sizeof(*names_copy)) : NULL;
         if (node->children == NULL || (keys.are_keys && names_copy == NULL))
                 return fail_memory();
         if (children.n > 0)
@@ -232,7 +241,8 @@ static Status read_tree(TreeReader *tree, JsonText text, int level, Tree **out_t
         return STATUS_OK;
 }
 
-Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *scratch, Arena *arena, Tree **out_tree)
+Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *scratch, Arena *arena,
+                     Tree **out_tree)
 {
         TreeReader tree = { .scratch = scratch, .arena = arena, .namedtuple_fields = namedtuple_fields };
         bool more;
@@ -246,7 +256,8 @@ Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *sc
                 return fail(STATUS_MALFORMED, "a treespec is empty");
         TRY(json_read_int(reader, &protocol));
         if (protocol != 1)
-                return fail(STATUS_UNSUPPORTED, "treespec protocol %lld is not known; 1 is", (long long)protocol);
+                return fail(STATUS_UNSUPPORTED, "treespec protocol %lld is not known; 1 is",
+                            (long long)protocol);
         TRY(json_next_item(reader, &more));
         if (!more)
                 return fail(STATUS_MALFORMED, "a treespec ends after its protocol");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_value.c: the Argument union. One table says for each tag how an item is read and how deep it is listed; nesting is three levels at
-// most, except for as_string_to_argument, which is capped at limits.max_nested_values.
+// pt2_value.c: the Argument union. One table says for each tag how an item is read and how deep it
+// is listed; nesting is three levels at most, except for as_string_to_argument, which is capped at
+// limits.max_nested_values.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -180,7 +181,8 @@ static Status read_scalar_type(Pt2Graph *graph, JsonReader *reader, Value *out_v
         if (dtype == DTYPE_NONE && name != NULL)
                 return fail(STATUS_UNSUPPORTED, "dtype torch.%s is not supported", name);
         if (dtype == DTYPE_NONE)
-                return fail(STATUS_MALFORMED, "scalar type %lld is not one of torch.export's", (long long)code);
+                return fail(STATUS_MALFORMED, "scalar type %lld is not one of torch.export's",
+                            (long long)code);
         *out_value = value_dtype(dtype);
         return STATUS_OK;
 }
@@ -188,12 +190,13 @@ static Status read_scalar_type(Pt2Graph *graph, JsonReader *reader, Value *out_v
 static Status read_memory_format(Pt2Graph *graph, JsonReader *reader, Value *out_value)
 {
         (void)graph;
-        static const MemoryFormat formats[] = { MEMORY_FORMAT_CONTIGUOUS, MEMORY_FORMAT_CHANNELS_LAST, MEMORY_FORMAT_CHANNELS_LAST_3D,
-                                                MEMORY_FORMAT_PRESERVE };
+        static const MemoryFormat formats[] = { MEMORY_FORMAT_CONTIGUOUS, MEMORY_FORMAT_CHANNELS_LAST,
+                                                MEMORY_FORMAT_CHANNELS_LAST_3D, MEMORY_FORMAT_PRESERVE };
         int64_t code;
         TRY(json_read_int(reader, &code));
         if (code < 1 || code > (int64_t)ARRAY_LENGTH(formats))
-                return fail(STATUS_MALFORMED, "memory format %lld is not one of torch.export's", (long long)code);
+                return fail(STATUS_MALFORMED, "memory format %lld is not one of torch.export's",
+                            (long long)code);
         *out_value = (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = formats[code - 1] };
         return STATUS_OK;
 }
@@ -208,8 +211,9 @@ static Status text_value(ValueKind kind, const char *text, Value *out_value)
 static Status read_layout(Pt2Graph *graph, JsonReader *reader, Value *out_value)
 {
         (void)graph;
-        static const char *const layouts[] = { "torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr",
-                                               "torch.sparse_bsc", "torch._mkldnn",    "torch.strided" };
+        static const char *const layouts[] = { "torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc",
+                                               "torch.sparse_bsr", "torch.sparse_bsc", "torch._mkldnn",
+                                               "torch.strided" };
         int64_t code;
         TRY(json_read_int(reader, &code));
         if (code < 1 || code > (int64_t)ARRAY_LENGTH(layouts))
@@ -270,7 +274,9 @@ static Status read_custom_object(Pt2Graph *graph, JsonReader *reader, Value *out
         (void)out_value;
         const char *name;
         TRY(pt2_read_name(reader, &name));
-        return fail(STATUS_UNSUPPORTED, "\"%s\" is a custom (TorchBind) object; such objects are code and cannot be run here", name);
+        return fail(STATUS_UNSUPPORTED,
+                    "\"%s\" is a custom (TorchBind) object; such objects are code and cannot be run here",
+                    name);
 }
 
 // ---- the table ----
@@ -327,7 +333,8 @@ static Status read_list(Pt2Graph *graph, JsonReader *reader, ReadItem *read, Val
         }
 }
 
-static Status read_lists(Pt2Graph *graph, JsonReader *reader, ReadItem *read, ValueKind inner, Value *out_value)
+static Status read_lists(Pt2Graph *graph, JsonReader *reader, ReadItem *read, ValueKind inner,
+                         Value *out_value)
 {
         _cleanup_(value_list_deinit) ValueList list = { 0 };
         TRY(json_enter_array(reader));
@@ -360,7 +367,8 @@ static Status read_argument(Pt2Graph *graph, JsonReader *reader, int level, Valu
 static Status read_dict(Pt2Graph *graph, JsonReader *reader, int level, Value *out_value)
 {
         if (level >= limits.max_nested_values)
-                return fail(STATUS_TOO_LARGE, "an argument is nested deeper than %lld levels (max_nested_values in GET /v1)",
+                return fail(STATUS_TOO_LARGE,
+                            "an argument is nested deeper than %lld levels (max_nested_values in GET /v1)",
                             (long long)limits.max_nested_values);
         _cleanup_(value_list_deinit) ValueList list = { 0 }; // key, value, key, value ...
         TRY(json_enter_object(reader));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_weights.c: a config lists tensors by dotted path; each is a strided view of the raw bytes of one member, and members may be shared
-// (tied weights, views of one storage). A member that is stored and lies at a multiple of 64 bytes in memory is used where it is; any other
-// is copied once. Pieces (core/tensor/pieces.h) come first.
+// pt2_weights.c: a config lists tensors by dotted path; each is a strided view of the raw bytes of
+// one member, and members may be shared (tied weights, views of one storage). A member that is
+// stored and lies at a multiple of 64 bytes in memory is used where it is; any other is copied
+// once. Pieces (core/tensor/pieces.h) come first.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -31,7 +32,8 @@ static void release_archive(void *owner, void *data)
 }
 
 // Takes over the content of a member: in place when it can be, else as a copy.
-static Status storage_of(Pt2Weights *weights, const ZipEntry *entry, const ZipContent *content, Storage **out_storage)
+static Status storage_of(Pt2Weights *weights, const ZipEntry *entry, const ZipContent *content,
+                         Storage **out_storage)
 {
         const uint8_t *data = content->span.data;
         size_t n = content->span.n;
@@ -40,7 +42,8 @@ static Status storage_of(Pt2Weights *weights, const ZipEntry *entry, const ZipCo
         if (shared) {
                 _cleanup_(storage_unrefp) Storage *part = NULL;
                 Storage *archive = storage_ref(weights->archive_storage);
-                Status status = storage_adopt((void *)(uintptr_t)data, n, true, release_archive, archive, &part);
+                Status status =
+                        storage_adopt((void *)(uintptr_t)data, n, true, release_archive, archive, &part);
                 if (status != STATUS_OK) {
                         storage_unref(archive);
                         return status;
@@ -78,12 +81,14 @@ static Status read_member(Pt2Weights *weights, const ZipEntry *entry, Storage **
                 *out_storage = storage_ref(piece);
                 return STATUS_OK;
         }
-        if (entry->deflated && entry->n_bytes >= PIECE_MIN_BYTES && entry->packed_bytes > 0 && pieces_collect(weights->pieces))
+        if (entry->deflated && entry->n_bytes >= PIECE_MIN_BYTES && entry->packed_bytes > 0 &&
+            pieces_collect(weights->pieces))
                 return inflate_piece(weights, entry, out_storage);
-        if (entry->deflated &&
-            (!add_size(weights->n_inflated, entry->n_bytes, &weights->n_inflated) || weights->n_inflated > (size_t)limits.max_inflated))
+        if (entry->deflated && (!add_size(weights->n_inflated, entry->n_bytes, &weights->n_inflated) ||
+                                weights->n_inflated > (size_t)limits.max_inflated))
                 return fail(STATUS_TOO_LARGE,
-                            "the deflated weights of the archive inflate to more than %lld bytes (max_inflated in GET /v1); save it "
+                            "the deflated weights of the archive inflate to more than %lld bytes "
+                            "(max_inflated in GET /v1); save it "
                             "uncompressed",
                             (long long)limits.max_inflated);
         _cleanup_(zip_content_deinit) ZipContent content = { 0 };
@@ -100,7 +105,8 @@ static Status find_storage(Pt2Weights *weights, const char *member, const char *
         }
         const ZipEntry *entry = zip_find(weights->zip, member);
         if (entry == NULL)
-                return fail(STATUS_MALFORMED, "the archive has no member \"%s\", which holds \"%s\"", member, path);
+                return fail(STATUS_MALFORMED, "the archive has no member \"%s\", which holds \"%s\"", member,
+                            path);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(read_member(weights, entry, &storage));
         TRY(string_map_set(&weights->storages, entry->name, storage, NULL));
@@ -120,11 +126,16 @@ static Status read_payload(Pt2Weights *weights, const char *path, JsonText text,
         TRY(json_text_bool(fields[2], weights->scratch, false, &pickled));
         if (payload.member == NULL)
                 return fail(STATUS_MALFORMED, "\"%s\" has no \"path_name\" in the weights config", path);
-        if (strncmp(payload.member, "custom_obj_", 11) == 0 || strncmp(payload.member, "opaque_obj_", 11) == 0)
-                return fail(STATUS_UNSUPPORTED, "\"%s\" is a pickled Python object; such objects are code and are never loaded here", path);
+        if (strncmp(payload.member, "custom_obj_", 11) == 0 ||
+            strncmp(payload.member, "opaque_obj_", 11) == 0)
+                return fail(
+                        STATUS_UNSUPPORTED,
+                        "\"%s\" is a pickled Python object; such objects are code and are never loaded here",
+                        path);
         if (pickled)
                 return fail(STATUS_UNSUPPORTED,
-                            "\"%s\" is saved as a pickle (a tensor subclass), which is code and is never loaded here; make it a plain "
+                            "\"%s\" is saved as a pickle (a tensor subclass), which is code and is never "
+                            "loaded here; make it a plain "
                             "tensor and export again",
                             path);
         if (fields[3].n == 0)
@@ -140,14 +151,17 @@ static Status tensor_meta_of(const Payload *payload, TensorMeta *out_meta)
         const Pt2TensorMeta *from = &payload->meta;
         const char *name = pt2_dtype_name(from->dtype_code);
         if (from->dtype == DTYPE_NONE && name != NULL)
-                return fail(STATUS_UNSUPPORTED, "\"%s\" has dtype torch.%s, which is not supported", payload->path, name);
+                return fail(STATUS_UNSUPPORTED, "\"%s\" has dtype torch.%s, which is not supported",
+                            payload->path, name);
         if (from->dtype == DTYPE_NONE)
-                return fail(STATUS_MALFORMED, "\"%s\" has scalar type %lld, which is not one of torch.export's", payload->path,
+                return fail(STATUS_MALFORMED,
+                            "\"%s\" has scalar type %lld, which is not one of torch.export's", payload->path,
                             (long long)from->dtype_code);
         if (from->layout != 7)
                 return fail(STATUS_UNSUPPORTED, "\"%s\" is not a strided (dense) tensor", payload->path);
         if (from->rank < 0)
-                return fail(STATUS_UNSUPPORTED, "\"%s\" has more than %d dimensions", payload->path, MAX_RANK);
+                return fail(STATUS_UNSUPPORTED, "\"%s\" has more than %d dimensions", payload->path,
+                            MAX_RANK);
         TensorMeta meta = { .dtype = from->dtype, .rank = (uint8_t)from->rank };
         for (int i = 0; i < from->rank; i++) {
                 meta.size[i] = from->size[i].value;
@@ -161,7 +175,8 @@ static Status tensor_meta_of(const Payload *payload, TensorMeta *out_meta)
         return STATUS_OK;
 }
 
-// Booleans are read as bytes of 0 or 1 everywhere; anything else would be undefined. Once per member, however many tensors view it.
+// Booleans are read as bytes of 0 or 1 everywhere; anything else would be undefined. Once per
+// member, however many tensors view it.
 static Status check_bools(Pt2Weights *weights, const char *member, const Storage *storage, const char *path)
 {
         if (string_map_get(&weights->checked_bools, member) != NULL)
@@ -169,12 +184,14 @@ static Status check_bools(Pt2Weights *weights, const char *member, const Storage
         TRY(string_map_set(&weights->checked_bools, member, (void *)(uintptr_t)member, NULL));
         for (size_t i = 0; i < storage->n_bytes; i++) {
                 if (storage->data[i] > 1)
-                        return fail(STATUS_MALFORMED, "\"%s\" is bool and holds a byte %u", path, storage->data[i]);
+                        return fail(STATUS_MALFORMED, "\"%s\" is bool and holds a byte %u", path,
+                                    storage->data[i]);
         }
         return STATUS_OK;
 }
 
-static Status add_tensor(Pt2Weights *weights, const Payload *payload, const char *folder, bool persistent, Graph *graph)
+static Status add_tensor(Pt2Weights *weights, const Payload *payload, const char *folder, bool persistent,
+                         Graph *graph)
 {
         TensorMeta meta;
         Storage *storage = NULL;
@@ -186,20 +203,24 @@ static Status add_tensor(Pt2Weights *weights, const Payload *payload, const char
                 return fail_memory();
         TRY(find_storage(weights, member, payload->path, &storage));
         if (storage->n_bytes == 0 && meta_numel(&meta) > 0)
-                return fail(STATUS_MISSING_STATE, "\"%s\" was saved without data (a fake tensor); export the model with real weights",
-                            payload->path);
+                return fail(
+                        STATUS_MISSING_STATE,
+                        "\"%s\" was saved without data (a fake tensor); export the model with real weights",
+                        payload->path);
         if (payload->meta.storage_offset < 0)
                 return fail(STATUS_MALFORMED, "\"%s\" has a negative storage offset", payload->path);
-        if (meta_numel(&meta) > 0 && tensor_check_bounds(&meta, payload->meta.storage_offset, storage->n_bytes) != STATUS_OK)
-                return fail(STATUS_MALFORMED, "\"%s\" reaches beyond the %zu bytes of its member \"%s\"", payload->path, storage->n_bytes,
-                            payload->member);
+        if (meta_numel(&meta) > 0 &&
+            tensor_check_bounds(&meta, payload->meta.storage_offset, storage->n_bytes) != STATUS_OK)
+                return fail(STATUS_MALFORMED, "\"%s\" reaches beyond the %zu bytes of its member \"%s\"",
+                            payload->path, storage->n_bytes, payload->member);
         if (meta.dtype == DTYPE_BOOL)
                 TRY(check_bools(weights, member, storage, payload->path));
         int64_t offset = meta_numel(&meta) > 0 ? payload->meta.storage_offset : 0;
         TRY(tensor_new_view(storage, &meta, offset, &tensor));
         if (graph_state(graph, payload->path) != NULL) {
                 tensor_unref(tensor);
-                return fail(STATUS_MALFORMED, "\"%s\" stands among the weights and among the constants", payload->path);
+                return fail(STATUS_MALFORMED, "\"%s\" stands among the weights and among the constants",
+                            payload->path);
         }
         TRY(graph_add_state(graph, payload->path, tensor, &state));
         state->is_parameter = payload->is_parameter;
@@ -207,7 +228,8 @@ static Status add_tensor(Pt2Weights *weights, const Payload *payload, const char
         return STATUS_OK;
 }
 
-Status pt2_weights_read(Pt2Weights *weights, JsonText config, const char *folder, bool persistent, Graph *graph)
+Status pt2_weights_read(Pt2Weights *weights, JsonText config, const char *folder, bool persistent,
+                        Graph *graph)
 {
         static const char *const names[] = { "config" };
         JsonText entries;

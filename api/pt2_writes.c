@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// pt2_writes.c: which state may be written by a run. A flow analysis over the nodes in order: per node, the set of states its result may
-// share storage with, as a union-find forest of nodes; an operator that writes marks the set of its target. Conservative: an operator that
-// may return its argument counts as a view, and the results of higher-order operators alias all their operands. A state that is marked for
-// nothing only loses constant folding.
+// pt2_writes.c: which state may be written by a run. A flow analysis over the nodes in order: per
+// node, the set of states its result may share storage with, as a union-find forest of nodes; an
+// operator that writes marks the set of its target. Conservative: an operator that may return its
+// argument counts as a view, and the results of higher-order operators alias all their operands. A
+// state that is marked for nothing only loses constant folding.
 #include "api/pt2_parts.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ static void unite(Writes *writes, uint32_t a, uint32_t b)
         writes->written[kept] = writes->written[kept] || writes->written[gone];
 }
 
-// "torch.ops.aten.add_.Tensor" -> "add_" (not NUL-terminated); n = 0 for targets that are no overload.
+// "torch.ops.aten.add_.Tensor" -> "add_" (not NUL-terminated); n = 0 for targets that are no
+// overload.
 static const char *op_name(const char *target, size_t *out_n)
 {
         *out_n = 0;
@@ -57,17 +59,25 @@ static bool is_word_of(const char *name, size_t n, const char *words)
         return false;
 }
 
-// Operators whose result may share storage with an argument: views, and those that return their argument when nothing is to be done.
+// Operators whose result may share storage with an argument: views, and those that return their
+// argument when nothing is to be done.
 static bool may_alias(const char *name, size_t n)
 {
         static const char words[] =
-                " _conj _neg_view _reshape_alias _to_copy _unsafe_view adjoint alias alpha_dropout as_strided atleast_1d "
-                "atleast_2d atleast_3d broadcast_tensors broadcast_to chunk col_indices conj contiguous crow_indices cpu "
-                "detach diagonal dropout dsplit einsum expand expand_as feature_alpha_dropout feature_dropout flatten "
-                "hsplit imag indices lift lift_fresh linalg_diagonal mH mT matrix_H meshgrid moveaxis movedim narrow "
-                "numpy_T permute pin_memory pixel_shuffle pixel_unshuffle positive ravel real rename reshape reshape_as "
-                "resolve_conj resolve_neg select slice slice_inverse split split_with_sizes squeeze sum_to_size swapaxes "
-                "swapdims t tensor_split to transpose type_as unbind unflatten unfold unsafe_chunk unsafe_split "
+                " _conj _neg_view _reshape_alias _to_copy _unsafe_view adjoint alias alpha_dropout "
+                "as_strided atleast_1d "
+                "atleast_2d atleast_3d broadcast_tensors broadcast_to chunk col_indices conj contiguous "
+                "crow_indices cpu "
+                "detach diagonal dropout dsplit einsum expand expand_as feature_alpha_dropout "
+                "feature_dropout flatten "
+                "hsplit imag indices lift lift_fresh linalg_diagonal mH mT matrix_H meshgrid moveaxis "
+                "movedim narrow "
+                "numpy_T permute pin_memory pixel_shuffle pixel_unshuffle positive ravel real rename reshape "
+                "reshape_as "
+                "resolve_conj resolve_neg select slice slice_inverse split split_with_sizes squeeze "
+                "sum_to_size swapaxes "
+                "swapdims t tensor_split to transpose type_as unbind unflatten unfold unsafe_chunk "
+                "unsafe_split "
                 "unsafe_split_with_sizes unsqueeze values view view_as view_as_complex view_as_real vsplit "
                 "channel_shuffle ";
         return is_word_of(name, n, words);
@@ -76,9 +86,10 @@ static bool may_alias(const char *name, size_t n)
 // Operators that write arguments other than the first, whatever their flags say.
 static bool writes_any_argument(const char *name, size_t n)
 {
-        static const char words[] = " batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm _native_batch_norm_legit "
-                                    "_batch_norm_impl_index _batch_norm_with_update instance_norm rrelu_with_noise "
-                                    "fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper ";
+        static const char words[] =
+                " batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm _native_batch_norm_legit "
+                "_batch_norm_impl_index _batch_norm_with_update instance_norm rrelu_with_noise "
+                "fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper ";
         return is_word_of(name, n, words);
 }
 
@@ -120,10 +131,12 @@ static bool is_inplace(const char *name, size_t n)
         return n >= 2 && name[n - 1] == '_' && name[n - 2] != '_';
 }
 
-// Normalisations whose arguments 3 and 4 are running statistics and whose argument 5 says whether they are written.
+// Normalisations whose arguments 3 and 4 are running statistics and whose argument 5 says whether
+// they are written.
 static bool has_running_stats(const char *name, size_t n)
 {
-        static const char words[] = " batch_norm native_batch_norm _native_batch_norm_legit instance_norm _batch_norm_impl_index ";
+        static const char words[] = " batch_norm native_batch_norm _native_batch_norm_legit instance_norm "
+                                    "_batch_norm_impl_index ";
         return is_word_of(name, n, words);
 }
 
@@ -146,7 +159,9 @@ static Status visit_node(Writes *writes, const Node *node)
         if (strcmp(node->target, "_operator.getitem") == 0)
                 return touch_inputs(writes, node, node->index);
         if (n == 0)
-                return strncmp(node->target, "torch._functorch.", 17) == 0 ? touch_inputs(writes, node, node->index) : STATUS_OK;
+                return strncmp(node->target, "torch._functorch.", 17) == 0
+                               ? touch_inputs(writes, node, node->index)
+                               : STATUS_OK;
         if (strncmp(node->target, "torch.ops.higher_order.", 23) == 0) {
                 bool writing = false;
                 for (uint32_t i = 0; i < node->args.seq->n; i++) {
@@ -154,7 +169,8 @@ static Status visit_node(Writes *writes, const Node *node)
                         const Module *child = arg->kind == VALUE_NODE && arg->node->op == OP_GET_ATTR
                                                       ? graph_module(writes->graph, arg->node->target)
                                                       : NULL;
-                        writing = writing || (child != NULL && child->graph != NULL && writes_somewhere(child->graph));
+                        writing = writing ||
+                                  (child != NULL && child->graph != NULL && writes_somewhere(child->graph));
                 }
                 if (writing)
                         TRY(touch_inputs(writes, node, UINT32_MAX));
@@ -164,7 +180,8 @@ static Status visit_node(Writes *writes, const Node *node)
         if (out != NULL)
                 TRY(touch_value(writes, *out, UINT32_MAX));
         if (is_inplace(name, n)) {
-                const Value *self = node->args.seq->n > 0 ? &node->args.seq->items[0] : dict_get(node->kwargs.dict, "self");
+                const Value *self = node->args.seq->n > 0 ? &node->args.seq->items[0]
+                                                          : dict_get(node->kwargs.dict, "self");
                 if (self != NULL) {
                         TRY(touch_value(writes, *self, UINT32_MAX));
                         TRY(touch_value(writes, *self, node->index));
@@ -181,14 +198,16 @@ static Status visit_node(Writes *writes, const Node *node)
         return may_alias(name, n) ? touch_inputs(writes, node, node->index) : STATUS_OK;
 }
 
-// Whether any operator of a child graph writes anything. Nesting is bounded by limits.max_child_graphs.
+// Whether any operator of a child graph writes anything. Nesting is bounded by
+// limits.max_child_graphs.
 static bool writes_somewhere(const Graph *graph)
 {
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 const Node *node = graph->nodes[i];
                 size_t n;
                 const char *name = op_name(node->target, &n);
-                if (node->op == OP_CALL_FUNCTION && n >= 2 && (is_inplace(name, n) || writes_any_argument(name, n)) &&
+                if (node->op == OP_CALL_FUNCTION && n >= 2 &&
+                    (is_inplace(name, n) || writes_any_argument(name, n)) &&
                     !is_known_inference(node, name, n))
                         return true;
         }
@@ -241,7 +260,9 @@ static Status mark_states(Writes *writes)
         }
         for (uint32_t i = 0; i < signature->n_outputs; i++) {
                 const Output *output = &signature->outputs[i];
-                State *state = output->kind == OUTPUT_STATE_MUTATION ? graph_state(writes->graph, output->target) : NULL;
+                State *state = output->kind == OUTPUT_STATE_MUTATION
+                                       ? graph_state(writes->graph, output->target)
+                                       : NULL;
                 if (state != NULL)
                         state->written = true;
         }

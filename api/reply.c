@@ -48,9 +48,11 @@ Status api_reply_piece(ApiReply *reply, Storage *owner, const uint8_t *data, siz
 {
         if (n == 0)
                 return STATUS_OK;
-        TRY(array_reserve(&reply->pieces, &reply->pieces_capacity, reply->n_pieces + 1, sizeof(*reply->pieces)));
+        TRY(array_reserve(&reply->pieces, &reply->pieces_capacity, reply->n_pieces + 1,
+                          sizeof(*reply->pieces)));
         uncharge(owner);
-        reply->pieces[reply->n_pieces++] = (ReplyPiece){ .after = reply->body.n, .data = data, .n = n, .owner = storage_ref(owner) };
+        reply->pieces[reply->n_pieces++] =
+                (ReplyPiece){ .after = reply->body.n, .data = data, .n = n, .owner = storage_ref(owner) };
         return STATUS_OK;
 }
 
@@ -63,7 +65,8 @@ size_t api_reply_bytes(const ApiReply *reply)
         return total;
 }
 
-Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const uint8_t *data, size_t n), void *context)
+Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const uint8_t *data, size_t n),
+                      void *context)
 {
         size_t at = 0;
         for (uint32_t i = 0; i <= reply->n_pieces; i++) {
@@ -91,7 +94,8 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
 
 void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply)
 {
-        bool ours = status_class(failure->status) == STATUS_CLASS_INTERNAL && failure->status != STATUS_NO_MEMORY;
+        bool ours =
+                status_class(failure->status) == STATUS_CLASS_INTERNAL && failure->status != STATUS_NO_MEMORY;
         drop_body(reply);
         reply->n_headers = 0;
         reply->status = status_http(failure->status);
@@ -104,7 +108,8 @@ void reply_failure(const Failure *failure, const char *request_id, ApiReply *rep
         text_add(out, "{\"error\": ");
         if (ours) {
                 char text[160];
-                snprintf(text, sizeof(text), "internal error; the server's log has more under request id %.64s", request_id);
+                snprintf(text, sizeof(text),
+                         "internal error; the server's log has more under request id %.64s", request_id);
                 text_add_json(out, text);
         } else {
                 text_add_json(out, failure->message);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routing over routes.def: the raw path is split at '/', each segment is percent-decoded on its own (so %2F never becomes a separator) and
-// compared with the template's. Names are checked against the one pattern; what does not match is refused, never cleaned up.
+// Routing over routes.def: the raw path is split at '/', each segment is percent-decoded on its own
+// (so %2F never becomes a separator) and compared with the template's. Names are checked against
+// the one pattern; what does not match is refused, never cleaned up.
 #include <stdio.h>
 #include <string.h>
 #include "api/call.h"
 #include "core/base/limits.h"
 
 const Route routes[ROUTE_COUNT] = {
-#define ROUTE(id, method, path, query, success, summary) { ROUTE_##id, method, path, query, success, summary },
+#define ROUTE(id, method, path, query, success, summary)                                                     \
+        { ROUTE_##id, method, path, query, success, summary },
 #include "api/routes.def"
 #undef ROUTE
 };
@@ -28,7 +30,8 @@ static int hex_digit(char c)
         return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// Percent-decodes [from, end) into `out`; '+' is a blank in queries. False: bad escape, control byte, NUL, or too long.
+// Percent-decodes [from, end) into `out`; '+' is a blank in queries. False: bad escape, control
+// byte, NUL, or too long.
 static bool decode(const char *from, const char *end, bool plus_is_blank, char *out, size_t capacity)
 {
         size_t n = 0;
@@ -56,7 +59,8 @@ static void add_graph_paths(void)
         static const char below[] = "/v1/graphs/{name}/";
         for (size_t i = 0, n = 0; i < ROUTE_COUNT; i++) {
                 const char *rest = routes[i].path + sizeof(below) - 1;
-                if (strncmp(routes[i].path, below, sizeof(below) - 1) == 0 && strncmp(rest, "versions/", 9) != 0)
+                if (strncmp(routes[i].path, below, sizeof(below) - 1) == 0 &&
+                    strncmp(rest, "versions/", 9) != 0)
                         failure_append("%s%s", n++ == 0 ? "; below a graph there are " : ", ", rest);
         }
         failure_append(" and versions/1/...");
@@ -65,7 +69,8 @@ static void add_graph_paths(void)
 static Status fail_path(const Segments *path)
 {
         Status status = fail(STATUS_NOT_FOUND, "there is nothing at this path");
-        bool is_graph = path->n >= 3 && strcmp(path->text[0], "v1") == 0 && strcmp(path->text[1], "graphs") == 0;
+        bool is_graph =
+                path->n >= 3 && strcmp(path->text[0], "v1") == 0 && strcmp(path->text[1], "graphs") == 0;
         if (path->n > 1 && path->text[path->n - 1][0] == '\0')
                 failure_append("; leave out the slash at its end");
         else if (is_graph)
@@ -99,7 +104,9 @@ static Status split_path(const char *path, const char *end, Segments *out)
                 if (out->n == MAX_SEGMENTS)
                         return fail_path(out);
                 if (!decode(start, stop, false, out->text[out->n], SEGMENT_MAX))
-                        return fail(STATUS_VALUE, "the path holds a bad percent escape, a control character or a segment over %d bytes",
+                        return fail(STATUS_VALUE,
+                                    "the path holds a bad percent escape, a control character or a segment "
+                                    "over %d bytes",
                                     SEGMENT_MAX - 1);
                 out->n++;
                 path = stop;
@@ -124,7 +131,8 @@ static Status take_name(const char *text, ApiCall *call)
                 name[n - 5] = '\0';
         if (!is_name(name))
                 return fail(STATUS_VALUE,
-                            "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter, a digit or '_'",
+                            "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a "
+                            "letter, a digit or '_'",
                             (int)limits.max_name);
         memcpy(call->name, name, strlen(name) + 1);
         return STATUS_OK;
@@ -143,7 +151,9 @@ static Status take_version(const char *text, ApiCall *call)
                 return STATUS_OK;
         }
         if (n == 0 || text[n] != '\0' || n > 15 || strtoll(text, NULL, 10) == 0)
-                return fail(STATUS_VALUE, "a version is a number from 1 on, or an alias, which begins with a letter or '_'");
+                return fail(
+                        STATUS_VALUE,
+                        "a version is a number from 1 on, or an alias, which begins with a letter or '_'");
         call->version = strtoll(text, NULL, 10);
         return STATUS_OK;
 }
@@ -222,8 +232,10 @@ static Status add_query(const char *from, const char *end, ApiCall *call)
         char key[64], value[SEGMENT_MAX * 8];
         const char *equals = memchr(from, '=', (size_t)(end - from));
         const char *key_end = equals == NULL ? end : equals;
-        if (!decode(from, key_end, true, key, sizeof(key)) || (equals != NULL && !decode(equals + 1, end, true, value, sizeof(value))))
-                return fail(STATUS_VALUE, "the query holds a bad percent escape, a control character or a text that is too long");
+        if (!decode(from, key_end, true, key, sizeof(key)) ||
+            (equals != NULL && !decode(equals + 1, end, true, value, sizeof(value))))
+                return fail(STATUS_VALUE, "the query holds a bad percent escape, a control character or a "
+                                          "text that is too long");
         if (equals == NULL)
                 value[0] = '\0';
         const char *known = routes[call->route].query;
@@ -256,7 +268,9 @@ Status route_parse(const char *method, const char *target, ApiCall *call, char o
         call->route = ROUTE_NONE;
         out_allow[0] = '\0';
         if (strlen(target) > (size_t)limits.max_uri)
-                return fail(STATUS_TOO_LARGE, "the request line is longer than %lld bytes (max_uri in GET /v1)", (long long)limits.max_uri);
+                return fail(STATUS_TOO_LARGE,
+                            "the request line is longer than %lld bytes (max_uri in GET /v1)",
+                            (long long)limits.max_uri);
         const char *query = strchr(target, '?');
         TRY(split_path(target, query == NULL ? target + strlen(target) : query, &path));
         TRY(find_route(method, &path, call, out_allow));
@@ -295,9 +309,10 @@ Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t
         if (text == NULL)
                 return STATUS_OK;
         size_t n = strspn(text, "0123456789");
-        if (n == 0 || n > 18 || text[n] != '\0' || strtoll(text, NULL, 10) < min || strtoll(text, NULL, 10) > max)
-                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from %lld to %lld, not \"%s\"", key, (long long)min,
-                            (long long)max, text);
+        if (n == 0 || n > 18 || text[n] != '\0' || strtoll(text, NULL, 10) < min ||
+            strtoll(text, NULL, 10) > max)
+                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from %lld to %lld, not \"%s\"",
+                            key, (long long)min, (long long)max, text);
         *value = strtoll(text, NULL, 10);
         return STATUS_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a run request. Options may stand in the query or in the body, not in both; what is not understood is refused with the list
-// of what is.
+// The steps of a run request. Options may stand in the query or in the body, not in both; what is
+// not understood is refused with the list of what is.
 #include <stdio.h>
 #include <string.h>
 #include "api/condition.h"
@@ -58,7 +58,9 @@ Status run_take_mode(const char *text, RunCall *run)
         static const struct {
                 const char *name;
                 RunMode mode;
-        } modes[] = { { "auto", RUN_MODE_AUTO }, { "compiled", RUN_MODE_COMPILED }, { "eager", RUN_MODE_EAGER } };
+        } modes[] = { { "auto", RUN_MODE_AUTO },
+                      { "compiled", RUN_MODE_COMPILED },
+                      { "eager", RUN_MODE_EAGER } };
         for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
                 if (strcmp(text, modes[i].name) == 0) {
                         run->mode = modes[i].mode;
@@ -75,7 +77,8 @@ Status run_take_outputs(const char *names, size_t n, RunCall *run)
                 const Node *node = string_map_get_n(&run->graph->node_by_name, at, (size_t)(stop - at));
                 if (node == NULL || node->op == OP_OUTPUT)
                         return fail(STATUS_VALUE,
-                                    "\"outputs\" names \"%.*s\", but the graph has no such node; GET .../text?form=graph prints them",
+                                    "\"outputs\" names \"%.*s\", but the graph has no such node; GET "
+                                    ".../text?form=graph prints them",
                                     (int)MIN(stop - at, 64), at);
                 TRY(array_reserve(&run->fetch, &run->fetch_capacity, run->n_fetch + 1, sizeof(*run->fetch)));
                 run->fetch[run->n_fetch++] = node;
@@ -144,7 +147,8 @@ static Status list_inputs(RunCall *run)
 static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
 {
         const char *text = (const char *)call->body->data;
-        int64_t depth = call->route == ROUTE_RUN_INLINE ? limits.max_json_depth_model : limits.max_json_depth_run + MAX_RANK;
+        int64_t depth = call->route == ROUTE_RUN_INLINE ? limits.max_json_depth_model
+                                                        : limits.max_json_depth_run + MAX_RANK;
         TRY(run_check_lists(text, call->body->n_bytes));
         return json_open(text, call->body->n_bytes, (int)depth, 0, arena, out_reader);
 }
@@ -156,7 +160,8 @@ static Status decode_json(const ApiCall *call, RunCall *run)
         JsonReader *reader = NULL;
         Status status = open_body(call, &arena, &reader);
         if (status == STATUS_OK)
-                status = run_read_body(reader, (ByteSpan){ call->body->data, call->body->n_bytes }, call->route == ROUTE_RUN_INLINE, run);
+                status = run_read_body(reader, (ByteSpan){ call->body->data, call->body->n_bytes },
+                                       call->route == ROUTE_RUN_INLINE, run);
         if (status != STATUS_OK)
                 run_add_list_hint(run, status);
         json_close(reader);
@@ -171,7 +176,8 @@ Status run_decode(const ApiCall *call, RunCall *run)
         if (outputs != NULL)
                 TRY(run_take_outputs(outputs, strlen(outputs), run));
         if (call->body == NULL || call->body->n_bytes == 0)
-                return run->n_inputs == 0 ? STATUS_OK : fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
+                return run->n_inputs == 0 ? STATUS_OK
+                                          : fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
         RunBody body = run_body_kind(call->body);
         Status status = body == RUN_BODY_JSON ? decode_json(call, run) : run_read_binary(call, body, run);
         return status == STATUS_OK || body == RUN_BODY_MULTIPART
@@ -191,15 +197,20 @@ static void describe_inputs(RunCall *run)
                 if (value->kind == VALUE_TENSOR)
                         n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s%s", separator, name,
                                               dtype_info[value->tensor->meta.dtype].name,
-                                              shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape, sizeof(shape)));
+                                              shape_text(value->tensor->meta.rank, value->tensor->meta.size,
+                                                         shape, sizeof(shape)));
                 else if (value->kind != VALUE_ABSENT)
-                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s", separator, name, value_kind_name(value->kind));
+                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s", separator, name,
+                                              value_kind_name(value->kind));
         }
 }
 
 Status run_bind(RunCall *run)
 {
-        RunRequest request = { .inputs = { run->inputs, run->n_inputs }, .fetch = run->fetch, .n_fetch = run->n_fetch, .mode = run->mode };
+        RunRequest request = { .inputs = { run->inputs, run->n_inputs },
+                               .fetch = run->fetch,
+                               .n_fetch = run->n_fetch,
+                               .mode = run->mode };
         TRY(run_profile_new(run->graph, run->graph->n_nodes, &run->profile));
         describe_inputs(run);
         run->ctx.seed = run->seed;

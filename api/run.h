@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run request in steps, so that the server's step machine can move it between threads: options → (graph) → decode → bind → (program) →
-// run → encode. POST /v1/run brings its graph in the body: run_inline_graph gives it first.
+// A run request in steps, so that the server's step machine can move it between threads: options →
+// (graph) → decode → bind → (program) → run → encode. POST /v1/run brings its graph in the body:
+// run_inline_graph gives it first.
 #pragma once
 #include "api/call.h"
 
@@ -48,14 +49,19 @@ void run_call_init(RunCall *run);
 void run_call_deinit(RunCall *run);
 // Reads query parameters, Accept and preconditions (run->version, when set).
 Status run_options(const ApiCall *call, RunCall *run);
-// POST /v1/run: finds "graph" in the body, decodes it or takes it from the cache by content; sets run->graph.
+// POST /v1/run: finds "graph" in the body, decodes it or takes it from the cache by content; sets
+// run->graph.
 Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall *run);
-// With run->graph set: decodes the body (JSON, .npy, .npz, safetensors or multipart, told by its content) into run->inputs, fetch and
-// options. Charges run->budget; tensors may lie in the body and hold a reference to it.
+// With run->graph set: decodes the body (JSON, .npy, .npz, safetensors or multipart, told by its
+// content) into run->inputs, fetch and options. Charges run->budget; tensors may lie in the body
+// and hold a reference to it.
 Status run_decode(const ApiCall *call, RunCall *run);
-// The inputs against the signature: makes run->plan and run->profile (id, names and times are the caller's).
+// The inputs against the signature: makes run->plan and run->profile (id, names and times are the
+// caller's).
 Status run_bind(RunCall *run);
-// Runs on the calling thread; fills run->result and run->profile. Binds and plans (engine_plan_here), too, when that has not been done.
+// Runs on the calling thread; fills run->result and run->profile. Binds and plans
+// (engine_plan_here), too, when that has not been done.
 Status run_execute(RunCall *run);
-// The reply; profile members must be set by then except encode and total, which this sets from clock_ns() and `received_ns`.
+// The reply; profile members must be set by then except encode and total, which this sets from
+// clock_ns() and `received_ns`.
 Status run_encode(RunCall *run, int64_t received_ns, ApiReply *reply);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run bodies that are not JSON: one array (.npy), named arrays (.npz, safetensors), and multipart, whose parts are any of these, plain JSON
-// values, or "request" with the members of a JSON body. What a body is, its first bytes say; Content-Type is a hint that nobody has to
-// give.
+// Run bodies that are not JSON: one array (.npy), named arrays (.npz, safetensors), and multipart,
+// whose parts are any of these, plain JSON values, or "request" with the members of a JSON body.
+// What a body is, its first bytes say; Content-Type is a hint that nobody has to give.
 #include <stdio.h>
 #include <string.h>
 #include "api/borrow.h"
@@ -30,7 +30,8 @@ RunBody run_body_kind(const Storage *body)
 {
         ByteSpan bytes = span_of(body);
         // No JSON begins with two dashes.
-        return bytes.n > 4 && bytes.data[0] == '-' && bytes.data[1] == '-' ? RUN_BODY_MULTIPART : kind_of(bytes);
+        return bytes.n > 4 && bytes.data[0] == '-' && bytes.data[1] == '-' ? RUN_BODY_MULTIPART
+                                                                           : kind_of(bytes);
 }
 
 // ---- arrays ----
@@ -39,7 +40,8 @@ static Status read_npy(Storage *bytes, RunCall *run)
         Tensor *tensor = NULL;
         if (run->n_inputs != 1)
                 return fail(STATUS_INPUT,
-                            "an npy body is one input, but this graph takes %u; send an .npz (numpy.savez(\"x.npz\", name=array, ...)), "
+                            "an npy body is one input, but this graph takes %u; send an .npz "
+                            "(numpy.savez(\"x.npz\", name=array, ...)), "
                             "safetensors, or JSON with \"inputs\"",
                             run->n_inputs);
         TRY(npy_read(span_of(bytes), bytes, &run->budget, &tensor));
@@ -97,7 +99,8 @@ static Status read_json_part(const MultipartPart *part, ReadJson read, RunCall *
         const char *text = (const char *)part->content.data;
         Status status = run_check_lists(text, part->content.n);
         if (status == STATUS_OK)
-                status = json_open(text, part->content.n, (int)limits.max_json_depth_run + MAX_RANK, 0, &arena, &reader);
+                status = json_open(text, part->content.n, (int)limits.max_json_depth_run + MAX_RANK, 0,
+                                   &arena, &reader);
         if (status == STATUS_OK)
                 status = read(reader, part->content, part->name, run);
         json_close(reader);
@@ -118,7 +121,8 @@ static Status read_archive_part(Storage *body, const MultipartPart *part, RunBod
 {
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(borrow_storage(body, part->content, &run->budget, &bytes));
-        return kind == RUN_BODY_NPZ ? npz_read(bytes, &run->budget, take_named, run) : read_safetensors(bytes, run);
+        return kind == RUN_BODY_NPZ ? npz_read(bytes, &run->budget, take_named, run)
+                                    : read_safetensors(bytes, run);
 }
 
 static Status read_part(Storage *body, const MultipartPart *part, RunCall *run)
@@ -140,8 +144,10 @@ static Status find_boundary(const ApiCall *call, char out[MULTIPART_MAX_BOUNDARY
         const uint8_t *start = call->body->data + 2;
         size_t n = call->body->n_bytes - 2;
         const uint8_t *end = memmem(start, MIN(n, (size_t)MULTIPART_MAX_BOUNDARY + 2), "\r\n", 2);
-        if (end == NULL || end == start || end - start > MULTIPART_MAX_BOUNDARY || memchr(start, '\0', (size_t)(end - start)) != NULL)
-                return fail(STATUS_MALFORMED, "the body begins like multipart/form-data and has no usable boundary; let the client make it "
+        if (end == NULL || end == start || end - start > MULTIPART_MAX_BOUNDARY ||
+            memchr(start, '\0', (size_t)(end - start)) != NULL)
+                return fail(STATUS_MALFORMED, "the body begins like multipart/form-data and has no usable "
+                                              "boundary; let the client make it "
                                               "(curl -F does)");
         memcpy(out, start, (size_t)(end - start));
         out[end - start] = '\0';
@@ -158,7 +164,8 @@ Status run_open_multipart(const ApiCall *call, Multipart *out_multipart)
 // Of POST /v1/run: run_inline.c has taken them.
 static bool is_graph_part(const ApiCall *call, const char *name)
 {
-        return call->route == ROUTE_RUN_INLINE && (strcmp(name, "graph") == 0 || strcmp(name, "weights") == 0);
+        return call->route == ROUTE_RUN_INLINE &&
+               (strcmp(name, "graph") == 0 || strcmp(name, "weights") == 0);
 }
 
 static Status read_multipart(const ApiCall *call, RunCall *run)
@@ -177,16 +184,16 @@ static Status read_multipart(const ApiCall *call, RunCall *run)
         return status;
 }
 
-// The header of an .npy array ends in a line end, and archives hold such headers or bytes of any value: where there is none, `curl -d
-// @file` took them out on the way.
+// The header of an .npy array ends in a line end, and archives hold such headers or bytes of any
+// value: where there is none, `curl -d @file` took them out on the way.
 static Status explain_damage(Status status, ByteSpan bytes)
 {
-        if ((status != STATUS_MALFORMED && status != STATUS_UNSUPPORTED) || memchr(bytes.data, '\n', bytes.n) != NULL ||
-            memchr(bytes.data, '\r', bytes.n) != NULL)
+        if ((status != STATUS_MALFORMED && status != STATUS_UNSUPPORTED) ||
+            memchr(bytes.data, '\n', bytes.n) != NULL || memchr(bytes.data, '\r', bytes.n) != NULL)
                 return status;
-        return fail(STATUS_WRONG_FILE,
-                    "this body was damaged on its way: all its line ends are gone, as `curl -d @file` does; send it with "
-                    "curl --data-binary @x.npy ...");
+        return fail(STATUS_WRONG_FILE, "this body was damaged on its way: all its line ends are gone, as "
+                                       "`curl -d @file` does; send it with "
+                                       "curl --data-binary @x.npy ...");
 }
 
 Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run)
@@ -195,7 +202,8 @@ Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run)
         case RUN_BODY_NPY:
                 return explain_damage(read_npy(call->body, run), span_of(call->body));
         case RUN_BODY_NPZ:
-                return explain_damage(npz_read(call->body, &run->budget, take_named, run), span_of(call->body));
+                return explain_damage(npz_read(call->body, &run->budget, take_named, run),
+                                      span_of(call->body));
         case RUN_BODY_SAFETENSORS:
                 return read_safetensors(call->body, run);
         default:

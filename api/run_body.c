@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a run body. "inputs" may stand anywhere; tensor data goes straight into tensors, everything else is the envelope, whose
-// size is capped.
+// The members of a run body. "inputs" may stand anywhere; tensor data goes straight into tensors,
+// everything else is the envelope, whose size is capped.
 #include <stdio.h>
 #include <string.h>
 #include "api/run_private.h"
@@ -8,8 +8,9 @@
 
 static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding";
 
-// How many '[' and '{' there are, also within strings, which hold next to none in what is large enough to matter.
-// At most 255 bytes, so that the compiler counts in bytes. The two differ in one bit, which no third character of ASCII shares.
+// How many '[' and '{' there are, also within strings, which hold next to none in what is large
+// enough to matter. At most 255 bytes, so that the compiler counts in bytes. The two differ in one
+// bit, which no third character of ASCII shares.
 static uint8_t count_opened(const char *text, size_t n)
 {
         uint8_t count = 0;
@@ -26,7 +27,9 @@ Status run_check_lists(const char *text, size_t n)
                 count += count_opened(text + at, MIN((size_t)PIECE, n - at));
         return count <= most ? STATUS_OK
                              : fail(STATUS_TOO_LARGE,
-                                    "the body holds more than %zu values that are lists or objects (max_json_values in GET /v1)", most);
+                                    "the body holds more than %zu values that are lists or objects "
+                                    "(max_json_values in GET /v1)",
+                                    most);
 }
 
 Status run_check_value(JsonReader *reader)
@@ -52,9 +55,11 @@ static Status read_outputs(JsonReader *reader, RunCall *run)
                         return fail(STATUS_VALUE, "\"outputs\" is a list of node names, as in [\"relu\"]");
                 TRY(json_read_string(reader, &name, &n));
                 if (memchr(name, ',', n) != NULL)
-                        return fail(STATUS_VALUE, "\"outputs\" names \"%.64s\", but the graph has no such node", name);
+                        return fail(STATUS_VALUE,
+                                    "\"outputs\" names \"%.64s\", but the graph has no such node", name);
                 if (run->n_fetch == (uint32_t)limits.max_nodes)
-                        return fail(STATUS_TOO_LARGE, "\"outputs\" names more than %lld nodes (max_nodes in GET /v1)",
+                        return fail(STATUS_TOO_LARGE,
+                                    "\"outputs\" names more than %lld nodes (max_nodes in GET /v1)",
                                     (long long)limits.max_nodes);
                 TRY(run_take_outputs(name, n, run));
         }
@@ -74,7 +79,8 @@ static Status read_integer(JsonReader *reader, const char *member, int64_t min, 
         if (json_peek(reader) == JSON_NUMBER)
                 TRY(json_read_number(reader, &kind, out, &number));
         if (kind != NUMBER_INT || *out < min || *out > max)
-                return fail(STATUS_VALUE, "\"%s\" is a whole number from %lld to %lld", member, (long long)min, (long long)max);
+                return fail(STATUS_VALUE, "\"%s\" is a whole number from %lld to %lld", member,
+                            (long long)min, (long long)max);
         return STATUS_OK;
 }
 
@@ -113,8 +119,8 @@ static Status read_option(JsonReader *reader, const char *key, bool graph_allowe
         }
         if (strcmp(key, "overrides") == 0)
                 return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
-        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key, graph_allowed ? "graph, " : "",
-                             known_members);
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key,
+                             graph_allowed ? "graph, " : "", known_members);
         run_hint_of_member(run, key);
         return status;
 }
@@ -129,7 +135,8 @@ static Status read_inputs(JsonReader *reader, ByteSpan document, RunCall *run, s
         return STATUS_OK;
 }
 
-static Status read_members(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run, bool *out_seen_inputs)
+static Status read_members(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run,
+                           bool *out_seen_inputs)
 {
         const char *key;
         bool more, seen_inputs = false;
@@ -157,7 +164,8 @@ static Status read_members(JsonReader *reader, ByteSpan document, bool graph_all
         TRY(json_finish(reader));
         if (end - data_bytes - graph_bytes > (size_t)limits.max_envelope)
                 return fail(STATUS_TOO_LARGE,
-                            "the run body without its tensor data is %zu bytes; the limit is %lld (max_envelope in GET /v1)",
+                            "the run body without its tensor data is %zu bytes; the limit is %lld "
+                            "(max_envelope in GET /v1)",
                             end - data_bytes - graph_bytes, (long long)limits.max_envelope);
         *out_seen_inputs = seen_inputs;
         return STATUS_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results -> the reply body. Tensors go straight to text; the profile is written last, so that its encode time covers everything else.
+// Results -> the reply body. Tensors go straight to text; the profile is written last, so that its
+// encode time covers everything else.
 #include <stdio.h>
 #include <string.h>
 #include "api/outputs.h"
@@ -13,7 +14,8 @@ static Status check_bytes(size_t n)
         if (n <= (size_t)limits.max_response)
                 return STATUS_OK;
         return fail(STATUS_TOO_LARGE,
-                    "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for fewer \"outputs\", or for a "
+                    "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for "
+                    "fewer \"outputs\", or for a "
                     "binary form "
                     "(as=npz)",
                     (long long)limits.max_response);
@@ -28,7 +30,8 @@ static Status check_size(const Text *out)
 static Status write_data(RunCall *run, const Tensor *tensor, Text *out)
 {
         static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
-        Status status = tensor_json_write(tensor, styles[run->encoding], &run->budget, (size_t)limits.max_response, out);
+        Status status = tensor_json_write(tensor, styles[run->encoding], &run->budget,
+                                          (size_t)limits.max_response, out);
         TRY(check_bytes(out->n)); // in words that name the flag
         return status;
 }
@@ -78,7 +81,8 @@ Status run_write_plain(Value value, Text *out)
                 text_add_json(out, dtype_info[value.dtype].torch_name);
                 return STATUS_OK;
         default:
-                return fail(STATUS_RUN, "an output is a %s, which has no JSON form", value_kind_name(value.kind));
+                return fail(STATUS_RUN, "an output is a %s, which has no JSON form",
+                            value_kind_name(value.kind));
         }
 }
 
@@ -91,7 +95,8 @@ static Status check_numel(const OutputList *list)
                         total += meta_numel(&list->leaves[i].value.tensor->meta);
         if (total > limits.max_response)
                 return fail(STATUS_TOO_LARGE,
-                            "the outputs hold %lld values; a reply has at most %lld bytes (--max-response, FXSERVE_MAX_RESPONSE)",
+                            "the outputs hold %lld values; a reply has at most %lld bytes (--max-response, "
+                            "FXSERVE_MAX_RESPONSE)",
                             (long long)total, (long long)limits.max_response);
         return STATUS_OK;
 }
@@ -163,7 +168,8 @@ static void add_headers(const RunCall *run, ApiReply *reply)
                 api_reply_header(reply, "Fxserve-Profile", "/v1/profiles/%s", run->profile->id);
 }
 
-static Status encode_json(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns, ApiReply *reply)
+static Status encode_json(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns,
+                          ApiReply *reply)
 {
         Text *out = &reply->body;
         reply->content_type = "application/json";
@@ -182,7 +188,8 @@ static Status encode_json(RunCall *run, const OutputList *list, int64_t started_
         return check_size(out);
 }
 
-static Status encode(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns, ApiReply *reply)
+static Status encode(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns,
+                     ApiReply *reply)
 {
         TRY(check_numel(list));
         reply->status = 200;
@@ -198,8 +205,9 @@ Status run_encode(RunCall *run, int64_t received_ns, ApiReply *reply)
 {
         int64_t started_ns = clock_ns();
         OutputList list;
-        Status status = run->fetch == NULL ? output_list_of(run->graph, &run->result.value, &list)
-                                           : output_list_of_nodes(run->fetch, run->result.fetched, run->n_fetch, &list);
+        Status status = run->fetch == NULL
+                                ? output_list_of(run->graph, &run->result.value, &list)
+                                : output_list_of_nodes(run->fetch, run->result.fetched, run->n_fetch, &list);
         if (status == STATUS_OK)
                 status = encode(run, &list, started_ns, received_ns, reply);
         output_list_deinit(&list);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a failed run request says besides what is wrong: which input it was, and what was probably meant.
+// What a failed run request says besides what is wrong: which input it was, and what was probably
+// meant.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +11,10 @@ Status run_name_input(Status status, const char *name)
 {
         char argument[FAILURE_PLACE_MAX], message[FAILURE_MESSAGE_MAX];
         const Failure *failure = failure_current();
-        bool about_the_value = status == STATUS_VALUE || status == STATUS_INPUT || status == STATUS_SHAPE || status == STATUS_DTYPE ||
-                               status == STATUS_UNKNOWN_MEMBER;
-        if (about_the_value && strncmp(failure->message, "line ", 5) != 0 && strncmp(failure->message, "input \"", 7) != 0) {
+        bool about_the_value = status == STATUS_VALUE || status == STATUS_INPUT || status == STATUS_SHAPE ||
+                               status == STATUS_DTYPE || status == STATUS_UNKNOWN_MEMBER;
+        if (about_the_value && strncmp(failure->message, "line ", 5) != 0 &&
+            strncmp(failure->message, "input \"", 7) != 0) {
                 snprintf(argument, sizeof(argument), "%s", failure->argument);
                 snprintf(message, sizeof(message), "%s", failure->message);
                 fail(status, "input \"%.100s\": %s", name, message);
@@ -29,7 +31,8 @@ typedef struct ListItems {
         size_t length[RUN_HINT_BYTES / 2];
 } ListItems;
 
-// The length of the list that begins at text[0]; 0 if it is longer than RUN_HINT_BYTES, or does not end.
+// The length of the list that begins at text[0]; 0 if it is longer than RUN_HINT_BYTES, or does not
+// end.
 static size_t list_length(const char *text, size_t n)
 {
         int depth = 0;
@@ -81,7 +84,8 @@ static void split_items(const char *text, ListItems *out)
         }
 }
 
-// {"x": first, "z": ...}: what was sent, under the names of the arguments. A list that is too long is taken for the first argument.
+// {"x": first, "z": ...}: what was sent, under the names of the arguments. A list that is too long
+// is taken for the first argument.
 static void suggest_by_name(const RunCall *run, uint32_t n, const ListItems *items)
 {
         bool whole = items->n > n;
@@ -111,8 +115,8 @@ static void hint_of_list(const RunCall *run)
         if (n == 1 && run->inputs_text[0] == '\0')
                 failure_append("; a tensor's numbers nest inside: {\"inputs\": [[1.0, 2.0]]}");
         else if (n == 1 && items.n > 0)
-                failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?", run->inputs_text,
-                               run_argument_name(run, 0), run->inputs_text);
+                failure_append("; did you mean {\"inputs\": [%s]} or {\"inputs\": {\"%s\": %s}}?",
+                               run->inputs_text, run_argument_name(run, 0), run->inputs_text);
         else if (named && items.n > 0 && items.n != n)
                 suggest_by_name(run, n, &items);
 }
@@ -120,10 +124,12 @@ static void hint_of_list(const RunCall *run)
 Status run_add_hints(const RunCall *run, Status status)
 {
         const Failure *failure = failure_current();
-        if (run->inputs_as_list && (status == STATUS_SHAPE || status == STATUS_INPUT) && failure->node[0] == '\0')
+        if (run->inputs_as_list && (status == STATUS_SHAPE || status == STATUS_INPUT) &&
+            failure->node[0] == '\0')
                 hint_of_list(run);
         if (run->guessed_int != NULL && status == STATUS_DTYPE)
-                failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, send {\"dtype\": \"float32\", "
+                failure_append("\n\"%s\" was read as int64 because every number is an integer; write 1.0, "
+                               "send {\"dtype\": \"float32\", "
                                "\"data\": ...}, or declare it in "
                                "the graph",
                                run->guessed_int);
@@ -144,9 +150,11 @@ Status run_add_list_hint(const RunCall *run, Status status)
         if (!run->inputs_as_list || strncmp(failure_current()->message, "line ", 5) == 0)
                 return status;
         split_items(run->inputs_text, &items);
-        if (status == STATUS_UNKNOWN_MEMBER && items.n == 1 && items.from[0][0] == '{' && is_argument(run, failure_current()->argument))
+        if (status == STATUS_UNKNOWN_MEMBER && items.n == 1 && items.from[0][0] == '{' &&
+            is_argument(run, failure_current()->argument))
                 failure_append("; did you mean {\"inputs\": %.*s}?", (int)items.length[0], items.from[0]);
-        bool too_many = status == STATUS_INPUT && strncmp(failure_current()->message, "\"inputs\" holds", 14) == 0;
+        bool too_many =
+                status == STATUS_INPUT && strncmp(failure_current()->message, "\"inputs\" holds", 14) == 0;
         if (too_many || (status == STATUS_VALUE && items.n > 0 && items.n != run_n_arguments(run)))
                 hint_of_list(run);
         return status;
@@ -156,8 +164,10 @@ Status run_add_list_hint(const RunCall *run, Status status)
 static Status fail_number(const char *raw, size_t n, double number)
 {
         if (floor(number) == number && fabs(number) < 9e15)
-                return fail(STATUS_INPUT, "an int is expected, and %.*s is written as a float; send %.0f", (int)MIN(n, 40u), raw, number);
-        return fail(STATUS_INPUT, "an int is expected; %.*s is no whole number of 64 bits", (int)MIN(n, 40u), raw);
+                return fail(STATUS_INPUT, "an int is expected, and %.*s is written as a float; send %.0f",
+                            (int)MIN(n, 40u), raw, number);
+        return fail(STATUS_INPUT, "an int is expected; %.*s is no whole number of 64 bits", (int)MIN(n, 40u),
+                    raw);
 }
 
 Status run_read_whole(JsonReader *reader, int64_t *out)
@@ -172,14 +182,18 @@ Status run_read_whole(JsonReader *reader, int64_t *out)
         case JSON_NUMBER:
                 if (number_scan(raw, raw + n, &kind, out, &number) == NULL)
                         return fail(STATUS_INTERNAL, "a number that was read is none");
-                if (kind == NUMBER_INT && memchr(raw, '.', n) == NULL && memchr(raw, 'e', n) == NULL && memchr(raw, 'E', n) == NULL)
+                if (kind == NUMBER_INT && memchr(raw, '.', n) == NULL && memchr(raw, 'e', n) == NULL &&
+                    memchr(raw, 'E', n) == NULL)
                         return STATUS_OK;
                 return fail_number(raw, n, kind == NUMBER_INT ? (double)*out : number);
         case JSON_TRUE:
         case JSON_FALSE:
-                return fail(STATUS_INPUT, "an int is expected, and %.*s is a bool; send %d", (int)n, raw, type == JSON_TRUE);
+                return fail(STATUS_INPUT, "an int is expected, and %.*s is a bool; send %d", (int)n, raw,
+                            type == JSON_TRUE);
         case JSON_STRING:
-                return fail(STATUS_INPUT, "an int is expected, and %.*s is a text; send the number without quotes", (int)MIN(n, 40u), raw);
+                return fail(STATUS_INPUT,
+                            "an int is expected, and %.*s is a text; send the number without quotes",
+                            (int)MIN(n, 40u), raw);
         case JSON_NULL:
                 return fail(STATUS_INPUT, "an int is expected, not null");
         default:

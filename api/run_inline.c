@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /v1/run: the graph comes along, as a member of a JSON body or as a part of a form (with its weights, if it has any apart). Graphs
-// are cached by content, so that sending one again costs a hash.
+// POST /v1/run: the graph comes along, as a member of a JSON body or as a part of a form (with its
+// weights, if it has any apart). Graphs are cached by content, so that sending one again costs a
+// hash.
 #include <string.h>
 #include "api/recognise.h"
 #include "api/run_private.h"
 #include "api/upload.h"
 #include "core/base/limits.h"
 
-#define WANTED                                                                                                                             \
-        "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body, or a form: curl -F graph=@g.json -F "                     \
+#define WANTED                                                                                               \
+        "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body, or a form: curl -F "        \
+        "graph=@g.json -F "                                                                                  \
         "weights=@w.safetensors -F x=@x.npy"
 
 // ---- the graph ----
@@ -81,9 +83,12 @@ static Status find_graph_member(JsonReader *reader, const char **out_text, size_
                         TRY(json_skip(reader));
         }
         if (*out_text == NULL)
-                return fail(STATUS_INPUT, "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
+                return fail(STATUS_INPUT,
+                            "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
         if (*out_n > (size_t)limits.max_graph_json)
-                return fail(STATUS_TOO_LARGE, "the graph is %zu bytes; the limit is %lld (--max-graph-json, FXSERVE_MAX_GRAPH_JSON)",
+                return fail(STATUS_TOO_LARGE,
+                            "the graph is %zu bytes; the limit is %lld (--max-graph-json, "
+                            "FXSERVE_MAX_GRAPH_JSON)",
                             *out_n, (long long)limits.max_graph_json);
         return STATUS_OK;
 }
@@ -98,11 +103,13 @@ static Status take_json(const ApiContext *context, const ApiCall *call, RunCall 
         const char *body = (const char *)call->body->data;
         Status status = run_check_lists(body, call->body->n_bytes);
         if (status == STATUS_OK)
-                status = json_open(body, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
+                status = json_open(body, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena,
+                                   &reader);
         if (status == STATUS_OK)
                 status = find_graph_member(reader, &text, &n);
         if (status == STATUS_OK)
-                status = take_graph(context, (ByteSpan){ (const uint8_t *)text, n }, (ByteSpan){ NULL, 0 }, run);
+                status = take_graph(context, (ByteSpan){ (const uint8_t *)text, n }, (ByteSpan){ NULL, 0 },
+                                    run);
         json_close(reader);
         arena_deinit(&arena);
         return status;
@@ -111,10 +118,12 @@ static Status take_json(const ApiContext *context, const ApiCall *call, RunCall 
 // ---- a form ----
 static Status take_parts(const ApiContext *context, const Multipart *multipart, RunCall *run)
 {
-        const MultipartPart *graph = multipart_find(multipart, "graph"), *weights = multipart_find(multipart, "weights");
+        const MultipartPart *graph = multipart_find(multipart, "graph"),
+                            *weights = multipart_find(multipart, "weights");
         if (graph == NULL)
                 return fail(STATUS_INPUT, "the form has no part \"graph\"; " WANTED);
-        return take_graph(context, graph->content, weights == NULL ? (ByteSpan){ NULL, 0 } : weights->content, run);
+        return take_graph(context, graph->content, weights == NULL ? (ByteSpan){ NULL, 0 } : weights->content,
+                          run);
 }
 
 static Status take_form(const ApiContext *context, const ApiCall *call, RunCall *run)

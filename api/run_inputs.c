@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// "inputs" of a run request -> flat user inputs. Three forms: an object by argument name (or flat name), a list by position, and {"$args",
-// "$kwargs"}. The exported signature's tree says what nests; its depth is capped when the graph is read, so walking it recursively is
-// bounded. Values not given stay VALUE_ABSENT: binding says which are missing.
+// "inputs" of a run request -> flat user inputs. Three forms: an object by argument name (or flat
+// name), a list by position, and {"$args", "$kwargs"}. The exported signature's tree says what
+// nests; its depth is capped when the graph is read, so walking it recursively is bounded. Values
+// not given stay VALUE_ABSENT: binding says which are missing.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,11 +29,13 @@ static Argument argument_at(const RunCall *run, uint32_t index)
         const Signature *signature = &run->graph->signature;
         if (signature->in_tree == NULL) {
                 const Node *placeholder = run->user[index]->placeholder;
-                return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"), .first_leaf = index };
+                return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"),
+                                   .first_leaf = index };
         }
         const Tree *positional = signature->in_tree->children[0], *keyword = signature->in_tree->children[1];
         bool is_keyword = index >= positional->n;
-        const Tree *tree = is_keyword ? keyword->children[index - positional->n] : positional->children[index];
+        const Tree *tree =
+                is_keyword ? keyword->children[index - positional->n] : positional->children[index];
         const char *name = is_keyword ? keyword->keys[index - positional->n] : NULL;
         if (name == NULL && signature->argument_names != NULL && index < signature->n_arguments)
                 name = signature->argument_names[index];
@@ -76,7 +79,8 @@ static Status read_scalar(JsonReader *reader, Value *out)
                 *out = kind == NUMBER_INT ? value_int(integer) : value_float(number);
                 return STATUS_OK;
         default:
-                return fail(STATUS_INPUT, "a plain value (number, text, true, false or null) is expected, not %s",
+                return fail(STATUS_INPUT,
+                            "a plain value (number, text, true, false or null) is expected, not %s",
                             json_peek(reader) == JSON_ARRAY ? "a list" : "an object");
         }
 }
@@ -119,7 +123,9 @@ static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run
 {
         enum { MAX_STARRED = 1024 };
         if (input->placeholder->target[1] == '*')
-                return fail(STATUS_INPUT, "a graph with **kwargs takes its keyword arguments by name; this one declares none");
+                return fail(
+                        STATUS_INPUT,
+                        "a graph with **kwargs takes its keyword arguments by name; this one declares none");
         Value items[MAX_STARRED];
         uint32_t n = 0;
         Status status = json_enter_array(reader);
@@ -150,8 +156,9 @@ static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
 {
         const Input *input = run->user[leaf];
         if (run->inputs[leaf].kind != VALUE_ABSENT)
-                return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
-                                           input->placeholder->name);
+                return failure_at_argument(
+                        fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
+                        input->placeholder->name);
         Value value;
         TRY(run_check_value(reader));
         Status status = read_kind(reader, input, run, &value);
@@ -176,7 +183,8 @@ static void path_pop(RunCall *run, size_t before)
         run->path[before] = '\0';
 }
 
-static Status fail_structure(const RunCall *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static Status fail_structure(const RunCall *run, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
 
 // "batch.b" ... in front.
 static Status fail_structure(const RunCall *run, const char *format, ...)
@@ -206,8 +214,9 @@ static Status read_children(JsonReader *reader, const Tree *tree, RunCall *run)
                 char step[16];
                 TRY(json_next_item(reader, &more));
                 if (more != (i < tree->n))
-                        return fail_structure(run, "holds %s entries than the exported model's %s, which has %u", more ? "more" : "fewer",
-                                              tree->kind == TREE_LIST ? "list" : "tuple", tree->n);
+                        return fail_structure(
+                                run, "holds %s entries than the exported model's %s, which has %u",
+                                more ? "more" : "fewer", tree->kind == TREE_LIST ? "list" : "tuple", tree->n);
                 if (!more)
                         return STATUS_OK;
                 snprintf(step, sizeof(step), "%u", i);
@@ -241,7 +250,9 @@ static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
                         place++;
                 list_keys(tree, keys, place == tree->n ? sizeof(keys) : 1);
                 if (place == tree->n)
-                        return fail_structure(run, "has no key \"%.64s\" in the exported model; its keys are: %s", key, keys);
+                        return fail_structure(run,
+                                              "has no key \"%.64s\" in the exported model; its keys are: %s",
+                                              key, keys);
                 size_t before = path_push(run, key);
                 TRY(read_tree(reader, tree->children[place], run));
                 path_pop(run, before);
@@ -250,7 +261,8 @@ static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
         for (uint32_t i = 0; n_read < tree->n && i < tree->n; i++) {
                 list_keys(tree, keys, sizeof(keys));
                 if (!was_given(run, tree->children[i]))
-                        return fail_structure(run, "lacks the key \"%.64s\"; its keys are: %s", tree->keys[i], keys);
+                        return fail_structure(run, "lacks the key \"%.64s\"; its keys are: %s", tree->keys[i],
+                                              keys);
         }
         if (n_read < tree->n)
                 return fail_structure(run, "lacks a key; its keys are: %s", keys);
@@ -267,7 +279,10 @@ static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run)
         if (type != (by_key ? JSON_OBJECT : JSON_ARRAY)) {
                 char keys[400];
                 list_keys(tree, keys, by_key ? sizeof(keys) : 1);
-                return by_key ? fail_structure(run, "is a dict in the exported model: send an object with the keys %s", keys)
+                return by_key ? fail_structure(
+                                        run,
+                                        "is a dict in the exported model: send an object with the keys %s",
+                                        keys)
                               : fail_structure(run, "is a %s of %u in the exported model: send a list of %u",
                                                tree->kind == TREE_LIST ? "list" : "tuple", tree->n, tree->n);
         }
@@ -291,7 +306,8 @@ static const char *argument_with_key(const RunCall *run, const char *key)
 {
         for (uint32_t i = 0; i < run_n_arguments(run); i++) {
                 Argument argument = argument_at(run, i);
-                for (uint32_t k = 0; argument.tree != NULL && argument.tree->keys != NULL && k < argument.tree->n; k++)
+                for (uint32_t k = 0;
+                     argument.tree != NULL && argument.tree->keys != NULL && k < argument.tree->n; k++)
                         if (strcmp(argument.tree->keys[k], key) == 0)
                                 return argument.name;
         }
@@ -306,14 +322,17 @@ static Status unknown_name(const RunCall *run, const char *name)
                 strncat(known, i == 0 ? "" : ", ", 3);
                 strncat(known, run_argument_name(run, i), 128);
         }
-        Status status = fail(STATUS_INPUT, "there is no input \"%s\"; this graph takes: %s", name, n == 0 ? "nothing" : known);
+        Status status = fail(STATUS_INPUT, "there is no input \"%s\"; this graph takes: %s", name,
+                             n == 0 ? "nothing" : known);
         const char *around = argument_with_key(run, name);
         if (around != NULL)
-                failure_append("; \"%.64s\" is a key of %.64s: {\"%.64s\": {\"%.64s\": ...}}", name, around, around, name);
+                failure_append("; \"%.64s\" is a key of %.64s: {\"%.64s\": {\"%.64s\": ...}}", name, around,
+                               around, name);
         return failure_at_argument(status, name);
 }
 
-// A name stands for an argument (its index) or a flat input (its leaf); odd and even numbers from 2 on, because the map's NULL is "absent".
+// A name stands for an argument (its index) or a flat input (its leaf); odd and even numbers from 2
+// on, because the map's NULL is "absent".
 static void *as_argument(uint32_t index)
 {
         return (void *)((uintptr_t)index * 2 + 2);
@@ -352,7 +371,8 @@ Status run_read_named(JsonReader *reader, const char *name, RunCall *run)
         if (meaning == NULL)
                 return unknown_name(run, name);
         uint32_t number = (uint32_t)(((uintptr_t)meaning - 2) / 2);
-        return (uintptr_t)meaning % 2 == 0 ? read_argument(reader, number, run) : read_leaf(reader, number, run);
+        return (uintptr_t)meaning % 2 == 0 ? read_argument(reader, number, run)
+                                           : read_leaf(reader, number, run);
 }
 
 static Status read_positional(JsonReader *reader, RunCall *run)
@@ -365,7 +385,8 @@ static Status read_positional(JsonReader *reader, RunCall *run)
                 if (!more)
                         return STATUS_OK;
                 if (i == n)
-                        return fail(STATUS_INPUT, "\"inputs\" holds more than %u entr%s", n, n == 1 ? "y" : "ies");
+                        return fail(STATUS_INPUT, "\"inputs\" holds more than %u entr%s", n,
+                                    n == 1 ? "y" : "ies");
                 TRY(read_argument(reader, i, run));
         }
 }
@@ -393,13 +414,15 @@ Status run_read_inputs(JsonReader *reader, RunCall *run)
         if (json_peek(reader) == JSON_OBJECT)
                 return read_object(reader, true, run);
         if (json_peek(reader) != JSON_ARRAY)
-                return fail(STATUS_INPUT, "\"inputs\" is an object by name, {\"%s\": ...}, or a list with one entry per argument",
+                return fail(STATUS_INPUT,
+                            "\"inputs\" is an object by name, {\"%s\": ...}, or a list with one entry per "
+                            "argument",
                             run_n_arguments(run) == 0 ? "x" : run_argument_name(run, 0));
         return read_positional(reader, run);
 }
 
-// ---- tensors by name ----
-// Follows ".0.key" into a structure; false when it leads nowhere. A key may hold dots: the longest that fits is meant.
+// ---- tensors by name ---- Follows ".0.key" into a structure; false when it leads nowhere. A key
+// may hold dots: the longest that fits is meant.
 static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
 {
         while (*path == '.' && tree->kind != TREE_LEAF) {
@@ -408,14 +431,15 @@ static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
                 size_t taken = 0;
                 for (uint32_t i = 0; tree->keys != NULL && i < tree->n; i++) {
                         size_t n = strlen(tree->keys[i]);
-                        if (n >= taken && strncmp(step, tree->keys[i], n) == 0 && (step[n] == '.' || step[n] == '\0')) {
+                        if (n >= taken && strncmp(step, tree->keys[i], n) == 0 &&
+                            (step[n] == '.' || step[n] == '\0')) {
                                 next = tree->children[i];
                                 taken = n;
                         }
                 }
                 size_t digits = strspn(step, "0123456789");
-                if (next == NULL && digits > 0 && digits < 9 && (step[digits] == '.' || step[digits] == '\0') &&
-                    strtoul(step, NULL, 10) < tree->n) {
+                if (next == NULL && digits > 0 && digits < 9 &&
+                    (step[digits] == '.' || step[digits] == '\0') && strtoul(step, NULL, 10) < tree->n) {
                         next = tree->children[strtoul(step, NULL, 10)];
                         taken = digits;
                 }
@@ -468,9 +492,11 @@ static Status find_leaf(RunCall *run, const char *name, uint32_t *out_leaf)
         *out_leaf = argument.first_leaf;
         if (argument.tree == NULL || argument.tree->kind == TREE_LEAF)
                 return STATUS_OK;
-        Status status =
-                fail(STATUS_INPUT, "input \"%s\" is a structure of %u values; name each of them, as in \"%s.%s\", or send JSON", name,
-                     argument.tree->n_leaves, name, argument.tree->n == 0 || argument.tree->keys == NULL ? "0" : argument.tree->keys[0]);
+        Status status = fail(
+                STATUS_INPUT,
+                "input \"%s\" is a structure of %u values; name each of them, as in \"%s.%s\", or send JSON",
+                name, argument.tree->n_leaves, name,
+                argument.tree->n == 0 || argument.tree->keys == NULL ? "0" : argument.tree->keys[0]);
         return failure_at_argument(status, name);
 }
 
@@ -480,7 +506,8 @@ static Status number_of(const Tensor *tensor, Value *out)
         int64_t integer;
         double number;
         if (meta_numel(&tensor->meta) != 1 || dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
-                return fail(STATUS_INPUT, "a single number is expected, not an array of %lld", (long long)meta_numel(&tensor->meta));
+                return fail(STATUS_INPUT, "a single number is expected, not an array of %lld",
+                            (long long)meta_numel(&tensor->meta));
         if (dtype_is_float(dtype)) {
                 TRY(tensor_item_f64(tensor, &number));
                 *out = value_float(number);
@@ -495,11 +522,13 @@ static Status check_tensor(const Input *input, const Tensor *tensor)
 {
         Dtype expected = input->spec.dtype;
         if (input->placeholder->target[0] == '*')
-                return fail(STATUS_INPUT, "\"%s\" takes any number of values: send JSON", input->placeholder->target);
+                return fail(STATUS_INPUT, "\"%s\" takes any number of values: send JSON",
+                            input->placeholder->target);
         if (expected == DTYPE_NONE || tensor->meta.dtype == expected)
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "the array is %s, the graph's input is %s; save it with .astype(numpy.%s)",
-                    dtype_info[tensor->meta.dtype].name, dtype_info[expected].name, dtype_info[expected].name);
+                    dtype_info[tensor->meta.dtype].name, dtype_info[expected].name,
+                    dtype_info[expected].name);
 }
 
 static Status put_tensor(RunCall *run, uint32_t leaf, Tensor *tensor)
@@ -508,7 +537,8 @@ static Status put_tensor(RunCall *run, uint32_t leaf, Tensor *tensor)
         if (run->inputs[leaf].kind != VALUE_ABSENT)
                 return fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name);
         if (input->value_kind == VALUE_INT && !dtype_is_int(tensor->meta.dtype))
-                return fail(STATUS_INPUT, "an int is expected; the array is %s: save it with .astype(numpy.int64)",
+                return fail(STATUS_INPUT,
+                            "an int is expected; the array is %s: save it with .astype(numpy.int64)",
                             dtype_info[tensor->meta.dtype].name);
         if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT)
                 return number_of(tensor, &run->inputs[leaf]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies that are not JSON. Each output is one array; a number or flag becomes an array without dimensions (int64, float64, bool), as
-// numpy.asarray makes of it; None is left out. Arrays that are not contiguous are made so first; no byte is copied otherwise.
+// Replies that are not JSON. Each output is one array; a number or flag becomes an array without
+// dimensions (int64, float64, bool), as numpy.asarray makes of it; None is left out. Arrays that
+// are not contiguous are made so first; no byte is copied otherwise.
 #include <string.h>
 #include "api/accept.h"
 #include "api/npy.h"
@@ -66,7 +67,8 @@ static Status array_of(const OutputLeaf *leaf, Budget *budget, Tensor **out_tens
                 return number_tensor(DTYPE_F64, &value->f, out_tensor);
         default:
                 return fail(STATUS_NOT_ACCEPTABLE,
-                            "output \"%.100s\" is a %s, which no binary form holds; ask for as=json, or pick tensors with outputs=NODE",
+                            "output \"%.100s\" is a %s, which no binary form holds; ask for as=json, or pick "
+                            "tensors with outputs=NODE",
                             leaf->name, value_kind_name(value->kind));
         }
 }
@@ -97,9 +99,11 @@ Status run_write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiRepl
 static Status fail_count(const OutputList *list, uint32_t n)
 {
         if (n == 0 && list->n > 0)
-                return fail(STATUS_NOT_ACCEPTABLE, "as=npy holds one array, but no output is one; use as=json");
+                return fail(STATUS_NOT_ACCEPTABLE,
+                            "as=npy holds one array, but no output is one; use as=json");
         return fail(STATUS_NOT_ACCEPTABLE,
-                    "as=npy holds one array, but there are %u outputs; pick one with outputs=NODE, or use as=npz, as=safetensors or "
+                    "as=npy holds one array, but there are %u outputs; pick one with outputs=NODE, or use "
+                    "as=npz, as=safetensors or "
                     "as=json",
                     n);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors.c: u64 header length, a JSON header, the data. The header is read into rows first; the rows, sorted by place, must tile the
-// data; only then are tensors made. Each tensor has a storage of its own that shares the file's bytes, so that writing one (copy on write)
-// never copies the others.
+// safetensors.c: u64 header length, a JSON header, the data. The header is read into rows first;
+// the rows, sorted by place, must tile the data; only then are tensors made. Each tensor has a
+// storage of its own that shares the file's bytes, so that writing one (copy on write) never copies
+// the others.
 #include "api/safetensors.h"
 
 #include <string.h>
@@ -53,17 +54,19 @@ static Status find_header(ByteSpan bytes, size_t *out_n)
 {
         uint64_t n = 0;
         if (bytes.n < LENGTH_BYTES)
-                return fail(STATUS_MALFORMED, "the safetensors file has %zu bytes, too few for its header length", bytes.n);
+                return fail(STATUS_MALFORMED,
+                            "the safetensors file has %zu bytes, too few for its header length", bytes.n);
         for (int i = 0; i < LENGTH_BYTES; i++)
                 n |= (uint64_t)bytes.data[i] << (8 * i);
         if (n > (uint64_t)limits.max_safetensors_header)
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "the header of the safetensors file says it has %llu bytes; the limit is %lld (max_safetensors_header in GET /v1)",
-                        (unsigned long long)n, (long long)limits.max_safetensors_header);
+                return fail(STATUS_TOO_LARGE,
+                            "the header of the safetensors file says it has %llu bytes; the limit is %lld "
+                            "(max_safetensors_header in GET /v1)",
+                            (unsigned long long)n, (long long)limits.max_safetensors_header);
         if (n > bytes.n - LENGTH_BYTES)
                 return fail(STATUS_MALFORMED,
-                            "the header of the safetensors file says it has %llu bytes, but only %zu follow: the file is cut off",
+                            "the header of the safetensors file says it has %llu bytes, but only %zu follow: "
+                            "the file is cut off",
                             (unsigned long long)n, bytes.n - LENGTH_BYTES);
         if (n < 2 || bytes.data[LENGTH_BYTES] != '{')
                 return fail(STATUS_MALFORMED, "the header of the safetensors file is no JSON object");
@@ -76,7 +79,8 @@ static Status read_dtype(JsonReader *reader, Dtype *out_dtype)
         const char *name;
         TRY(json_read_string(reader, &name, NULL));
         for (Dtype dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-                if (dtype_info[dtype].safetensors != NULL && strcmp(dtype_info[dtype].safetensors, name) == 0) {
+                if (dtype_info[dtype].safetensors != NULL &&
+                    strcmp(dtype_info[dtype].safetensors, name) == 0) {
                         *out_dtype = dtype;
                         return STATUS_OK;
                 }
@@ -153,7 +157,8 @@ static Status read_row(JsonReader *reader, Row *row)
                 return fail(STATUS_MALFORMED, "no dtype, shape or data_offsets");
         TRY(shape_numel(rank, size, &numel));
         if (!mul_size((size_t)numel, dtype_info[dtype].bytes, &n_bytes) || n_bytes != row->end - row->begin)
-                return fail(STATUS_MALFORMED, "%zu bytes of data where its shape and dtype need %zu", row->end - row->begin, n_bytes);
+                return fail(STATUS_MALFORMED, "%zu bytes of data where its shape and dtype need %zu",
+                            row->end - row->begin, n_bytes);
         meta_init(&row->meta, dtype, rank, size);
         return STATUS_OK;
 }
@@ -177,13 +182,16 @@ static Status name_failure(Status status, const char *name)
 {
         if (status_class(status) != STATUS_CLASS_CALLER)
                 return status;
-        return failure_at_argument(fail(status, "tensor \"%.200s\" of the safetensors file: %s", name, failure_current()->message), name);
+        return failure_at_argument(fail(status, "tensor \"%.200s\" of the safetensors file: %s", name,
+                                        failure_current()->message),
+                                   name);
 }
 
 static Status read_header(ByteSpan header, Safetensors *file, Rows *rows)
 {
         _cleanup_(json_closep) JsonReader *reader = NULL;
-        TRY(json_open((const char *)header.data, header.n, HEADER_DEPTH, limits.max_json_values, &file->arena, &reader));
+        TRY(json_open((const char *)header.data, header.n, HEADER_DEPTH, limits.max_json_values, &file->arena,
+                      &reader));
         TRY(json_enter_object(reader));
         for (;;) {
                 const char *name;
@@ -196,8 +204,10 @@ static Status read_header(ByteSpan header, Safetensors *file, Rows *rows)
                         continue;
                 }
                 if (rows->n >= limits.max_tensors)
-                        return fail(STATUS_TOO_LARGE, "the safetensors file has more than %lld tensors (max_tensors in GET /v1)",
-                                    (long long)limits.max_tensors);
+                        return fail(
+                                STATUS_TOO_LARGE,
+                                "the safetensors file has more than %lld tensors (max_tensors in GET /v1)",
+                                (long long)limits.max_tensors);
                 TRY(array_reserve(&rows->items, &rows->capacity, rows->n + 1, sizeof(Row)));
                 Row *row = &rows->items[rows->n];
                 *row = (Row){ .name = name, .index = rows->n };
@@ -227,18 +237,23 @@ static Status check_tiling(Rows *rows, size_t n_bytes)
                 const Row *row = &rows->items[i];
                 if (row->begin != at)
                         return fail(STATUS_MALFORMED,
-                                    "tensor \"%.200s\" of the safetensors file starts at byte %zu of the data, %s byte %zu", row->name,
-                                    row->begin, row->begin < at ? "overlapping the one before it, which ends at" : "leaving a gap after",
+                                    "tensor \"%.200s\" of the safetensors file starts at byte %zu of the "
+                                    "data, %s byte %zu",
+                                    row->name, row->begin,
+                                    row->begin < at ? "overlapping the one before it, which ends at"
+                                                    : "leaving a gap after",
                                     at);
                 if (row->end > n_bytes)
                         return fail(STATUS_MALFORMED,
-                                    "tensor \"%.200s\" of the safetensors file ends at byte %zu of the data, but the file has %zu: it is "
+                                    "tensor \"%.200s\" of the safetensors file ends at byte %zu of the data, "
+                                    "but the file has %zu: it is "
                                     "cut off",
                                     row->name, row->end, n_bytes);
                 at = row->end;
         }
         if (at != n_bytes)
-                return fail(STATUS_MALFORMED, "the safetensors file has %zu bytes after its last tensor", n_bytes - at);
+                return fail(STATUS_MALFORMED, "the safetensors file has %zu bytes after its last tensor",
+                            n_bytes - at);
         return STATUS_OK;
 }
 
@@ -261,10 +276,12 @@ static Status make_storage(ByteSpan span, size_t alignment, const Source *source
 {
         Storage *borrow_bytes = source->borrow_bytes;
         size_t offset = (size_t)(span.data - source->bytes.data);
-        if (borrow_bytes != NULL && span.n > 0 && pieces_usable(source->pieces, span.data, offset, span.n, alignment)) {
+        if (borrow_bytes != NULL && span.n > 0 &&
+            pieces_usable(source->pieces, span.data, offset, span.n, alignment)) {
                 _cleanup_(storage_unrefp) Storage *part = NULL;
                 Storage *owner = storage_ref(borrow_bytes);
-                Status status = storage_adopt((void *)(uintptr_t)span.data, span.n, true, release_file, owner, &part);
+                Status status =
+                        storage_adopt((void *)(uintptr_t)span.data, span.n, true, release_file, owner, &part);
                 if (status != STATUS_OK) {
                         storage_unref(owner);
                         return status;
@@ -308,7 +325,9 @@ static Status read_file(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, S
         size_t n = 0;
         TRY(find_header(bytes, &n));
         TRY(read_header((ByteSpan){ bytes.data + LENGTH_BYTES, n }, file, &rows));
-        Source source = { .bytes = bytes, .data = LENGTH_BYTES + n, .borrow_bytes = borrow_bytes, .pieces = pieces };
+        Source source = {
+                .bytes = bytes, .data = LENGTH_BYTES + n, .borrow_bytes = borrow_bytes, .pieces = pieces
+        };
         TRY(check_tiling(&rows, bytes.n - source.data));
         file->entries = new_array(rows.n, sizeof(*file->entries));
         if (file->entries == NULL)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors files in memory. Everything is proven before a tensor is made: the header's size, unique names, dtype * shape == span, spans
-// that tile the data without gap or overlap to the last byte.
+// safetensors files in memory. Everything is proven before a tensor is made: the header's size,
+// unique names, dtype * shape == span, spans that tile the data without gap or overlap to the last
+// byte.
 #pragma once
 #include "core/base/arena.h"
 #include "core/base/map.h"
@@ -20,9 +21,10 @@ typedef struct Safetensors {
         Arena arena;        // names and texts
 } Safetensors;
 
-// `borrow_bytes`: the storage that holds `bytes`, or NULL. When given, tensors lie in it where their dtype's alignment allows (each holds a
-// reference); otherwise, and when not given, they are copies. *out_file is to be given to safetensors_deinit. STATUS_MALFORMED,
-// STATUS_UNSUPPORTED (dtypes we lack), STATUS_TOO_LARGE; the failure names the tensor.
+// `borrow_bytes`: the storage that holds `bytes`, or NULL. When given, tensors lie in it where
+// their dtype's alignment allows (each holds a reference); otherwise, and when not given, they are
+// copies. *out_file is to be given to safetensors_deinit. STATUS_MALFORMED, STATUS_UNSUPPORTED
+// (dtypes we lack), STATUS_TOO_LARGE; the failure names the tensor.
 Status safetensors_read(ByteSpan bytes, Storage *borrow_bytes, Safetensors *out_file);
 // The same for a file that may have holes, or is being taken in (pieces.h); `pieces` may be NULL.
 Status safetensors_read_pieces(ByteSpan bytes, Storage *borrow_bytes, Pieces *pieces, Safetensors *out_file);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors_write.c: u64 header length, JSON header padded with blanks, data without gaps. Wider elements come first, so that every
-// tensor is aligned without padding between them, which the format forbids.
+// safetensors_write.c: u64 header length, JSON header padded with blanks, data without gaps. Wider
+// elements come first, so that every tensor is aligned without padding between them, which the
+// format forbids.
 #include "api/safetensors_write.h"
 #include <string.h>
 
@@ -35,9 +36,11 @@ static Status check_tensors(const NamedTensor *tensors, uint32_t n)
 {
         for (uint32_t i = 0; i < n; i++) {
                 if (strcmp(tensors[i].name, "__metadata__") == 0)
-                        return fail(STATUS_NOT_ACCEPTABLE, "safetensors keep the name __metadata__ for themselves; ask for as=npz");
+                        return fail(STATUS_NOT_ACCEPTABLE,
+                                    "safetensors keep the name __metadata__ for themselves; ask for as=npz");
                 if (dtype_info[tensors[i].tensor->meta.dtype].safetensors == NULL)
-                        return fail(STATUS_NOT_ACCEPTABLE, "safetensors has no dtype %s, which \"%.100s\" is; ask for as=npz",
+                        return fail(STATUS_NOT_ACCEPTABLE,
+                                    "safetensors has no dtype %s, which \"%.100s\" is; ask for as=npz",
                                     dtype_info[tensors[i].tensor->meta.dtype].name, tensors[i].name);
         }
         return STATUS_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of a graph as JSON and as tables: rows, or sums of rows (?by=), all in authored order, or the slowest first (?slowest=).
+// Statistics of a graph as JSON and as tables: rows, or sums of rows (?by=), all in authored order,
+// or the slowest first (?slowest=).
 #include <string.h>
 #include "api/profile_parts.h"
 
@@ -32,7 +33,8 @@ static Status lines_of(const SignatureSummary *signature, const StatsView *view,
         for (uint32_t i = 0; i < n; i++) {
                 const NodeSummary *node = grouped ? NULL : &signature->nodes[i];
                 const GroupSummary *group = grouped ? &signature->groups[i] : NULL;
-                if (node != NULL && (!profile_shows_node(node->node) || (ran_only && (node->kernel == NULL || node->why != NULL))))
+                if (node != NULL && (!profile_shows_node(node->node) ||
+                                     (ran_only && (node->kernel == NULL || node->why != NULL))))
                         continue;
                 lines.items[lines.n++] = (Line){ node, group, grouped ? &group->us : &node->us };
         }
@@ -47,13 +49,17 @@ static Status lines_of(const SignatureSummary *signature, const StatsView *view,
 // ---- JSON ----
 static void write_summary(const TimeSummary *summary, Text *out)
 {
-        text_addf(out, "{\"count\": %llu, \"mean\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f}",
-                  (unsigned long long)summary->count, summary->mean_us, summary->p50_us, summary->p90_us, summary->p99_us, summary->max_us);
+        text_addf(out,
+                  "{\"count\": %llu, \"mean\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": "
+                  "%.3f}",
+                  (unsigned long long)summary->count, summary->mean_us, summary->p50_us, summary->p90_us,
+                  summary->p99_us, summary->max_us);
 }
 
 static void write_row(const NodeSummary *node, Text *out)
 {
-        profile_write_node(profile_row_nodes(&node->node, node->nodes, node->n_nodes), node->kernel, node->why, out);
+        profile_write_node(profile_row_nodes(&node->node, node->nodes, node->n_nodes), node->kernel,
+                           node->why, out);
         text_add(out, ", \"us\": ");
         write_summary(&node->us, out);
         text_addf(out, ", \"share\": %.4f", node->share);
@@ -67,8 +73,9 @@ static void write_group(const GroupSummary *group, ProfileBy by, Text *out)
         text_add_json(out, group->key);
         text_addf(out, ", \"rows\": %u, \"us\": ", group->n_rows);
         write_summary(&group->us, out);
-        text_addf(out, ", \"share\": %.4f, \"bytes\": %lld, \"flops\": %lld%s}", group->share, (long long)group->bytes,
-                  (long long)group->flops, group->estimated ? ", \"estimated\": true" : "");
+        text_addf(out, ", \"share\": %.4f, \"bytes\": %lld, \"flops\": %lld%s}", group->share,
+                  (long long)group->bytes, (long long)group->flops,
+                  group->estimated ? ", \"estimated\": true" : "");
 }
 
 static Status write_signature(const SignatureSummary *signature, const StatsView *view, Text *out)
@@ -85,7 +92,8 @@ static Status write_signature(const SignatureSummary *signature, const StatsView
                 text_add_json(out, program);
         text_add(out, ", \"run_us\": ");
         write_summary(&signature->run, out);
-        text_addf(out, ", \"other_us\": %.3f, \"%s\": [", signature->other_us, view->by == PROFILE_BY_INSTRUCTION ? "nodes" : "groups");
+        text_addf(out, ", \"other_us\": %.3f, \"%s\": [", signature->other_us,
+                  view->by == PROFILE_BY_INSTRUCTION ? "nodes" : "groups");
         for (uint32_t i = 0; i < lines.n; i++) {
                 text_add(out, i == 0 ? "\n" : ",\n");
                 if (lines.items[i].node != NULL)
@@ -125,18 +133,21 @@ static const char *kernel_of(const Line *line)
 static void write_lines(const Lines *lines, ProfileBy by, Text *out)
 {
         char label[64];
-        int name = (int)strlen(by == PROFILE_BY_INSTRUCTION ? "node" : profile_by_names[by]), kernel = by == PROFILE_BY_INSTRUCTION ? 6 : 0;
+        int name = (int)strlen(by == PROFILE_BY_INSTRUCTION ? "node" : profile_by_names[by]),
+            kernel = by == PROFILE_BY_INSTRUCTION ? 6 : 0;
         for (uint32_t i = 0; i < lines->n; i++) {
                 name = profile_name_width(label_of(&lines->items[i], label), name);
                 kernel = profile_name_width(kernel_of(&lines->items[i]), kernel);
         }
-        text_addf(out, "%-*s  %-*s  %10s  %10s  %10s  %6s\n", name, by == PROFILE_BY_INSTRUCTION ? "node" : profile_by_names[by], kernel,
+        text_addf(out, "%-*s  %-*s  %10s  %10s  %10s  %6s\n", name,
+                  by == PROFILE_BY_INSTRUCTION ? "node" : profile_by_names[by], kernel,
                   by == PROFILE_BY_INSTRUCTION ? "kernel" : "", "mean us", "p90 us", "max us", "share");
         for (uint32_t i = 0; i < lines->n; i++) {
                 const Line *line = &lines->items[i];
                 double share = line->node != NULL ? line->node->share : line->group->share;
-                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %10.2f  %10.2f  %5.1f%%  ", name, label_of(line, label), kernel, kernel_of(line),
-                          line->us->mean_us, line->us->p90_us, line->us->max_us, share * 100);
+                text_addf(out, "%-*.40s  %-*.40s  %10.2f  %10.2f  %10.2f  %5.1f%%  ", name,
+                          label_of(line, label), kernel, kernel_of(line), line->us->mean_us, line->us->p90_us,
+                          line->us->max_us, share * 100);
                 profile_bar(out, share);
                 text_add_char(out, '\n');
         }
@@ -150,9 +161,12 @@ Status stats_write_table(const SignatureSummary *signatures, uint32_t n, const S
                 const TimeSummary *run = &signatures[i].run;
                 Lines lines;
                 TRY(lines_of(&signatures[i], view, true, &lines));
-                text_addf(out, "%s%s: %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n", i == 0 ? "" : "\n",
-                          signatures[i].signature, (unsigned long long)run->count, run->count == 1 ? "" : "s", run->mean_us, run->p50_us,
-                          run->p90_us, run->p99_us, run->max_us, PROFILE_WINDOW);
+                text_addf(
+                        out,
+                        "%s%s: %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n",
+                        i == 0 ? "" : "\n", signatures[i].signature, (unsigned long long)run->count,
+                        run->count == 1 ? "" : "s", run->mean_us, run->p50_us, run->p90_us, run->p99_us,
+                        run->max_us, PROFILE_WINDOW);
                 write_lines(&lines, view->by, out);
                 free(lines.items);
         }

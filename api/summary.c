@@ -42,8 +42,8 @@ Status summary_of_list(ByteSpan reply, bool heading, Text *out, char out_next[SU
                 text_addf(out, "%-32s %7s  %-8s %-6s %s\n", "name", "version", "state", "format", "id");
         json_array_foreach(graphs, i, row)
         {
-                text_addf(out, "%-32s %7lld  %-8s %-6s %.12s\n", text_of(row, "name"), int_of(row, "version"), text_of(row, "state"),
-                          text_of(row, "format"), text_of(row, "id"));
+                text_addf(out, "%-32s %7lld  %-8s %-6s %.12s\n", text_of(row, "name"), int_of(row, "version"),
+                          text_of(row, "state"), text_of(row, "format"), text_of(row, "id"));
         }
         snprintf(out_next, SUMMARY_NAME, "%s", text_of(root, "next"));
         return text_status(out);
@@ -89,7 +89,8 @@ static void add_operators(json_t *info, Text *out)
         bool first = true;
         json_object_foreach(json_object_get(info, "ops"), name, count)
         {
-                text_addf(out, "%-10s%s ×%lld\n", first ? "operators" : "", name, (long long)json_integer_value(count));
+                text_addf(out, "%-10s%s ×%lld\n", first ? "operators" : "", name,
+                          (long long)json_integer_value(count));
                 first = false;
         }
 }
@@ -110,7 +111,8 @@ Status summary_of_graph(ByteSpan reply, Text *out)
         add_tensors(info, "inputs", out);
         add_tensors(info, "outputs", out);
         if (json_object_get(info, "nodes") != NULL)
-                text_addf(out, "%-10s%lld, weights %lld bytes\n", "nodes", int_of(info, "nodes"), int_of(info, "weights_bytes"));
+                text_addf(out, "%-10s%lld, weights %lld bytes\n", "nodes", int_of(info, "nodes"),
+                          int_of(info, "weights_bytes"));
         add_operators(info, out);
         return text_status(out);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies of the server as text for people: what the commands `list`, `show` and `push` print. STATUS_MALFORMED: not such a reply.
+// Replies of the server as text for people: what the commands `list`, `show` and `push` print.
+// STATUS_MALFORMED: not such a reply.
 #pragma once
 #include "core/base/span.h"
 #include "core/base/text.h"
 
-// One row for each graph of a page of GET /v1/graphs; `heading`: a line with the columns' names comes first. *out_next: the
-// name to go on after, or "" on the last page; capacity SUMMARY_NAME.
+// One row for each graph of a page of GET /v1/graphs; `heading`: a line with the columns' names
+// comes first. *out_next: the name to go on after, or "" on the last page; capacity SUMMARY_NAME.
 enum { SUMMARY_NAME = 65 };
 Status summary_of_list(ByteSpan reply, bool heading, Text *out, char out_next[SUMMARY_NAME]);
 // Of GET /v1/graphs/{name}, or of an upload's reply.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_json.c: one tensor value. Numbers are read into a buffer of the type that the dtype asks for (float32 and float64 directly,
-// integers as int64, halves as float32) and then moved, narrowed where needed, into tensor memory. In an object "dtype" and "shape" may
-// come after "data": the data's text is kept aside until the object ends.
+// tensor_json.c: one tensor value. Numbers are read into a buffer of the type that the dtype asks
+// for (float32 and float64 directly, integers as int64, halves as float32) and then moved, narrowed
+// where needed, into tensor memory. In an object "dtype" and "shape" may come after "data": the
+// data's text is kept aside until the object ends.
 #include "api/tensor_json.h"
 
 #include <float.h>
@@ -37,7 +38,9 @@ static ListType list_type(Dtype dtype)
 
 static Dtype guessed_dtype(ListType type)
 {
-        return type == LIST_BOOL ? DTYPE_BOOL : type == LIST_I64 ? DTYPE_I64 : DTYPE_F32; // no number at all: float32, as torch.tensor([])
+        return type == LIST_BOOL  ? DTYPE_BOOL
+               : type == LIST_I64 ? DTYPE_I64
+                                  : DTYPE_F32; // no number at all: float32, as torch.tensor([])
 }
 
 // ---- numbers into tensor memory ----
@@ -49,8 +52,8 @@ static Status fail_range(const Lists *lists, size_t i, Dtype dtype)
         bool whole = lists->type == LIST_I64;
         size_t n = whole ? number_print_i64(((const int64_t *)lists->data)[i], number)
                          : number_print_f32(((const float *)lists->data)[i], number);
-        return fail(STATUS_VALUE, "%.*s%s%s is out of range for %s", (int)n, number, where[0] == '\0' ? "" : " at ", where,
-                    dtype_info[dtype].name);
+        return fail(STATUS_VALUE, "%.*s%s%s is out of range for %s", (int)n, number,
+                    where[0] == '\0' ? "" : " at ", where, dtype_info[dtype].name);
 }
 
 static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
@@ -58,8 +61,9 @@ static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
         static const struct {
                 int64_t min, max;
         } ranges[DTYPE_COUNT] = {
-                [DTYPE_U8] = { 0, UINT8_MAX },          [DTYPE_I8] = { INT8_MIN, INT8_MAX }, [DTYPE_I16] = { INT16_MIN, INT16_MAX },
-                [DTYPE_I32] = { INT32_MIN, INT32_MAX }, [DTYPE_U16] = { 0, UINT16_MAX },     [DTYPE_U32] = { 0, UINT32_MAX },
+                [DTYPE_U8] = { 0, UINT8_MAX },          [DTYPE_I8] = { INT8_MIN, INT8_MAX },
+                [DTYPE_I16] = { INT16_MIN, INT16_MAX }, [DTYPE_I32] = { INT32_MIN, INT32_MAX },
+                [DTYPE_U16] = { 0, UINT16_MAX },        [DTYPE_U32] = { 0, UINT32_MAX },
         };
         size_t bytes = dtype_info[dtype].bytes;
         const int64_t *from = lists->data;
@@ -115,7 +119,8 @@ typedef struct Description {
 static Status read_numbers(JsonReader *reader, Dtype dtype, Budget *budget, Tensor **out_tensor)
 {
         bool complex = dtype == DTYPE_C64 || dtype == DTYPE_C128;
-        _cleanup_(lists_deinit) Lists lists = { .type = list_type(dtype), .fixed = dtype != DTYPE_NONE, .budget = budget };
+        _cleanup_(lists_deinit)
+                Lists lists = { .type = list_type(dtype), .fixed = dtype != DTYPE_NONE, .budget = budget };
         TRY(lists_read(&lists, reader, MAX_RANK + complex));
         if (dtype == DTYPE_NONE)
                 dtype = guessed_dtype(lists.type);
@@ -144,7 +149,9 @@ static Status apply_shape(const Description *description, Tensor *tensor)
                 char said[256], found[256];
                 shape_text(meta.rank, meta.size, said, sizeof(said));
                 if (!nested)
-                        return fail(STATUS_SHAPE, "\"data\" has %" PRId64 " values, but \"shape\" %s needs %" PRId64, n, said, needed);
+                        return fail(STATUS_SHAPE,
+                                    "\"data\" has %" PRId64 " values, but \"shape\" %s needs %" PRId64, n,
+                                    said, needed);
                 return fail(STATUS_SHAPE, "\"data\" has shape %s, but \"shape\" says %s",
                             shape_text(tensor->meta.rank, tensor->meta.size, found, sizeof(found)), said);
         }
@@ -160,7 +167,8 @@ static Status read_dtype(JsonReader *reader, Dtype *out_dtype)
         TRY(json_read_string(reader, &name, NULL));
         *out_dtype = dtype_from_name(name);
         if (*out_dtype == DTYPE_NONE)
-                return fail(STATUS_VALUE, "unknown dtype \"%.60s\"; for example float32, float16, int64, bool", name);
+                return fail(STATUS_VALUE,
+                            "unknown dtype \"%.60s\"; for example float32, float16, int64, bool", name);
         return STATUS_OK;
 }
 
@@ -207,7 +215,9 @@ static Status check_bools(const Tensor *tensor)
         const uint8_t *data = tensor_data(tensor);
         for (size_t i = 0; i < tensor->storage->n_bytes; i++) {
                 if (data[i] > 1)
-                        return fail(STATUS_VALUE, "\"b64\" holds byte 0x%02x at %zu; bytes of a bool tensor are 0 or 1", data[i], i);
+                        return fail(STATUS_VALUE,
+                                    "\"b64\" holds byte 0x%02x at %zu; bytes of a bool tensor are 0 or 1",
+                                    data[i], i);
         }
         return STATUS_OK;
 }
@@ -216,7 +226,8 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
 {
         Dtype dtype = description->said.dtype != DTYPE_NONE ? description->said.dtype : expected;
         if (dtype == DTYPE_NONE || description->said.rank < 0)
-                return fail(STATUS_VALUE, "a tensor with \"b64\" needs \"%s\" as well", dtype == DTYPE_NONE ? "dtype" : "shape");
+                return fail(STATUS_VALUE, "a tensor with \"b64\" needs \"%s\" as well",
+                            dtype == DTYPE_NONE ? "dtype" : "shape");
         int64_t numel;
         TRY(shape_numel(description->said.rank, description->said.shape, &numel));
         _cleanup_(freep) char *copy = NULL;
@@ -227,8 +238,8 @@ static Status read_b64(const Description *description, Dtype expected, Budget *b
         if (!mul_size((size_t)numel, dtype_info[dtype].bytes, &needed) || n_bytes != needed) {
                 char shape[256];
                 return fail(STATUS_SHAPE, "\"b64\" holds %zu bytes, but shape %s of %s needs %zu", n_bytes,
-                            shape_text(description->said.rank, description->said.shape, shape, sizeof(shape)), dtype_info[dtype].name,
-                            needed);
+                            shape_text(description->said.rank, description->said.shape, shape, sizeof(shape)),
+                            dtype_info[dtype].name, needed);
         }
         TensorMeta meta;
         meta_init(&meta, dtype, description->said.rank, description->said.shape);
@@ -247,7 +258,8 @@ static Status fail_member(const char *key)
                 { "datatype", "dtype" }, { "type", "dtype" }, { "size", "shape" }, { "dims", "shape" },
                 { "values", "data" },    { "value", "data" }, { "array", "data" }, { "base64", "b64" },
         };
-        Status status = fail(STATUS_UNKNOWN_MEMBER, "a tensor has no member \"%.60s\"; it knows dtype, shape, data, b64", key);
+        Status status = fail(STATUS_UNKNOWN_MEMBER,
+                             "a tensor has no member \"%.60s\"; it knows dtype, shape, data, b64", key);
         for (size_t i = 0; i < ARRAY_LENGTH(meant); i++)
                 if (strcmp(meant[i][0], key) == 0)
                         failure_append("; did you mean \"%s\"?", meant[i][1]);
@@ -255,7 +267,8 @@ static Status fail_member(const char *key)
 }
 
 // One member. Data is read at once when its dtype is known by now, else its text is kept.
-static Status read_member(JsonReader *reader, const char *key, Description *description, Budget *budget, Tensor **tensor)
+static Status read_member(JsonReader *reader, const char *key, Description *description, Budget *budget,
+                          Tensor **tensor)
 {
         if (strcmp(key, "dtype") == 0)
                 return read_dtype(reader, &description->said.dtype);
@@ -273,22 +286,24 @@ static Status read_member(JsonReader *reader, const char *key, Description *desc
         return json_read_raw(reader, &description->data, &description->n_data);
 }
 
-static Status read_kept_data(const Description *description, Dtype expected, Budget *budget, Tensor **out_tensor)
+static Status read_kept_data(const Description *description, Dtype expected, Budget *budget,
+                             Tensor **out_tensor)
 {
         Arena arena;
         arena_init(&arena, 0);
         JsonReader *reader = NULL;
         Status status = json_open(description->data, description->n_data, MAX_RANK + 2, 0, &arena, &reader);
         if (status == STATUS_OK)
-                status = read_numbers(reader, description->said.dtype != DTYPE_NONE ? description->said.dtype : expected, budget,
-                                      out_tensor);
+                status = read_numbers(
+                        reader, description->said.dtype != DTYPE_NONE ? description->said.dtype : expected,
+                        budget, out_tensor);
         json_close(reader);
         arena_deinit(&arena);
         return status;
 }
 
-static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bool needs_data, Tensor **out_tensor,
-                          TensorJsonDescription *out_said)
+static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bool needs_data,
+                          Tensor **out_tensor, TensorJsonDescription *out_said)
 {
         Description description = { .said = { .dtype = DTYPE_NONE, .rank = -1 } };
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
@@ -309,7 +324,8 @@ static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bo
                 TRY(failure_at_argument(read_b64(&description, expected, budget, &tensor), "b64"));
         } else if (has_data) {
                 if (tensor == NULL)
-                        TRY(failure_at_argument(read_kept_data(&description, expected, budget, &tensor), "data"));
+                        TRY(failure_at_argument(read_kept_data(&description, expected, budget, &tensor),
+                                                "data"));
                 if (description.said.rank >= 0)
                         TRY(failure_at_argument(apply_shape(&description, tensor), "shape"));
         }
@@ -318,12 +334,14 @@ static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bo
         return STATUS_OK;
 }
 
-Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor, TensorJsonDescription *out_described)
+Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor,
+                                  TensorJsonDescription *out_described)
 {
         return read_object(reader, DTYPE_NONE, budget, false, out_tensor, out_described);
 }
 
-Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor, bool *out_guessed)
+Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor,
+                        bool *out_guessed)
 {
         TensorJsonDescription said = { .dtype = DTYPE_NONE };
         bool is_object = json_peek(reader) == JSON_OBJECT;

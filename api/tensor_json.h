@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as JSON (API.md "Tensors"): nested lists, {"shape", "dtype", "data"}, {"dtype", "shape", "b64"}. Straight between text and tensor
-// memory.
+// Tensors as JSON (API.md "Tensors"): nested lists, {"shape", "dtype", "data"}, {"dtype", "shape",
+// "b64"}. Straight between text and tensor memory.
 #pragma once
 #include "core/base/json.h"
 #include "core/tensor/tensor.h"
 
-// Reads the next value as a tensor. `expected` is the signature's dtype, DTYPE_NONE when unknown: then an object's "dtype" or
-// torch.tensor's inference (bools -> bool, all integers -> int64, any float -> float32) decides. Failures say where: ragged lists, wrong
-// counts, values out of range. *out_guessed (may be NULL): the dtype is inferred.
-Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor, bool *out_guessed);
+// Reads the next value as a tensor. `expected` is the signature's dtype, DTYPE_NONE when unknown:
+// then an object's "dtype" or torch.tensor's inference (bools -> bool, all integers -> int64, any
+// float -> float32) decides. Failures say where: ragged lists, wrong counts, values out of range.
+// *out_guessed (may be NULL): the dtype is inferred.
+Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor,
+                        bool *out_guessed);
 
-// Reads an object that may leave its data out: then *out_tensor is NULL and `out_described` holds what was said (dtype DTYPE_NONE, rank -1:
-// nothing).
+// Reads an object that may leave its data out: then *out_tensor is NULL and `out_described` holds
+// what was said (dtype DTYPE_NONE, rank -1: nothing).
 typedef struct TensorJsonDescription {
         Dtype dtype;
         int rank;
         int64_t shape[MAX_RANK];
 } TensorJsonDescription;
-Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor, TensorJsonDescription *out_described);
+Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor,
+                                  TensorJsonDescription *out_described);
 
 typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
-// The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the contiguous little-endian bytes.
-// Non-finite floats are the strings "NaN", "Infinity", "-Infinity". The tensor may be strided; its copy is charged
-// to `budget` (may be NULL). STATUS_TOO_LARGE, soon after it is so, when `out` holds more than `most` bytes.
+// The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the
+// contiguous little-endian bytes. Non-finite floats are the strings "NaN", "Infinity", "-Infinity".
+// The tensor may be strided; its copy is charged to `budget` (may be NULL). STATUS_TOO_LARGE, soon
+// after it is so, when `out` holds more than `most` bytes.
 Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *budget, size_t most, Text *out);

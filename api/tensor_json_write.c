@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_json_write.c: tensor memory -> text. Numbers are printed straight into the reply's buffer, in batches for which room is made
-// first; between them it is looked whether the text has become too long. Halves print as the float32 they equal; complex numbers as [real,
-// imaginary].
+// tensor_json_write.c: tensor memory -> text. Numbers are printed straight into the reply's buffer,
+// in batches for which room is made first; between them it is looked whether the text has become
+// too long. Halves print as the float32 they equal; complex numbers as [real, imaginary].
 #include <math.h>
 #include <string.h>
 #include "api/base64.h"
@@ -94,7 +94,8 @@ static void write_items(Dtype dtype, const uint8_t *items, int64_t n, size_t mos
         }
         for (int64_t done = 0; done < n && out->n <= most;) {
                 int64_t batch = MIN(n - done, BATCH);
-                char *start = text_reserve(out, (size_t)batch * 2 * (NUMBER_TEXT_MAX + SEPARATOR_MAX)), *at = start;
+                char *start = text_reserve(out, (size_t)batch * 2 * (NUMBER_TEXT_MAX + SEPARATOR_MAX)),
+                     *at = start;
                 if (start == NULL)
                         return;
                 for (int64_t i = 0; i < batch; i++, done++) {
@@ -110,7 +111,8 @@ static void write_items(Dtype dtype, const uint8_t *items, int64_t n, size_t mos
         }
 }
 
-// Rows of the innermost dimension, with the brackets that open and close between them. `size` has at least one dimension.
+// Rows of the innermost dimension, with the brackets that open and close between them. `size` has
+// at least one dimension.
 static void write_nested(const TensorMeta *meta, const uint8_t *data, size_t most, Text *out)
 {
         int rank = meta->rank;
@@ -169,5 +171,6 @@ Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *bu
                 write_nested(meta, data, most, out);
         }
         TRY(text_status(out));
-        return out->n <= most ? STATUS_OK : fail(STATUS_TOO_LARGE, "the tensor's text is larger than %zu bytes", most);
+        return out->n <= most ? STATUS_OK
+                              : fail(STATUS_TOO_LARGE, "the tensor's text is larger than %zu bytes", most);
 }

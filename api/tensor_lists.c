@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor_lists.c: reads lists of lists in one pass, without recursion: a counter per level, numbers in rows straight into a growing buffer.
-// Without a given type the first item decides and later ones may widen it, bool -> int64 -> float32, as torch.tensor would have decided
-// from all of them.
+// tensor_lists.c: reads lists of lists in one pass, without recursion: a counter per level, numbers
+// in rows straight into a growing buffer. Without a given type the first item decides and later
+// ones may widen it, bool -> int64 -> float32, as torch.tensor would have decided from all of them.
 #include "api/tensor_lists.h"
 
 #include <inttypes.h>
@@ -42,12 +42,15 @@ static Status grow(Lists *lists)
 {
         size_t capacity = lists->capacity == 0 ? 256 : lists->capacity * 2, bytes;
         if ((int64_t)lists->n >= limits.max_numel)
-                return fail(STATUS_TOO_LARGE, "a tensor has more than %" PRId64 " elements (max_numel in GET /v1)", limits.max_numel);
+                return fail(STATUS_TOO_LARGE,
+                            "a tensor has more than %" PRId64 " elements (max_numel in GET /v1)",
+                            limits.max_numel);
         if (!mul_size(capacity, item_bytes(lists->type), &bytes))
                 return fail_memory();
         if (bytes > lists->charged) {
                 if (!budget_take(lists->budget, bytes - lists->charged))
-                        return fail(STATUS_TOO_LARGE, "the tensors of this request need more than %zu bytes (--max-run-memory)",
+                        return fail(STATUS_TOO_LARGE,
+                                    "the tensors of this request need more than %zu bytes (--max-run-memory)",
                                     lists->budget->limit);
                 lists->charged = bytes;
         }
@@ -77,7 +80,8 @@ static Status widen(Lists *lists, ListType type)
                 return status;
         }
         for (size_t i = 0; i < lists->n; i++) {
-                int64_t value = lists->type == LIST_BOOL ? ((uint8_t *)lists->data)[i] : ((int64_t *)lists->data)[i];
+                int64_t value =
+                        lists->type == LIST_BOOL ? ((uint8_t *)lists->data)[i] : ((int64_t *)lists->data)[i];
                 if (type == LIST_I64)
                         ((int64_t *)wide.data)[i] = value;
                 else
@@ -126,12 +130,15 @@ static Status fail_kind(const Walk *walk, const char *wanted, const char *got)
 {
         char where[128];
         place(walk, walk->depth, where, sizeof(where));
-        return fail(STATUS_VALUE, "expected %s%s%s, got %s", wanted, where[0] == '\0' ? "" : " at ", where, got);
+        return fail(STATUS_VALUE, "expected %s%s%s, got %s", wanted, where[0] == '\0' ? "" : " at ", where,
+                    got);
 }
 
 static const char *wanted_kind(const Lists *lists)
 {
-        return lists->type == LIST_BOOL ? "true or false" : lists->type == LIST_I64 || lists->type == LIST_U64 ? "an integer" : "a number";
+        return lists->type == LIST_BOOL                             ? "true or false"
+               : lists->type == LIST_I64 || lists->type == LIST_U64 ? "an integer"
+                                                                    : "a number";
 }
 
 // As in Python, True is 1 where a number is wanted.
@@ -175,7 +182,9 @@ static Status store_float(Walk *walk, double value, const char *text)
 {
         Lists *lists = walk->lists;
         if (isinf(value) || (lists->type == LIST_F32 && isinf((float)value)))
-                return fail_kind(walk, lists->type == LIST_F32 ? "a number within float32" : "a number within float64", text);
+                return fail_kind(
+                        walk, lists->type == LIST_F32 ? "a number within float32" : "a number within float64",
+                        text);
         TRY(reserve_one(lists));
         if (lists->type == LIST_F32)
                 ((float *)lists->data)[lists->n++] = (float)value;
@@ -184,7 +193,8 @@ static Status store_float(Walk *walk, double value, const char *text)
         return STATUS_OK;
 }
 
-// Integers are wanted: 1.0 is one in another spelling, but a file of floats is more often a mistake than not.
+// Integers are wanted: 1.0 is one in another spelling, but a file of floats is more often a mistake
+// than not.
 static Status fail_fraction(Walk *walk, double value, const char *text)
 {
         if (walk->lists->type == LIST_BOOL || floor(value) != value || fabs(value) > 9e15)
@@ -227,7 +237,8 @@ static Status read_number(Walk *walk)
         if (number_scan(raw, raw + n, &kind, &whole, &value) == NULL)
                 return fail_kind(walk, "a number", "something else");
         snprintf(text, sizeof(text), "%.*s%s", (int)MIN(n, 40u), raw, n > 40 ? "..." : "");
-        bool integer = memchr(raw, '.', n) == NULL && memchr(raw, 'e', n) == NULL && memchr(raw, 'E', n) == NULL;
+        bool integer =
+                memchr(raw, '.', n) == NULL && memchr(raw, 'e', n) == NULL && memchr(raw, 'E', n) == NULL;
         if (lists->type == LIST_F32 || lists->type == LIST_F64)
                 return store_float(walk, value, text);
         if (lists->fixed && lists->type == LIST_BOOL) {
@@ -249,24 +260,32 @@ static bool takes_floats(const Lists *lists)
 static void advise_word(const Lists *lists, const char *text, size_t n, char *out, size_t capacity)
 {
         static const char *const spellings[][2] = {
-                { "nan", "NaN" },           { "+nan", "NaN" },           { "inf", "Infinity" },   { "+inf", "Infinity" },
-                { "infinity", "Infinity" }, { "+infinity", "Infinity" }, { "-inf", "-Infinity" }, { "-infinity", "-Infinity" },
+                { "nan", "NaN" },           { "+nan", "NaN" },
+                { "inf", "Infinity" },      { "+inf", "Infinity" },
+                { "infinity", "Infinity" }, { "+infinity", "Infinity" },
+                { "-inf", "-Infinity" },    { "-infinity", "-Infinity" },
         };
-        static const char *const files[] = { ".npy", ".npz", ".json", ".csv", ".txt", ".pt", ".safetensors", ".png", ".jpg" };
+        static const char *const files[] = { ".npy", ".npz",         ".json", ".csv", ".txt",
+                                             ".pt",  ".safetensors", ".png",  ".jpg" };
         NumberKind kind;
         int64_t whole;
         double value;
         out[0] = '\0';
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++)
                 if (strlen(spellings[i][0]) == n && strncasecmp(text, spellings[i][0], n) == 0) {
-                        snprintf(out, capacity, takes_floats(lists) ? "; write \"%s\"" : "; integers have no %s", spellings[i][1]);
+                        snprintf(out, capacity,
+                                 takes_floats(lists) ? "; write \"%s\"" : "; integers have no %s",
+                                 spellings[i][1]);
                         return;
                 }
         bool is_file = n > 0 && text[0] == '@';
         for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-                is_file |= n > strlen(files[i]) && strncasecmp(text + n - strlen(files[i]), files[i], strlen(files[i])) == 0;
+                is_file |= n > strlen(files[i]) &&
+                           strncasecmp(text + n - strlen(files[i]), files[i], strlen(files[i])) == 0;
         if (is_file)
-                snprintf(out, capacity, "; a file is sent as the body, curl --data-binary @x.npy ..., or as a part: curl -F x=@x.npy ...");
+                snprintf(out, capacity,
+                         "; a file is sent as the body, curl --data-binary @x.npy ..., or as a part: curl -F "
+                         "x=@x.npy ...");
         else if (n > 0 && text[0] == '[')
                 snprintf(out, capacity, "; write the list without the quotes around it");
         else if (n > 0 && n < 40 && number_scan(text, text + n, &kind, &whole, &value) == text + n)
@@ -287,7 +306,8 @@ static Status read_word(Walk *walk)
         const char *raw;
         size_t n;
         TRY(json_read_raw(walk->reader, &raw, &n));
-        bool nan = n == 5 && memcmp(raw, "\"NaN\"", n) == 0, minus = n == 11 && memcmp(raw, "\"-Infinity\"", n) == 0;
+        bool nan = n == 5 && memcmp(raw, "\"NaN\"", n) == 0,
+             minus = n == 11 && memcmp(raw, "\"-Infinity\"", n) == 0;
         if ((!nan && !minus && !(n == 10 && memcmp(raw, "\"Infinity\"", n) == 0)) || !takes_floats(lists))
                 return fail_word(walk, raw, n);
         if (lists->type == LIST_GUESS)
@@ -317,7 +337,8 @@ static Status read_item(Walk *walk)
                 return read_word(walk);
         case JSON_NULL:
                 return fail_kind(walk, wanted_kind(walk->lists),
-                                 takes_floats(walk->lists) ? "null; write \"NaN\" for a value that is missing" : "null");
+                                 takes_floats(walk->lists) ? "null; write \"NaN\" for a value that is missing"
+                                                           : "null");
         case JSON_OBJECT:
                 return fail_kind(walk, wanted_kind(walk->lists), "an object");
         default:
@@ -359,8 +380,8 @@ static Status fail_depth(const Walk *walk, bool list)
         place(walk, walk->depth, where, sizeof(where));
         if (walk->lists->rank < 0)
                 return fail(STATUS_VALUE, "lists are nested more than %d deep at %s", walk->max_rank, where);
-        return fail(STATUS_VALUE, "expected %s at %s, got %s: lists before it are nested %d deep", list ? "a number" : "a list", where,
-                    list ? "a list" : "a number", walk->lists->rank);
+        return fail(STATUS_VALUE, "expected %s at %s, got %s: lists before it are nested %d deep",
+                    list ? "a number" : "a list", where, list ? "a list" : "a number", walk->lists->rank);
 }
 
 static Status open_list(Walk *walk)
@@ -373,7 +394,8 @@ static Status open_list(Walk *walk)
         return STATUS_OK;
 }
 
-// The list that just ended must be as long as its siblings; then it counts as one item of the list around it.
+// The list that just ended must be as long as its siblings; then it counts as one item of the list
+// around it.
 static Status close_list(Walk *walk)
 {
         Lists *lists = walk->lists;

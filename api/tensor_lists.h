@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nested JSON lists of numbers -> one flat buffer and a shape. Private to tensor_json.c and tensor_lists.c.
+// Nested JSON lists of numbers -> one flat buffer and a shape. Private to tensor_json.c and
+// tensor_lists.c.
 #pragma once
 #include "api/tensor_json.h"
 
-// The type of the numbers in the buffer, from which the tensor's dtype is made. GUESS: not known before the first number is seen.
+// The type of the numbers in the buffer, from which the tensor's dtype is made. GUESS: not known
+// before the first number is seen.
 typedef enum ListType { LIST_GUESS, LIST_BOOL, LIST_I64, LIST_U64, LIST_F32, LIST_F64 } ListType;
 
 typedef struct Lists {

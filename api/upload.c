@@ -32,14 +32,16 @@ static void release_body(void *owner, void *data)
         storage_unref(owner);
 }
 
-// A part as a storage of its own. From memory it is copied: the whole body need not stay for it, and its bytes are aligned. From a mapped
-// file it is borrowed: a copy would cost the memory that the file saves.
+// A part as a storage of its own. From memory it is copied: the whole body need not stay for it,
+// and its bytes are aligned. From a mapped file it is borrowed: a copy would cost the memory that
+// the file saves.
 static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan content)
 {
         Storage *bytes = NULL;
         if (body->mapped && content.n > 0) {
                 Storage *owner = storage_ref(body);
-                Status status = storage_adopt((void *)(uintptr_t)content.data, content.n, true, release_body, owner, &bytes);
+                Status status = storage_adopt((void *)(uintptr_t)content.data, content.n, true, release_body,
+                                              owner, &bytes);
                 if (status != STATUS_OK) {
                         storage_unref(owner);
                         return status;
@@ -57,15 +59,17 @@ static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan
 
 static Status split_parts(const Multipart *multipart, Storage *body, Upload *upload)
 {
-        const MultipartPart *graph = multipart_find(multipart, "graph"), *weights = multipart_find(multipart, "weights");
+        const MultipartPart *graph = multipart_find(multipart, "graph"),
+                            *weights = multipart_find(multipart, "weights");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
                 if (&multipart->parts[i] != graph && &multipart->parts[i] != weights)
-                        return fail(
-                                STATUS_UNKNOWN_MEMBER,
-                                "unknown part \"%.64s\"; an upload has graph and weights: curl -F graph=@g.json -F weights=@w.safetensors",
-                                multipart->parts[i].name);
+                        return fail(STATUS_UNKNOWN_MEMBER,
+                                    "unknown part \"%.64s\"; an upload has graph and weights: curl -F "
+                                    "graph=@g.json -F weights=@w.safetensors",
+                                    multipart->parts[i].name);
         if (graph == NULL)
-                return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F weights=@w.safetensors");
+                return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F "
+                                          "weights=@w.safetensors");
         FileKind kind;
         TRY(recognise_graph(graph->content, &kind));
         if (kind == FILE_PT2 && weights != NULL)
@@ -106,7 +110,8 @@ Status upload_split(Storage *body, const char *content_type, Upload *out_upload)
 }
 
 // ---- decoding ----
-static Status visit_state(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor), void *visitor)
+static Status visit_state(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor),
+                          void *visitor)
 {
         const Safetensors *file = context;
         for (uint32_t i = 0; i < file->n_entries; i++)
@@ -114,14 +119,16 @@ static Status visit_state(void *context, Status (*visit)(void *visitor, const ch
         return STATUS_OK;
 }
 
-// State inside of JSON has to be decoded into memory: what may come as a file of gigabytes may not come as JSON.
+// State inside of JSON has to be decoded into memory: what may come as a file of gigabytes may not
+// come as JSON.
 static Status check_json_size(const UploadPart *graph)
 {
         bool is_upload = graph->pieces == NULL || graph->pieces->collect; // what is stored was taken once
         if (!is_upload || graph->bytes->n_bytes <= (size_t)limits.max_upload_in_memory)
                 return STATUS_OK;
         return fail(STATUS_TOO_LARGE,
-                    "FX JSON of %zu bytes; the limit is %lld (--max-upload-in-memory). Send the weights apart: curl -F graph=@g.json -F "
+                    "FX JSON of %zu bytes; the limit is %lld (--max-upload-in-memory). Send the weights "
+                    "apart: curl -F graph=@g.json -F "
                     "weights=@w.safetensors",
                     graph->bytes->n_bytes, (long long)limits.max_upload_in_memory);
 }
@@ -134,7 +141,8 @@ static Status decode_json(const UploadPart *graph, const UploadPart *weights, Gr
         Safetensors file;
         TRY(safetensors_read_pieces(span_of(weights->bytes), weights->bytes, weights->pieces, &file));
         FxStateSource source = { .each = visit_state, .context = &file };
-        Status status = fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, &source, out_graph);
+        Status status =
+                fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, &source, out_graph);
         safetensors_deinit(&file);
         return status;
 }
@@ -157,7 +165,8 @@ static Status decode(const UploadPart *parts, uint32_t n_parts, const char *mode
         if (kind == FILE_PT2)
                 return pt2_read_pieces(span_of(graph->bytes), graph->bytes, graph->pieces, model, out_graph);
         if (model != NULL)
-                return fail(STATUS_VALUE, "?model= picks one of several models in a .pt2 archive; FX JSON holds one graph");
+                return fail(STATUS_VALUE,
+                            "?model= picks one of several models in a .pt2 archive; FX JSON holds one graph");
         return decode_json(graph, part_named(parts, n_parts, "weights"), out_graph);
 }
 
@@ -171,7 +180,8 @@ static Status resolve(Graph *graph, bool strict)
         return status;
 }
 
-Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict, Graph **out_graph)
+Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
+                     Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         TRY(decode(parts, n_parts, model, &graph));
@@ -180,7 +190,8 @@ Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *mode
         return STATUS_OK;
 }
 
-static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
+                   Graph **out_graph)
 {
         (void)context;
         return upload_decode(parts, n_parts, model, true, out_graph);

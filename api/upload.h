@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploaded bytes -> a finished, resolved graph. The only place that knows which reader a file belongs to.
+// Uploaded bytes -> a finished, resolved graph. The only place that knows which reader a file
+// belongs to.
 #pragma once
 #include "core/engine.h"
 
@@ -10,10 +11,12 @@ typedef struct Upload {
         const char *format; // "pt2", "fx"
 } Upload;
 void upload_deinit(Upload *upload);
-// Splits a body by content (and multipart by its content type) and recognises it; wrong files fail with STATUS_WRONG_FILE and their cure.
+// Splits a body by content (and multipart by its content type) and recognises it; wrong files fail
+// with STATUS_WRONG_FILE and their cure.
 Status upload_split(Storage *body, const char *content_type, Upload *out_upload);
-// Reads, resolves and checks: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full list when `strict`. Not strict (printing):
-// resolves what it can.
-Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict, Graph **out_graph);
+// Reads, resolves and checks: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full
+// list when `strict`. Not strict (printing): resolves what it can.
+Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
+                     Graph **out_graph);
 // The GraphLoader of engine_open.
 extern const GraphLoader upload_loader;

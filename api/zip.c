@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// zip.c: APPNOTE 6.3 as far as archives of weights need it. Opening reads the end record (and its zip64 twin), walks the central directory
-// once and follows each member to its local header; after that an entry's offset and sizes are known to lie within the archive and to be
-// its own. Nothing is inflated while opening: the declared sizes bound what zip_read may ever allocate, and inflating more than was
-// declared is an error.
+// zip.c: APPNOTE 6.3 as far as archives of weights need it. Opening reads the end record (and its
+// zip64 twin), walks the central directory once and follows each member to its local header; after
+// that an entry's offset and sizes are known to lie within the archive and to be its own. Nothing
+// is inflated while opening: the declared sizes bound what zip_read may ever allocate, and
+// inflating more than was declared is an error.
 #include "api/zip.h"
 
 #include <string.h>
@@ -92,15 +93,18 @@ static Status find_end(ByteSpan bytes, size_t *out_at)
         size_t last = bytes.n - END_BYTES;
         size_t first = last > UINT16_MAX ? last - UINT16_MAX : 0;
         for (size_t at = last + 1; at-- > first;) {
-                if (read_u32(bytes.data + at) == SIGNATURE_END && at + END_BYTES + read_u16(bytes.data + at + 20) == bytes.n) {
+                if (read_u32(bytes.data + at) == SIGNATURE_END &&
+                    at + END_BYTES + read_u16(bytes.data + at + 20) == bytes.n) {
                         *out_at = at;
                         return STATUS_OK;
                 }
         }
-        return fail(STATUS_MALFORMED, "the archive has no zip end record: the file is cut off or bytes follow its end");
+        return fail(STATUS_MALFORMED,
+                    "the archive has no zip end record: the file is cut off or bytes follow its end");
 }
 
-// The zip64 end record, when its locator stands before the end record at `end`. `*out_start` is where the end records begin.
+// The zip64 end record, when its locator stands before the end record at `end`. `*out_start` is
+// where the end records begin.
 static Status read_end64(ByteSpan bytes, size_t end, Directory *directory, size_t *out_start)
 {
         *out_start = end;
@@ -136,18 +140,24 @@ static Status find_directory(ByteSpan bytes, Directory *out_directory)
         size_t end, start;
         TRY(find_end(bytes, &end));
         const uint8_t *record = bytes.data + end;
-        Directory directory = { .offset = read_u32(record + 16), .n_bytes = read_u32(record + 12), .n_entries = read_u16(record + 10) };
+        Directory directory = { .offset = read_u32(record + 16),
+                                .n_bytes = read_u32(record + 12),
+                                .n_entries = read_u16(record + 10) };
         TRY(read_end64(bytes, end, &directory, &start));
-        if (start == end && (read_u16(record + 4) != 0 || read_u16(record + 6) != 0 || read_u16(record + 8) != directory.n_entries))
+        if (start == end && (read_u16(record + 4) != 0 || read_u16(record + 6) != 0 ||
+                             read_u16(record + 8) != directory.n_entries))
                 return fail(STATUS_MALFORMED, "the archive is split over several disks");
-        if (!within(bytes, directory.offset, directory.n_bytes) || directory.offset + directory.n_bytes != start)
-                return fail(STATUS_MALFORMED,
-                            "the central directory is not where the end record says: the file was cut, padded or joined with another");
+        if (!within(bytes, directory.offset, directory.n_bytes) ||
+            directory.offset + directory.n_bytes != start)
+                return fail(STATUS_MALFORMED, "the central directory is not where the end record says: the "
+                                              "file was cut, padded or joined with another");
         if (directory.n_entries > (uint64_t)limits.max_archive_entries)
-                return fail(STATUS_TOO_LARGE, "the archive has %zu members; the limit is %lld (max_archive_entries in GET /v1)",
+                return fail(STATUS_TOO_LARGE,
+                            "the archive has %zu members; the limit is %lld (max_archive_entries in GET /v1)",
                             directory.n_entries, (long long)limits.max_archive_entries);
         if (directory.n_entries > directory.n_bytes / CENTRAL_BYTES)
-                return fail(STATUS_MALFORMED, "the central directory is too short for %zu members", directory.n_entries);
+                return fail(STATUS_MALFORMED, "the central directory is too short for %zu members",
+                            directory.n_entries);
         *out_directory = directory;
         return STATUS_OK;
 }
@@ -202,15 +212,17 @@ static Status check_name(const Header *header)
         char shown[80];
         const char *fault = name_fault(header->name, header->name_n);
         if (fault != NULL)
-                return fail(STATUS_MALFORMED, "the name of member \"%s\" %s", name_shown(header->name, header->name_n, shown), fault);
+                return fail(STATUS_MALFORMED, "the name of member \"%s\" %s",
+                            name_shown(header->name, header->name_n, shown), fault);
         uint32_t type = header->mode & MODE_TYPE;
         if (type != 0 && type != MODE_REGULAR && type != MODE_FOLDER)
-                return fail(STATUS_MALFORMED, "member \"%s\" is a link or a special file", name_shown(header->name, header->name_n, shown));
+                return fail(STATUS_MALFORMED, "member \"%s\" is a link or a special file",
+                            name_shown(header->name, header->name_n, shown));
         return STATUS_OK;
 }
 
-// ---- headers ----
-// Finds extra field `id`; *out_field is NULL when it is absent. False when the fields do not tile the area or the field stands there twice.
+// ---- headers ---- Finds extra field `id`; *out_field is NULL when it is absent. False when the
+// fields do not tile the area or the field stands there twice.
 static bool find_extra(const uint8_t *extra, size_t n, uint16_t id, const uint8_t **out_field, size_t *out_n)
 {
         *out_field = NULL;
@@ -265,12 +277,16 @@ static Status read_central(ByteSpan area, size_t *at, Header *out_header)
         const uint8_t *wide;
         size_t wide_n;
         if (!find_extra(raw + CENTRAL_BYTES + name_n, extra_n, EXTRA_ZIP64, &wide, &wide_n))
-                return fail(STATUS_MALFORMED, "member \"%.*s\" has damaged extra fields", (int)name_n, (const char *)header.name);
-        if (!widen(&header.n_bytes, UINT32_MAX, &wide, &wide_n) || !widen(&header.packed_bytes, UINT32_MAX, &wide, &wide_n) ||
+                return fail(STATUS_MALFORMED, "member \"%.*s\" has damaged extra fields", (int)name_n,
+                            (const char *)header.name);
+        if (!widen(&header.n_bytes, UINT32_MAX, &wide, &wide_n) ||
+            !widen(&header.packed_bytes, UINT32_MAX, &wide, &wide_n) ||
             !widen(&header.offset, UINT32_MAX, &wide, &wide_n))
-                return fail(STATUS_MALFORMED, "member \"%.*s\" lacks its zip64 sizes", (int)name_n, (const char *)header.name);
+                return fail(STATUS_MALFORMED, "member \"%.*s\" lacks its zip64 sizes", (int)name_n,
+                            (const char *)header.name);
         if (read_u16(raw + 34) != 0)
-                return fail(STATUS_MALFORMED, "member \"%.*s\" lies on another disk", (int)name_n, (const char *)header.name);
+                return fail(STATUS_MALFORMED, "member \"%.*s\" lies on another disk", (int)name_n,
+                            (const char *)header.name);
         *at += n;
         *out_header = header;
         return STATUS_OK;
@@ -280,39 +296,47 @@ static Status check_header(const Header *header, const char *name)
 {
         if ((header->flags & FLAG_ENCRYPTED) != 0)
                 return fail(STATUS_MALFORMED, "member \"%s\" is encrypted", name);
-        if ((header->flags & FLAG_PATCHED) != 0 || (header->method != METHOD_STORED && header->method != METHOD_DEFLATED))
-                return fail(STATUS_MALFORMED, "member \"%s\" uses compression method %u; only stored and deflated members can be read",
+        if ((header->flags & FLAG_PATCHED) != 0 ||
+            (header->method != METHOD_STORED && header->method != METHOD_DEFLATED))
+                return fail(STATUS_MALFORMED,
+                            "member \"%s\" uses compression method %u; only stored and deflated members can "
+                            "be read",
                             name, header->method);
         if (header->method == METHOD_STORED && header->packed_bytes != header->n_bytes)
                 return fail(STATUS_MALFORMED, "stored member \"%s\" gives two different sizes", name);
         if (name[strlen(name) - 1] == '/' && header->n_bytes != 0)
                 return fail(STATUS_MALFORMED, "folder \"%s\" has content", name);
-        if (header->n_bytes > SMALL_BYTES && header->n_bytes / (uint64_t)limits.max_inflate_ratio > header->packed_bytes)
+        if (header->n_bytes > SMALL_BYTES &&
+            header->n_bytes / (uint64_t)limits.max_inflate_ratio > header->packed_bytes)
                 return fail(STATUS_TOO_LARGE,
-                            "member \"%s\" would grow from %llu to %llu bytes; the limit is %lld times (max_inflate_ratio in GET /v1)",
-                            name, (unsigned long long)header->packed_bytes, (unsigned long long)header->n_bytes,
-                            (long long)limits.max_inflate_ratio);
+                            "member \"%s\" would grow from %llu to %llu bytes; the limit is %lld times "
+                            "(max_inflate_ratio in GET /v1)",
+                            name, (unsigned long long)header->packed_bytes,
+                            (unsigned long long)header->n_bytes, (long long)limits.max_inflate_ratio);
         return STATUS_OK;
 }
 
-// The descriptor after the data of a streamed member: with or without signature, sizes of 4 or 8 bytes. Returns its length, 0 when none
-// fits.
+// The descriptor after the data of a streamed member: with or without signature, sizes of 4 or 8
+// bytes. Returns its length, 0 when none fits.
 static size_t descriptor_length(ByteSpan bytes, size_t at, const Header *header)
 {
         for (int form = 3; form >= 0; form--) {
-                size_t mark = (form & 1) != 0 ? 4 : 0, size_n = (form & 2) != 0 ? 4 : 8, n = mark + 4 + 2 * size_n;
+                size_t mark = (form & 1) != 0 ? 4 : 0, size_n = (form & 2) != 0 ? 4 : 8,
+                       n = mark + 4 + 2 * size_n;
                 if (!within(bytes, at, n) || (mark != 0 && read_u32(bytes.data + at) != SIGNATURE_DESCRIPTOR))
                         continue;
                 const uint8_t *raw = bytes.data + at + mark;
                 uint64_t packed = size_n == 4 ? read_u32(raw + 4) : read_u64(raw + 4);
                 uint64_t content = size_n == 4 ? read_u32(raw + 8) : read_u64(raw + 12);
-                if (read_u32(raw) == header->crc && packed == header->packed_bytes && content == header->n_bytes)
+                if (read_u32(raw) == header->crc && packed == header->packed_bytes &&
+                    content == header->n_bytes)
                         return n;
         }
         return 0;
 }
 
-// Whether the sizes and CRC of the local header are those of the central one; zeros are allowed when a descriptor follows.
+// Whether the sizes and CRC of the local header are those of the central one; zeros are allowed
+// when a descriptor follows.
 static bool local_sizes_agree(const uint8_t *raw, const uint8_t *extra, size_t extra_n, const Header *header)
 {
         uint32_t crc = read_u32(raw + 14);
@@ -330,21 +354,31 @@ static bool local_sizes_agree(const uint8_t *raw, const uint8_t *extra, size_t e
 }
 
 // Follows a member to its local header: fills the entry's offset and the extent it takes.
-static Status locate(ByteSpan bytes, const Directory *directory, const Header *header, ZipEntry *entry, Extent *out_extent)
+static Status locate(ByteSpan bytes, const Directory *directory, const Header *header, ZipEntry *entry,
+                     Extent *out_extent)
 {
-        if (!within(bytes, header->offset, LOCAL_BYTES) || read_u32(bytes.data + header->offset) != SIGNATURE_LOCAL)
-                return fail(STATUS_MALFORMED, "member \"%s\" has no local header where the central directory says", entry->name);
+        if (!within(bytes, header->offset, LOCAL_BYTES) ||
+            read_u32(bytes.data + header->offset) != SIGNATURE_LOCAL)
+                return fail(STATUS_MALFORMED,
+                            "member \"%s\" has no local header where the central directory says",
+                            entry->name);
         const uint8_t *raw = bytes.data + header->offset;
         size_t name_n = read_u16(raw + 26), extra_n = read_u16(raw + 28);
         size_t data = (size_t)header->offset + LOCAL_BYTES + name_n + extra_n;
-        if (data > bytes.n || name_n != header->name_n || memcmp(raw + LOCAL_BYTES, header->name, name_n) != 0)
-                return fail(STATUS_MALFORMED, "member \"%s\" has another name in its local header", entry->name);
+        if (data > bytes.n || name_n != header->name_n ||
+            memcmp(raw + LOCAL_BYTES, header->name, name_n) != 0)
+                return fail(STATUS_MALFORMED, "member \"%s\" has another name in its local header",
+                            entry->name);
         uint16_t compared = FLAG_ENCRYPTED | FLAG_DESCRIPTOR | FLAG_PATCHED;
         if (read_u16(raw + 8) != header->method || ((read_u16(raw + 6) ^ header->flags) & compared) != 0)
-                return fail(STATUS_MALFORMED, "the local header of member \"%s\" disagrees with the central directory: method or flags",
+                return fail(STATUS_MALFORMED,
+                            "the local header of member \"%s\" disagrees with the central directory: method "
+                            "or flags",
                             entry->name);
         if (!local_sizes_agree(raw, raw + LOCAL_BYTES + name_n, extra_n, header))
-                return fail(STATUS_MALFORMED, "the local header of member \"%s\" disagrees with the central directory: sizes or CRC",
+                return fail(STATUS_MALFORMED,
+                            "the local header of member \"%s\" disagrees with the central directory: sizes "
+                            "or CRC",
                             entry->name);
         if (!within(bytes, data, header->packed_bytes))
                 return fail(STATUS_MALFORMED, "member \"%s\" reaches beyond the archive", entry->name);
@@ -352,8 +386,10 @@ static Status locate(ByteSpan bytes, const Directory *directory, const Header *h
         if ((header->flags & FLAG_DESCRIPTOR) != 0) {
                 size_t n = descriptor_length(bytes, end, header);
                 if (n == 0)
-                        return fail(STATUS_MALFORMED, "the data descriptor of member \"%s\" disagrees with the central directory",
-                                    entry->name);
+                        return fail(
+                                STATUS_MALFORMED,
+                                "the data descriptor of member \"%s\" disagrees with the central directory",
+                                entry->name);
                 end += n;
         }
         if (end > directory->offset)
@@ -373,10 +409,12 @@ static Status check_overlaps(const Zip *zip, Extent *extents)
 {
         qsort(extents, zip->n_entries, sizeof(*extents), compare_extents);
         if (zip->n_entries > 0 && extents[0].begin != 0)
-                return fail(STATUS_MALFORMED, "the archive has %zu bytes before its first member", extents[0].begin);
+                return fail(STATUS_MALFORMED, "the archive has %zu bytes before its first member",
+                            extents[0].begin);
         for (uint32_t i = 1; i < zip->n_entries; i++) {
                 if (extents[i].begin < extents[i - 1].end)
-                        return fail(STATUS_MALFORMED, "members \"%s\" and \"%s\" overlap", zip->entries[extents[i - 1].index].name,
+                        return fail(STATUS_MALFORMED, "members \"%s\" and \"%s\" overlap",
+                                    zip->entries[extents[i - 1].index].name,
                                     zip->entries[extents[i].index].name);
         }
         return STATUS_OK;
@@ -401,8 +439,10 @@ static Status read_directory(Zip *zip, const Directory *directory, Extent *exten
                                      .n_bytes = (size_t)header.n_bytes };
                 TRY(locate(zip->bytes, directory, &header, entry, &extents[i]));
                 extents[i].index = zip->n_entries++;
-                if (entry->deflated && (!add_size(inflated, entry->n_bytes, &inflated) || inflated > (size_t)limits.max_upload))
-                        return fail(STATUS_TOO_LARGE, "the archive would inflate to more than %lld bytes (--max-upload)",
+                if (entry->deflated &&
+                    (!add_size(inflated, entry->n_bytes, &inflated) || inflated > (size_t)limits.max_upload))
+                        return fail(STATUS_TOO_LARGE,
+                                    "the archive would inflate to more than %lld bytes (--max-upload)",
                                     (long long)limits.max_upload);
                 void *earlier = string_map_get(&zip->by_name, names);
                 if (earlier != NULL)
@@ -411,7 +451,8 @@ static Status read_directory(Zip *zip, const Directory *directory, Extent *exten
                 names += header.name_n + 1;
         }
         if (at != directory->n_bytes)
-                return fail(STATUS_MALFORMED, "the central directory is longer than its %zu members", directory->n_entries);
+                return fail(STATUS_MALFORMED, "the central directory is longer than its %zu members",
+                            directory->n_entries);
         return STATUS_OK;
 }
 
@@ -485,14 +526,16 @@ static Status inflate_into(ByteSpan packed, const ZipEntry *entry, uint8_t *out)
         if (code == Z_MEM_ERROR)
                 return fail_memory();
         if (code != Z_STREAM_END || in_left != 0 || out_left != 0)
-                return fail(STATUS_MALFORMED, "member \"%s\" does not inflate to its %zu bytes", entry->name, entry->n_bytes);
+                return fail(STATUS_MALFORMED, "member \"%s\" does not inflate to its %zu bytes", entry->name,
+                            entry->n_bytes);
         return STATUS_OK;
 }
 
 Status zip_read(const Zip *zip, const ZipEntry *entry, size_t max_bytes, ZipContent *out_content)
 {
         if (entry->n_bytes > max_bytes)
-                return fail(STATUS_TOO_LARGE, "member \"%s\" has %zu bytes; the limit is %zu", entry->name, entry->n_bytes, max_bytes);
+                return fail(STATUS_TOO_LARGE, "member \"%s\" has %zu bytes; the limit is %zu", entry->name,
+                            entry->n_bytes, max_bytes);
         ByteSpan packed = { zip->bytes.data + entry->offset, entry->packed_bytes };
         _cleanup_(freep) uint8_t *owned = NULL;
         ByteSpan content = packed;
@@ -504,7 +547,8 @@ Status zip_read(const Zip *zip, const ZipEntry *entry, size_t max_bytes, ZipCont
                 content = (ByteSpan){ owned, entry->n_bytes };
         }
         if (crc32_z(0, content.data, content.n) != entry->crc)
-                return fail(STATUS_MALFORMED, "member \"%s\" has a wrong CRC: the file was damaged on its way", entry->name);
+                return fail(STATUS_MALFORMED,
+                            "member \"%s\" has a wrong CRC: the file was damaged on its way", entry->name);
         *out_content = (ZipContent){ .span = content, .owned = take_ptr(owned) };
         return STATUS_OK;
 }
@@ -517,7 +561,8 @@ Status zip_read_into(const Zip *zip, const ZipEntry *entry, uint8_t *out)
         else if (packed.n > 0)
                 memcpy(out, packed.data, packed.n);
         if (crc32_z(0, out, entry->n_bytes) != entry->crc)
-                return fail(STATUS_MALFORMED, "member \"%s\" has a wrong CRC: the file was damaged on its way", entry->name);
+                return fail(STATUS_MALFORMED,
+                            "member \"%s\" has a wrong CRC: the file was damaged on its way", entry->name);
         return STATUS_OK;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zip archives in memory, read only, one member at a time, never to disk.
 //
-// The central directory is the truth; every local header (and data descriptor) must agree with it. Refused when opening: members that
-// overlap each other or the directory, duplicate names, encryption, links, names that are absolute or hold "..", ".", "//", a backslash or
-// control characters, several disks, bytes before the first or after the last part, and any size beyond the file,
-// limits.max_archive_entries, limits.max_inflate_ratio or limits.max_upload. Failures are STATUS_MALFORMED or STATUS_TOO_LARGE and name the
-// member.
+// The central directory is the truth; every local header (and data descriptor) must agree with it.
+// Refused when opening: members that overlap each other or the directory, duplicate names,
+// encryption, links, names that are absolute or hold "..", ".", "//", a backslash or control
+// characters, several disks, bytes before the first or after the last part, and any size beyond the
+// file, limits.max_archive_entries, limits.max_inflate_ratio or limits.max_upload. Failures are
+// STATUS_MALFORMED or STATUS_TOO_LARGE and name the member.
 #pragma once
 #include "core/base/map.h"
 #include "core/base/span.h"
@@ -21,22 +22,26 @@ typedef struct ZipEntry {
 
 typedef struct Zip Zip;
 
-// The content of a member: a borrowed span of the archive when stored, own bytes when it was deflated.
+// The content of a member: a borrowed span of the archive when stored, own bytes when it was
+// deflated.
 typedef struct ZipContent {
         ByteSpan span;
         uint8_t *owned; // NULL when borrowed
 } ZipContent;
 
-// `bytes` is borrowed and must stay unchanged while the Zip lives. One thread at a time; reading is safe from several threads.
+// `bytes` is borrowed and must stay unchanged while the Zip lives. One thread at a time; reading is
+// safe from several threads.
 Status zip_open(ByteSpan bytes, Zip **out_zip);
 Zip *zip_free(Zip *zip); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Zip, zip_free)
 
 uint32_t zip_count(const Zip *zip);
-// Member `index` < zip_count, in the order of the central directory. Directories (names ending in "/") are listed too.
+// Member `index` < zip_count, in the order of the central directory. Directories (names ending in
+// "/") are listed too.
 const ZipEntry *zip_entry(const Zip *zip, uint32_t index);
 const ZipEntry *zip_find(const Zip *zip, const char *name); // NULL if absent
-// Checks the CRC. A member larger than `max_bytes` is refused with STATUS_TOO_LARGE before memory is taken.
+// Checks the CRC. A member larger than `max_bytes` is refused with STATUS_TOO_LARGE before memory
+// is taken.
 Status zip_read(const Zip *zip, const ZipEntry *entry, size_t max_bytes, ZipContent *out_content);
 // The same into `out`, which has room for entry->n_bytes: for members that are large.
 Status zip_read_into(const Zip *zip, const ZipEntry *entry, uint8_t *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and versions: opening, closing, looking up. Readers take the index mutex for a look-up only. A GraphVersion never changes once it
-// is in the index; replacing and deleting (engine_change.c) swap pointers.
+// Names and versions: opening, closing, looking up. Readers take the index mutex for a look-up
+// only. A GraphVersion never changes once it is in the index; replacing and deleting
+// (engine_change.c) swap pointers.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static RegistryKey key_of(const StoreVersion *stored)
         return key;
 }
 
-Status engine_version_new(Engine *engine, const char *name, const StoreVersion *stored, GraphState state, GraphVersion **out_version)
+Status engine_version_new(Engine *engine, const char *name, const StoreVersion *stored, GraphState state,
+                          GraphVersion **out_version)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = calloc(1, sizeof(*version));
         if (version == NULL)
@@ -123,7 +125,8 @@ static size_t graph_bytes_object(const void *object)
 {
         enum { NAMES = 64 }; // of a node: about as long as its name, target and module path are
         const Graph *graph = object;
-        size_t labels_bytes = graph->n_nodes * (sizeof(Node) + NAMES); // Graph.labels, made by the first eager run
+        size_t labels_bytes =
+                graph->n_nodes * (sizeof(Node) + NAMES); // Graph.labels, made by the first eager run
         return graph->weights_bytes + graph->arena.total_bytes + labels_bytes;
 }
 
@@ -138,7 +141,8 @@ void engine_say(Engine *engine, const char *format, ...)
                 engine->log(engine->log_context, line);
 }
 
-static Status restore(void *context, Store *store, const StoreHead *head, const StoreVersion *versions, uint32_t n_versions)
+static Status restore(void *context, Store *store, const StoreHead *head, const StoreVersion *versions,
+                      uint32_t n_versions)
 {
         Engine *engine = context;
         _cleanup_(engine_graph_freep) EngineGraph *graph = calloc(1, sizeof(*graph));
@@ -154,15 +158,16 @@ static Status restore(void *context, Store *store, const StoreHead *head, const 
                 if (store_check_version(store, &versions[i]) == STATUS_OK)
                         continue;
                 engine_mark(engine, *version, STATUS_DAMAGED);
-                engine_say(engine, "graph '%s' version %lld is damaged: %s", head->name, (long long)versions[i].version,
-                           graph_version_reason(*version));
+                engine_say(engine, "graph '%s' version %lld is damaged: %s", head->name,
+                           (long long)versions[i].version, graph_version_reason(*version));
         }
         TRY(string_map_set(&engine->graphs, graph->head.name, graph, NULL));
         graph = NULL;
         return STATUS_OK;
 }
 
-// A change may consist of several calls (engine_begin_change), each of which takes the lock as well.
+// A change may consist of several calls (engine_begin_change), each of which takes the lock as
+// well.
 static void init_recursive(pthread_mutex_t *mutex)
 {
         pthread_mutexattr_t attributes;
@@ -184,7 +189,9 @@ void engine_end_change(Engine *engine)
 
 Status engine_open(const EngineOptions *options, Engine **out_engine)
 {
-        static const RegistryType type = { .ref = graph_ref_object, .unref = graph_unref_object, .bytes = graph_bytes_object };
+        static const RegistryType type = { .ref = graph_ref_object,
+                                           .unref = graph_unref_object,
+                                           .bytes = graph_bytes_object };
         _cleanup_(engine_closep) Engine *engine = calloc(1, sizeof(*engine));
         if (engine == NULL)
                 return fail_memory();
@@ -196,10 +203,12 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         engine->log_context = options->log_context;
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
         TRY(programs_open(engine));
-        TRY(profile_ring_open((uint32_t)limits.max_profiles, (size_t)limits.max_profile_memory, &engine->profiles));
+        TRY(profile_ring_open((uint32_t)limits.max_profiles, (size_t)limits.max_profile_memory,
+                              &engine->profiles));
         TRY(stats_pool_open((size_t)limits.max_profile_memory, &engine->statistics));
         if (options->data_folder != NULL)
-                TRY(store_open(options->data_folder, options->log, options->log_context, restore, engine, &engine->store));
+                TRY(store_open(options->data_folder, options->log, options->log_context, restore, engine,
+                               &engine->store));
         if (options->scrub)
                 engine_start_scrub(engine);
         *out_engine = take_ptr(engine);
@@ -254,13 +263,16 @@ Status engine_find(Engine *engine, const char *name, int64_t number, GraphVersio
         Status status = STATUS_OK;
         pthread_mutex_lock(&engine->mutex);
         EngineGraph *graph = string_map_get(&engine->graphs, name);
-        GraphVersion *version = graph == NULL ? NULL : engine_version_of(graph, number == 0 ? graph->head.default_version : number);
+        GraphVersion *version =
+                graph == NULL ? NULL
+                              : engine_version_of(graph, number == 0 ? graph->head.default_version : number);
         if (version != NULL)
                 *out_version = graph_version_ref(version);
         else if (graph == NULL)
                 status = engine_not_found(name);
         else
-                status = fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", name, (long long)number,
+                status = fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", name,
+                              (long long)number,
                               (long long)graph->versions[graph->n_versions - 1]->stored.version);
         pthread_mutex_unlock(&engine->mutex);
         return status;
@@ -286,8 +298,10 @@ Status engine_find_alias(Engine *engine, const char *name, const char *alias, Gr
         else if (graph == NULL)
                 status = engine_not_found(name);
         else
-                status = fail(STATUS_NOT_FOUND, "graph '%s' has no alias '%s'; PATCH {\"aliases\": {\"%s\": %lld}} makes it one", name,
-                              alias, alias, (long long)graph->head.default_version);
+                status =
+                        fail(STATUS_NOT_FOUND,
+                             "graph '%s' has no alias '%s'; PATCH {\"aliases\": {\"%s\": %lld}} makes it one",
+                             name, alias, alias, (long long)graph->head.default_version);
         pthread_mutex_unlock(&engine->mutex);
         return status;
 }
@@ -306,8 +320,10 @@ static uint32_t place_of(GraphVersion *const *sorted, uint32_t n, const char *na
         return low;
 }
 
-// Keeps the first `limit` names while it looks at all of them once: look-ups wait for the lock, the loop thread's too.
-Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n, bool *out_more)
+// Keeps the first `limit` names while it looks at all of them once: look-ups wait for the lock, the
+// loop thread's too.
+Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n,
+                   bool *out_more)
 {
         uint32_t n = 0;
         bool more = false;

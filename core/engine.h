@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any thread; nothing here waits for another
-// request: what is not ready yet parks a ticket (registry.h).
+// Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any
+// thread; nothing here waits for another request: what is not ready yet parks a ticket
+// (registry.h).
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
@@ -14,18 +15,21 @@
 
 typedef struct Engine Engine;
 
-// One body of an upload: the whole request body, or one part of multipart. `bytes` is counted and may outlive the call (weights may point
-// into it).
+// One body of an upload: the whole request body, or one part of multipart. `bytes` is counted and
+// may outlive the call (weights may point into it).
 typedef struct UploadPart {
         const char *name; // "" (the graph, alone), or one of store_role_names
         Storage *bytes;
         HashHex digest; // SHA-256 of the bytes; "": not known yet
-        Pieces *pieces; // borrowed: the weights among the bytes, for the loader (core/tensor/pieces.h); NULL: none
+        // borrowed: the weights among the bytes, for the loader (core/tensor/pieces.h); NULL: none
+        Pieces *pieces;
 } UploadPart;
 
-// Decodes parts into a finished, resolved graph: api implements it, so that stored graphs can be decoded again after a restart.
+// Decodes parts into a finished, resolved graph: api implements it, so that stored graphs can be
+// decoded again after a restart.
 typedef struct GraphLoader {
-        Status (*load)(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph);
+        Status (*load)(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
+                       Graph **out_graph);
         void *context;
 } GraphLoader;
 
@@ -38,11 +42,13 @@ typedef struct EngineOptions {
         bool scrub;      // read what is stored once, slowly, in the background, and mark what is damaged
 } EngineOptions;
 
-// UNREAD: stored before the start of this process, its bytes not looked at yet. It can be served, so clients see "ready".
+// UNREAD: stored before the start of this process, its bytes not looked at yet. It can be served,
+// so clients see "ready".
 typedef enum GraphState { GRAPH_STATE_UNREAD, GRAPH_STATE_READY, GRAPH_STATE_DAMAGED } GraphState;
 extern const char *const graph_state_names[]; // "ready", "ready", "damaged"
 
-// One version of a named graph: immutable but for state and statistics; refcounted, so that delete and replace never disturb a run.
+// One version of a named graph: immutable but for state and statistics; refcounted, so that delete
+// and replace never disturb a run.
 typedef struct GraphVersion {
         RefCount ref;
         char name[STORE_NAME_MAX + 1];
@@ -59,37 +65,45 @@ Status engine_open(const EngineOptions *options, Engine **out_engine);
 Engine *engine_close(Engine *engine);
 DEFINE_CLEANUP(Engine, engine_close)
 
-// At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of what an exported graph cannot do here, as far as the sizes that
-// the exporter recorded show it. Bounded in time and memory; other graphs pass.
+// At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of what an exported graph
+// cannot do here, as far as the sizes that the exporter recorded show it. Bounded in time and
+// memory; other graphs pass.
 Status engine_check(const Graph *graph);
 
 // What the name of a part says it is: "" and "graph" are the graph.
 StoreRole upload_role(const char *name);
-// Content id of an upload: SHA-256 of the graph; with weights: SHA-256 of both concatenated lower-case hex digests. Other parts do not
-// count.
-Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version);
+// Content id of an upload: SHA-256 of the graph; with weights: SHA-256 of both concatenated
+// lower-case hex digests. Other parts do not count.
+Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format,
+                       StoreVersion *out_version);
 
-// Before the parts of an upload are decoded to be put: makes the loader note the weights in pieces[i] (caller's, zeroed; pieces_deinit
-// after engine_put), so that they are stored by content. Without a data folder nothing happens.
+// Before the parts of an upload are decoded to be put: makes the loader note the weights in
+// pieces[i] (caller's, zeroed; pieces_deinit after engine_put), so that they are stored by content.
+// Without a data folder nothing happens.
 void engine_collect(Engine *engine, UploadPart *parts, uint32_t n_parts, Pieces *pieces);
 bool engine_has_folder(const Engine *engine);
-// A file without a name in the data folder, for bytes that are too many for memory. STATUS_NOT_FOUND: there is no data folder.
+// A file without a name in the data folder, for bytes that are too many for memory.
+// STATUS_NOT_FOUND: there is no data folder.
 Status engine_temporary(Engine *engine, int *out_fd);
 // Its bytes, read only; the descriptor may be closed then.
 Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage);
-// Makes `graph` (finished, resolved; counted by the engine) a version of `name` (NULL or "": the id is the name). *out_created false: equal
-// to the latest version's content, which is returned. Durable when it returns OK; the graph's weights are the stored ones then. A name of
-// 64 hex digits must be the content's own id.
-Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
-                  GraphVersion **out_version, bool *out_created);
-// The same, if `check` says STATUS_OK; else its failure. Called with changes held up, as between engine_begin_change and engine_end_change;
-// the weights are written before, while others may change what they like.
+// Makes `graph` (finished, resolved; counted by the engine) a version of `name` (NULL or "": the id
+// is the name). *out_created false: equal to the latest version's content, which is returned.
+// Durable when it returns OK; the graph's weights are the stored ones then. A name of 64 hex digits
+// must be the content's own id.
+Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
+                  const StoreVersion *identified, Graph *graph, GraphVersion **out_version,
+                  bool *out_created);
+// The same, if `check` says STATUS_OK; else its failure. Called with changes held up, as between
+// engine_begin_change and engine_end_change; the weights are written before, while others may
+// change what they like.
 typedef struct PutCondition {
         Status (*check)(void *context);
         void *context;
 } PutCondition;
-Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified,
-                     Graph *graph, const PutCondition *only_if, GraphVersion **out_version, bool *out_created);
+Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
+                     const StoreVersion *identified, Graph *graph, const PutCondition *only_if,
+                     GraphVersion **out_version, bool *out_created);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
 Status engine_find(Engine *engine, const char *name, int64_t version, GraphVersion **out_version);
 Status engine_find_alias(Engine *engine, const char *name, const char *alias, GraphVersion **out_version);
@@ -97,8 +111,8 @@ const char *graph_version_reason(const GraphVersion *version); // of a damaged o
 GraphVersion *graph_version_ref(GraphVersion *version);
 GraphVersion *graph_version_unref(GraphVersion *version);
 DEFINE_CLEANUP(GraphVersion, graph_version_unref)
-// Between begin and end nobody else puts, deletes or sets defaults, so that what was looked at still holds when it is changed. The calls in
-// between are this thread's; short.
+// Between begin and end nobody else puts, deletes or sets defaults, so that what was looked at
+// still holds when it is changed. The calls in between are this thread's; short.
 void engine_begin_change(Engine *engine);
 void engine_end_change(Engine *engine);
 // version 0: the graph with all its versions. STATUS_CONFLICT: an alias names the version.
@@ -114,8 +128,10 @@ typedef struct HeadChange {
         const AliasChange *aliases;
 } HeadChange;
 Status engine_change(Engine *engine, const char *name, const HeadChange *change);
-// Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`, counted. *out_next: more follow.
-Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n, bool *out_more);
+// Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`,
+// counted. *out_next: more follow.
+Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n,
+                   bool *out_more);
 // A name's default version, aliases, and all versions, ascending.
 typedef struct VersionList {
         StoreHead head;
@@ -125,14 +141,14 @@ typedef struct VersionList {
 Status engine_versions(Engine *engine, const char *name, VersionList *out);
 void version_list_deinit(VersionList *list);
 
-// ---- decoded graphs ----
-// READY: *out_graph counted. PARKED: ticket will be among those a publish returns (its object is a Graph). START: it is parked, too; also
-// call engine_load on a worker.
-Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph,
-                      RegistryEntry **out_build);
+// ---- decoded graphs ---- READY: *out_graph counted. PARKED: ticket will be among those a publish
+// returns (its object is a Graph). START: it is parked, too; also call engine_load on a worker.
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how,
+                      Graph **out_graph, RegistryEntry **out_build);
 // Takes a parked ticket back. False: it is not parked, or was published already.
 bool engine_cancel_acquire(Engine *engine, Ticket *ticket);
-// Loads and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets.
+// Loads and publishes; returns the tickets to wake. Never fails: the failure travels in the
+// tickets.
 Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build);
 // Whether the version's graph is decoded, so that a run need not read it first. Counts as no use.
 bool engine_is_resident(Engine *engine, const GraphVersion *version);
@@ -142,8 +158,8 @@ Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph);
 Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);
 Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
 
-// ---- runs ----
-// AUTO: eager at first sight of a signature, compiled from the second on, eager while it is built. COMPILED: waits for the program.
+// ---- runs ---- AUTO: eager at first sight of a signature, compiled from the second on, eager
+// while it is built. COMPILED: waits for the program.
 typedef enum RunMode { RUN_MODE_AUTO, RUN_MODE_COMPILED, RUN_MODE_EAGER } RunMode;
 typedef struct RunRequest {
         ValueSpan inputs;         // flat user inputs in signature order (bind.h)
@@ -158,7 +174,8 @@ typedef struct RunResult {
 } RunResult;
 void run_result_deinit(RunResult *result);
 
-// A run in the making: engine_bind, engine_plan (with engine_planned when it had to wait), engine_execute. Zeroed before engine_bind.
+// A run in the making: engine_bind, engine_plan (with engine_planned when it had to wait),
+// engine_execute. Zeroed before engine_bind.
 typedef struct PlannedRun {
         const Graph *graph;            // borrowed, as are the request's fetched nodes
         RunRequest request;            // its inputs may be gone after engine_bind
@@ -178,23 +195,28 @@ typedef enum Planned {
         PLAN_PARKED, // the ticket will be among those that engine_build returns; then engine_planned
 } Planned;
 typedef struct ProgramBuild ProgramBuild;
-// What to run it with. *out_build, when not NULL, is a build that the caller must give to engine_build, now or later, on whichever worker;
-// PARKED: the plan may be somebody else's by then.
-Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how, ProgramBuild **out_build);
-// After the ticket came back. STATUS_OK and *out_again: nothing was built and nothing is wrong; plan again. Builds that find that the graph
-// cannot be planned leave it to an eager run; any other failure is the run's.
+// What to run it with. *out_build, when not NULL, is a build that the caller must give to
+// engine_build, now or later, on whichever worker; PARKED: the plan may be somebody else's by then.
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how,
+                   ProgramBuild **out_build);
+// After the ticket came back. STATUS_OK and *out_again: nothing was built and nothing is wrong;
+// plan again. Builds that find that the graph cannot be planned leave it to an eager run; any other
+// failure is the run's.
 Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again);
 // Forgets what engine_plan chose, so that it can be called again.
 void engine_unplan(PlannedRun *plan);
-// How many of `n_threads` threads are worth their while for the bound plan; to be set as plan->n_threads before engine_plan. A matter of
-// sizes alone, so that the same run always asks for the same program.
+// How many of `n_threads` threads are worth their while for the bound plan; to be set as
+// plan->n_threads before engine_plan. A matter of sizes alone, so that the same run always asks for
+// the same program.
 int engine_width(const PlannedRun *plan, int n_threads);
-// Only looks: true when a program is ready for the plan, which then has it. Cheap enough for the loop thread.
+// Only looks: true when a program is ready for the plan, which then has it. Cheap enough for the
+// loop thread.
 bool engine_plan_ready(Engine *engine, PlannedRun *plan);
-// Time that the plan's program took of late; -1: not known, or a matter of the inputs' values (a dynamic rest).
+// Time that the plan's program took of late; -1: not known, or a matter of the inputs' values (a
+// dynamic rest).
 int64_t engine_predict_ns(const PlannedRun *plan);
-// Numbers and characters that its results have to be written with, each row of nothing counted as one; INT64_MAX: not known, or some lie in
-// a mapped file and may have to be read first.
+// Numbers and characters that its results have to be written with, each row of nothing counted as
+// one; INT64_MAX: not known, or some lie in a mapped file and may have to be read first.
 int64_t engine_result_values(const PlannedRun *plan);
 // Takes a parked ticket back. False: it is not parked, or came back already.
 bool engine_cancel_plan(Engine *engine, Ticket *ticket);
@@ -205,7 +227,8 @@ Status ticket_failure(Ticket *ticket);
 
 // Small enough to be built at once, by whoever asked.
 bool engine_build_is_small(const ProgramBuild *build);
-// Compiles and publishes; returns the tickets to wake. Never fails: the failure travels in the tickets. Stops when nobody wants it.
+// Compiles and publishes; returns the tickets to wake. Never fails: the failure travels in the
+// tickets. Stops when nobody wants it.
 Ticket *engine_build(ProgramBuild *take_build);
 // What to set to 1 to make it stop. Whoever may do so while it is built has a reference of its own.
 _Atomic int *engine_build_stop(ProgramBuild *build);
@@ -214,17 +237,19 @@ ProgramBuild *engine_build_unref(ProgramBuild *build);
 // The same without building: waiters get STATUS_CANCELLED.
 Ticket *engine_build_drop(ProgramBuild *take_build);
 
-// Work for when nobody waits: programs of graphs that came in with a closed signature, tuning of stored graphs.
-// True: there is some, *out_due_ns (clock_ns(), may be past) says from when on.
+// Work for when nobody waits: programs of graphs that came in with a closed signature, tuning of
+// stored graphs. True: there is some, *out_due_ns (clock_ns(), may be past) says from when on.
 bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns);
-// A build for engine_build, for runs that may use `n_threads`, one at a time; NULL: there was nothing to do. Its stop flag may be set at
-// any time; the work then comes back later.
+// A build for engine_build, for runs that may use `n_threads`, one at a time; NULL: there was
+// nothing to do. Its stop flag may be set at any time; the work then comes back later.
 ProgramBuild *engine_idle_build(Engine *engine, int n_threads);
 
-// On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile` (made by run_profile_new for this graph)
-// receives rows, run time, memory figures and the program.
-Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result);
-// engine_plan for programs without a server: builds on the calling thread what is to be built, and goes on eagerly while others build.
+// On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile`
+// (made by run_profile_new for this graph) receives rows, run time, memory figures and the program.
+Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile,
+                      RunResult *out_result);
+// engine_plan for programs without a server: builds on the calling thread what is to be built, and
+// goes on eagerly while others build.
 Status engine_plan_here(Engine *engine, PlannedRun *plan);
 
 // ---- programs ----
@@ -243,8 +268,9 @@ void engine_note_program(Engine *engine, GraphVersion *version, const Program *p
 void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile);
 ProfileRing *engine_profiles(Engine *engine);
 
-// Whether stored bytes that `graph` uses could not be read since it was loaded: STATUS_DAMAGED, and its versions are marked. To be asked
-// after a run and after its results were read, before they leave. Cheap as long as nothing ever failed.
+// Whether stored bytes that `graph` uses could not be read since it was loaded: STATUS_DAMAGED, and
+// its versions are marked. To be asked after a run and after its results were read, before they
+// leave. Cheap as long as nothing ever failed.
 Status engine_check_pages(Engine *engine, const Graph *graph);
 // The same for the graph that the plan's program was made from, which may have been read before.
 Status engine_check_program(Engine *engine, const PlannedRun *plan);

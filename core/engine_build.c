@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building programs. A build holds what compiling needs and nothing of the request that asked for it: the graph, the signature (metas
-// only), the nodes to fetch. It belongs to the registry's entry, not to a caller: callers come and go while it runs; when the last one that
-// waited has left and nobody else wanted it, its context is cancelled and compiling stops at the next poll.
+// Building programs. A build holds what compiling needs and nothing of the request that asked for
+// it: the graph, the signature (metas only), the nodes to fetch. It belongs to the registry's
+// entry, not to a caller: callers come and go while it runs; when the last one that waited has left
+// and nobody else wanted it, its context is cancelled and compiling stops at the next poll.
 #include <string.h>
 #include "core/engine_private.h"
 
@@ -42,7 +43,8 @@ static Status copy_fetch(const PlannedRun *plan, ProgramBuild *build)
         return STATUS_OK;
 }
 
-Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key, ProgramBuild **out_build)
+Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key,
+                         ProgramBuild **out_build)
 {
         ProgramBuild *build = calloc(1, sizeof(*build));
         if (build == NULL)
@@ -144,8 +146,10 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
         Program *program;
         options.cache = build->engine->packs;
         TRY(run_poll(&build->ctx));
-        TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options, &build->ctx, &program));
-        Status status = engine_check_pages(build->engine, build->graph); // what was folded or packed is worth what was read
+        TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options,
+                          &build->ctx, &program));
+        Status status = engine_check_pages(build->engine,
+                                           build->graph); // what was folded or packed is worth what was read
         if (status == STATUS_OK)
                 status = check_costs(program);
         if (status != STATUS_OK) {
@@ -156,7 +160,8 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
         return cached_program_new(program, out_cached);
 }
 
-// Where it does not depend on all numbers, the program serves more than the values it was built for: it moves to the key that says so.
+// Where it does not depend on all numbers, the program serves more than the values it was built
+// for: it moves to the key that says so.
 static void settle_key(ProgramBuild *build, CachedProgram *cached)
 {
         RegistryKey key, group;
@@ -178,8 +183,9 @@ static void forget_sights(ProgramBuild *build)
         seen_forget(&build->engine->seen, &build->key);
 }
 
-// As long as none was planned, some values of numbers that cannot be speak for all; one does not: it may be a count too large to unroll.
-// Each marks one of the words next to that of the base, the last one the base.
+// As long as none was planned, some values of numbers that cannot be speak for all; one does not:
+// it may be a count too large to unroll. Each marks one of the words next to that of the base, the
+// last one the base.
 static void remember_unplannable(ProgramBuild *build)
 {
         Engine *engine = build->engine;
@@ -189,13 +195,15 @@ static void remember_unplannable(ProgramBuild *build)
         if (by_value_of(engine, &build->base, &mask))
                 return;
         for (unsigned i = VALUES_FOR_ALL; i-- > 0;) {
-                word.bytes[0] = (uint8_t)(build->base.bytes[0] ^ i << 1); // the last bit of a word is always set
+                word.bytes[0] =
+                        (uint8_t)(build->base.bytes[0] ^ i << 1); // the last bit of a word is always set
                 if (!seen_before(&engine->unplannable, &word))
                         return;
         }
 }
 
-// What was learnt names the program, too: it is there from then on for everybody who plans with the record.
+// What was learnt names the program, too: it is there from then on for everybody who plans with the
+// record.
 static Status learn(ProgramBuild *build)
 {
         _cleanup_(tune_freep) TuneRecord *record = NULL;
@@ -213,7 +221,8 @@ static Status learn(ProgramBuild *build)
                 status = engine_program_key(&build->plan, cached->program->by_value, &key);
         if (status == STATUS_OK) {
                 if (tune_count(record) > 0)
-                        registry_drop_group(engine->programs, &group); // made without it: nobody will ask for them again
+                        registry_drop_group(engine->programs,
+                                            &group); // made without it: nobody will ask for them again
                 by_value_learn(engine, &build->base, cached->program->by_value);
                 status = registry_put_in(engine->programs, &key, &group, cached);
         }

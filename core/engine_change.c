@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes names and versions: put, delete, default version, aliases. One change at a time (`writing`): first the disk, then the index,
-// so that whatever a reader can see is durable.
+// What changes names and versions: put, delete, default version, aliases. One change at a time
+// (`writing`): first the disk, then the index, so that whatever a reader can see is durable.
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -13,8 +13,8 @@ static bool is_content_id(const char *name)
 
 static Status no_version(const EngineGraph *graph, int64_t number)
 {
-        return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", graph->head.name, (long long)number,
-                    (long long)graph->versions[graph->n_versions - 1]->stored.version);
+        return fail(STATUS_NOT_FOUND, "graph '%s' has no version %lld; its latest is %lld", graph->head.name,
+                    (long long)number, (long long)graph->versions[graph->n_versions - 1]->stored.version);
 }
 
 static EngineGraph *graph_of(Engine *engine, const char *name)
@@ -34,21 +34,26 @@ StoreRole upload_role(const char *name)
         return STORE_GRAPH;
 }
 
-Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format, StoreVersion *out_version)
+Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format,
+                       StoreVersion *out_version)
 {
         StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = n_parts };
         const StorePart *named[2] = { NULL, NULL }; // graph, weights: in the order of their names
         if (n_parts == 0 || n_parts > STORE_MAX_PARTS)
-                return fail(STATUS_INTERNAL, "an upload has one to %d parts, not %u", STORE_MAX_PARTS, n_parts);
+                return fail(STATUS_INTERNAL, "an upload has one to %d parts, not %u", STORE_MAX_PARTS,
+                            n_parts);
         if (model != NULL && strlen(model) > STORE_MODEL_MAX)
-                return fail(STATUS_VALUE, "the name given as ?model= is longer than %d bytes", STORE_MODEL_MAX);
+                return fail(STATUS_VALUE, "the name given as ?model= is longer than %d bytes",
+                            STORE_MODEL_MAX);
         snprintf(version.format, sizeof(version.format), "%s", format);
         snprintf(version.model, sizeof(version.model), "%s", model == NULL ? "" : model);
         for (uint32_t i = 0; i < n_parts; i++) {
                 StorePart *part = &version.parts[i];
                 part->role = upload_role(parts[i].name);
                 part->n_bytes = parts[i].bytes->n_bytes;
-                part->digest = parts[i].digest.hex[0] != '\0' ? parts[i].digest : sha256_of(parts[i].bytes->data, parts[i].bytes->n_bytes);
+                part->digest = parts[i].digest.hex[0] != '\0'
+                                       ? parts[i].digest
+                                       : sha256_of(parts[i].bytes->data, parts[i].bytes->n_bytes);
                 if (part->role == STORE_GRAPH || part->role == STORE_WEIGHTS)
                         named[part->role] = part;
         }
@@ -66,8 +71,8 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
         return STATUS_OK;
 }
 
-// ---- contents ----
-// How many versions have a content, so that nobody need look through all of them when one is deleted.
+// ---- contents ---- How many versions have a content, so that nobody need look through all of them
+// when one is deleted.
 struct ContentUse {
         char hex[2 * sizeof(RegistryKey) + 1];
         uint32_t n;
@@ -112,8 +117,8 @@ static bool unuse_content(Engine *engine, const RegistryKey *key)
         return true;
 }
 
-// ---- heads ----
-// Readers see it from here on; *head is the one of before. Under the mutex, together with the versions that it speaks of.
+// ---- heads ---- Readers see it from here on; *head is the one of before. Under the mutex,
+// together with the versions that it speaks of.
 static void swap_head(EngineGraph *graph, StoreHead *head)
 {
         StoreHead old = graph->head;
@@ -136,7 +141,8 @@ static Status set_alias(StoreHead *head, const AliasChange *change)
         if (change->version == 0 && !known)
                 return STATUS_OK;
         if (change->version == 0) {
-                memmove(&head->aliases[place], &head->aliases[place + 1], (head->n_aliases - place - 1) * sizeof(*head->aliases));
+                memmove(&head->aliases[place], &head->aliases[place + 1],
+                        (head->n_aliases - place - 1) * sizeof(*head->aliases));
                 head->n_aliases--;
                 return STATUS_OK;
         }
@@ -160,13 +166,15 @@ static Status change_head(const EngineGraph *graph, const HeadChange *change, St
         if (change->default_version != 0)
                 head->default_version = change->default_version;
         for (uint32_t i = 0; i < change->n_aliases; i++) {
-                if (change->aliases[i].version != 0 && engine_version_of(graph, change->aliases[i].version) == NULL)
+                if (change->aliases[i].version != 0 &&
+                    engine_version_of(graph, change->aliases[i].version) == NULL)
                         return no_version(graph, change->aliases[i].version);
                 TRY(set_alias(head, &change->aliases[i]));
         }
         if (head->n_aliases > (uint64_t)limits.max_aliases)
-                return fail(STATUS_TOO_LARGE, "graph '%s' would have %u aliases; there can be %lld (max_aliases in GET /v1)", head->name,
-                            head->n_aliases, (long long)limits.max_aliases);
+                return fail(STATUS_TOO_LARGE,
+                            "graph '%s' would have %u aliases; there can be %lld (max_aliases in GET /v1)",
+                            head->name, head->n_aliases, (long long)limits.max_aliases);
         return STATUS_OK;
 }
 
@@ -209,13 +217,15 @@ static bool same_content(const GraphVersion *version, const StoreVersion *identi
                strcmp(version->stored.model, identified->model) == 0;
 }
 
-// The latest version (counted) if it has this content and its stored bytes are known to be good: there is nothing to do then.
+// The latest version (counted) if it has this content and its stored bytes are known to be good:
+// there is nothing to do then.
 static GraphVersion *same_as_latest(Engine *engine, const char *name, const StoreVersion *identified)
 {
         pthread_mutex_lock(&engine->mutex);
         const EngineGraph *graph = string_map_get(&engine->graphs, name);
         GraphVersion *latest = graph == NULL ? NULL : graph->versions[graph->n_versions - 1];
-        bool same = latest != NULL && same_content(latest, identified) && atomic_load(&latest->state) == GRAPH_STATE_READY;
+        bool same = latest != NULL && same_content(latest, identified) &&
+                    atomic_load(&latest->state) == GRAPH_STATE_READY;
         if (same)
                 graph_version_ref(latest);
         pthread_mutex_unlock(&engine->mutex);
@@ -230,14 +240,15 @@ static Status check_room(Engine *engine, const char *name, const StoreVersion *i
         const EngineGraph *graph = string_map_get(&engine->graphs, name);
         if (graph == NULL && engine->graphs.n_live >= (uint64_t)limits.max_graphs)
                 status = fail(STATUS_TOO_LARGE,
-                              "there are %u graphs, as many as there can be (--max-graphs, FXSERVE_MAX_GRAPHS); delete some of them",
+                              "there are %u graphs, as many as there can be (--max-graphs, "
+                              "FXSERVE_MAX_GRAPHS); delete some of them",
                               engine->graphs.n_live);
         else if (graph != NULL && graph->n_versions >= (uint64_t)limits.max_versions &&
                  !same_content(graph->versions[graph->n_versions - 1], identified))
-                status = fail(
-                        STATUS_TOO_LARGE,
-                        "graph '%s' has %u versions, as many as there can be (--max-versions, FXSERVE_MAX_VERSIONS); delete some of them",
-                        name, graph->n_versions);
+                status = fail(STATUS_TOO_LARGE,
+                              "graph '%s' has %u versions, as many as there can be (--max-versions, "
+                              "FXSERVE_MAX_VERSIONS); delete some of them",
+                              name, graph->n_versions);
         pthread_mutex_unlock(&engine->mutex);
         return status;
 }
@@ -249,7 +260,8 @@ static void keep_bytes(const Engine *engine, GraphVersion *version, const Upload
                 version->bytes[i] = storage_ref(parts[i].bytes);
 }
 
-// In place of one that was decoded before: it may stand on bytes that turned out damaged and were just replaced.
+// In place of one that was decoded before: it may stand on bytes that turned out damaged and were
+// just replaced.
 static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *decoded)
 {
         engine_set_content(engine, decoded, &version->key);
@@ -257,17 +269,19 @@ static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *
         return registry_put(engine->decoded, &version->key, decoded);
 }
 
-static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVersion *version, const GraphVersion *instead)
+static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVersion *version,
+                          const GraphVersion *instead)
 {
         if (engine->store == NULL)
                 return STATUS_OK;
-        return store_put_version(engine->store, head, &version->stored, instead == NULL ? NULL : &instead->stored);
+        return store_put_version(engine->store, head, &version->stored,
+                                 instead == NULL ? NULL : &instead->stored);
 }
 
-// The same content over a version whose stored bytes are damaged, or were not read since the start: it was stored anew, and takes the
-// place and the number of the one that was there.
-static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
-                        GraphVersion **out_version)
+// The same content over a version whose stored bytes are damaged, or were not read since the start:
+// it was stored anew, and takes the place and the number of the one that was there.
+static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *parts, const StoreVersion *held,
+                        Graph *decoded, GraphVersion **out_version)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
@@ -297,7 +311,8 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
 }
 
 // Makes the version visible. Never fails: the room was reserved before the disk was written.
-static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreHead *head, GraphVersion *version)
+static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreHead *head,
+                    GraphVersion *version)
 {
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, head);
@@ -310,15 +325,16 @@ static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreH
 static Status reserve_place(Engine *engine, EngineGraph *graph)
 {
         pthread_mutex_lock(&engine->mutex); // readers walk `versions`
-        Status status = array_reserve(&graph->versions, &graph->capacity, graph->n_versions + 1, sizeof(GraphVersion *));
+        Status status = array_reserve(&graph->versions, &graph->capacity, graph->n_versions + 1,
+                                      sizeof(GraphVersion *));
         if (status == STATUS_OK)
                 status = string_map_reserve(&engine->graphs);
         pthread_mutex_unlock(&engine->mutex);
         return status;
 }
 
-static Status put_next(Engine *engine, EngineGraph *graph, bool is_new_name, const UploadPart *parts, const StoreVersion *held,
-                       Graph *decoded, GraphVersion **out_version)
+static Status put_next(Engine *engine, EngineGraph *graph, bool is_new_name, const UploadPart *parts,
+                       const StoreVersion *held, Graph *decoded, GraphVersion **out_version)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
@@ -344,14 +360,16 @@ static Status put_next(Engine *engine, EngineGraph *graph, bool is_new_name, con
         return STATUS_OK;
 }
 
-// Older versions of this content may have been damaged, and the bytes that they need be there again: they are read anew when they are used.
+// Older versions of this content may have been damaged, and the bytes that they need be there
+// again: they are read anew when they are used.
 static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion *held)
 {
         for (uint32_t i = 0; engine->store != NULL && i < graph->n_versions; i++) {
                 GraphVersion *old = graph->versions[i], *fresh;
                 if (atomic_load(&old->state) != GRAPH_STATE_DAMAGED || !same_content(old, held) ||
                     store_check_version(engine->store, &old->stored) != STATUS_OK ||
-                    engine_version_new(engine, graph->head.name, &old->stored, GRAPH_STATE_UNREAD, &fresh) != STATUS_OK)
+                    engine_version_new(engine, graph->head.name, &old->stored, GRAPH_STATE_UNREAD, &fresh) !=
+                            STATUS_OK)
                         continue;
                 pthread_mutex_lock(&engine->mutex);
                 graph->versions[i] = fresh;
@@ -360,8 +378,8 @@ static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion
         }
 }
 
-static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *held, Graph *decoded,
-                         GraphVersion **out_version, bool *out_created)
+static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *held,
+                         Graph *decoded, GraphVersion **out_version, bool *out_created)
 {
         _cleanup_(engine_graph_freep) EngineGraph *fresh = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
@@ -381,7 +399,8 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         TRY(check_room(engine, name, held));
         if (graph == NULL)
                 TRY(engine_graph_new(name, &fresh));
-        TRY(put_next(engine, graph == NULL ? fresh : graph, graph == NULL, parts, held, decoded, out_version));
+        TRY(put_next(engine, graph == NULL ? fresh : graph, graph == NULL, parts, held, decoded,
+                     out_version));
         fresh = NULL;
         *out_created = true;
         if (graph != NULL)
@@ -389,10 +408,11 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         return STATUS_OK;
 }
 
-// Whether the condition holds and there is room; *out_latest: the latest version, counted, if it is this content already; else NULL. What
-// is uploaded is the default version from then on, also if it was there and another one had been made the default.
-static Status look_first(Engine *engine, const char *name, const StoreVersion *identified, const PutCondition *only_if,
-                         GraphVersion **out_latest)
+// Whether the condition holds and there is room; *out_latest: the latest version, counted, if it is
+// this content already; else NULL. What is uploaded is the default version from then on, also if it
+// was there and another one had been made the default.
+static Status look_first(Engine *engine, const char *name, const StoreVersion *identified,
+                         const PutCondition *only_if, GraphVersion **out_latest)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *latest = NULL;
         pthread_mutex_lock(&engine->writing);
@@ -409,15 +429,19 @@ static Status look_first(Engine *engine, const char *name, const StoreVersion *i
         return STATUS_OK;
 }
 
-Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified,
-                     Graph *graph, const PutCondition *only_if, GraphVersion **out_version, bool *out_created)
+Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
+                     const StoreVersion *identified, Graph *graph, const PutCondition *only_if,
+                     GraphVersion **out_version, bool *out_created)
 {
         if (n_parts != identified->n_parts)
-                return fail(STATUS_INTERNAL, "an upload was identified with %u parts and put with %u", identified->n_parts, n_parts);
+                return fail(STATUS_INTERNAL, "an upload was identified with %u parts and put with %u",
+                            identified->n_parts, n_parts);
         if (name == NULL || name[0] == '\0')
                 name = identified->id.hex;
         else if (is_content_id(name) && strcmp(name, identified->id.hex) != 0)
-                return fail(STATUS_CONFLICT, "a name of 64 hex digits must be the upload's own id, which is %s", identified->id.hex);
+                return fail(STATUS_CONFLICT,
+                            "a name of 64 hex digits must be the upload's own id, which is %s",
+                            identified->id.hex);
         GraphVersion *latest;
         TRY(look_first(engine, name, identified, only_if, &latest));
         if (latest != NULL) {
@@ -425,7 +449,8 @@ Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, 
                 *out_created = false;
                 return STATUS_OK;
         }
-        // The long part, the weights, is written before the lock is taken: nobody waits for another's disk.
+        // The long part, the weights, is written before the lock is taken: nobody waits for
+        // another's disk.
         StoreVersion held = *identified;
         TRY(engine_hold_parts(engine, parts, &held));
         pthread_mutex_lock(&engine->writing);
@@ -437,14 +462,14 @@ Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, 
         return status;
 }
 
-Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts, const StoreVersion *identified, Graph *graph,
-                  GraphVersion **out_version, bool *out_created)
+Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
+                  const StoreVersion *identified, Graph *graph, GraphVersion **out_version, bool *out_created)
 {
         return engine_put_if(engine, name, parts, n_parts, identified, graph, NULL, out_version, out_created);
 }
 
-// ---- delete ----
-// Decoded graphs are shared by content: only content that no version uses any more is dropped. While writing.
+// ---- delete ---- Decoded graphs are shared by content: only content that no version uses any more
+// is dropped. While writing.
 static void drop_unused(Engine *engine, const GraphVersion *version)
 {
         if (!unuse_content(engine, &version->key))
@@ -487,9 +512,11 @@ static Status check_not_aliased(const EngineGraph *graph, int64_t number)
         for (uint32_t i = 0; i < graph->head.n_aliases; i++)
                 if (graph->head.aliases[i].version == number)
                         return fail(STATUS_CONFLICT,
-                                    "version %lld of graph '%s' is its alias '%s'; PATCH {\"aliases\": {\"%s\": null}}, or another "
+                                    "version %lld of graph '%s' is its alias '%s'; PATCH {\"aliases\": "
+                                    "{\"%s\": null}}, or another "
                                     "version, first",
-                                    (long long)number, graph->head.name, graph->head.aliases[i].name, graph->head.aliases[i].name);
+                                    (long long)number, graph->head.name, graph->head.aliases[i].name,
+                                    graph->head.aliases[i].name);
         return STATUS_OK;
 }
 
@@ -507,7 +534,8 @@ static Status delete_version(Engine *engine, EngineGraph *graph, GraphVersion *v
                 TRY(store_remove_version(engine->store, &head, &version->stored));
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
-        memmove(&graph->versions[place], &graph->versions[place + 1], (last - place) * sizeof(GraphVersion *));
+        memmove(&graph->versions[place], &graph->versions[place + 1],
+                (last - place) * sizeof(GraphVersion *));
         graph->n_versions--;
         pthread_mutex_unlock(&engine->mutex);
         drop_unused(engine, version);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done while nobody waits, one piece at a time: programs for graphs whose signature leaves nothing open are built before their
-// first run (warm-up), and stored graphs are tuned.
+// What is done while nobody waits, one piece at a time: programs for graphs whose signature leaves
+// nothing open are built before their first run (warm-up), and stored graphs are tuned.
 //
-// Tuning: a stored graph's first program is compiled with a learning record, which is written to the store and then used for every program
-// of that content. It is decided again on another platform only: a record that is there is read when the graph comes in. Programs from
-// before have other keys.
+// Tuning: a stored graph's first program is compiled with a learning record, which is written to
+// the store and then used for every program of that content. It is decided again on another
+// platform only: a record that is there is read when the graph comes in. Programs from before have
+// other keys.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine_private.h"
@@ -110,7 +111,8 @@ void engine_recall_tune(Engine *engine, const GraphVersion *version)
         }
         content_name(version->key.bytes, entry->content);
         entry->id = store_tune_id(&version->stored);
-        if (store_get_tune(engine->store, &entry->id, &text) == STATUS_OK && text.n > 0 && shared_tune_new(&text, &tune) == STATUS_OK) {
+        if (store_get_tune(engine->store, &entry->id, &text) == STATUS_OK && text.n > 0 &&
+            shared_tune_new(&text, &tune) == STATUS_OK) {
                 entry->tune = tune;
                 entry->decided = true;
         }
@@ -157,11 +159,12 @@ static void piece_free(IdlePiece *piece)
         free(piece);
 }
 
-// Work that was stopped starts anew, so each pause is twice as long as the one before: a server that is never idle for long enough spends
-// ever less on it.
+// Work that was stopped starts anew, so each pause is twice as long as the one before: a server
+// that is never idle for long enough spends ever less on it.
 static int64_t due_after(uint32_t n_stops)
 {
-        return n_stops == 0 ? 0 : clock_ns() + ((int64_t)PAUSE_NS << MIN(n_stops - 1, (uint32_t)MAX_DOUBLINGS));
+        return n_stops == 0 ? 0
+                            : clock_ns() + ((int64_t)PAUSE_NS << MIN(n_stops - 1, (uint32_t)MAX_DOUBLINGS));
 }
 
 // Best effort: what does not fit is built when it is run.
@@ -171,9 +174,10 @@ static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_
         pthread_mutex_lock(&engine->mutex);
         bool room = piece != NULL && engine->n_idle < MAX_PIECES;
         if (room) {
-                *piece = (IdlePiece){
-                        .version = take_ptr(take_version), .build = take_ptr(take_build), .n_stops = n_stops, .due_ns = due_after(n_stops)
-                };
+                *piece = (IdlePiece){ .version = take_ptr(take_version),
+                                      .build = take_ptr(take_build),
+                                      .n_stops = n_stops,
+                                      .due_ns = due_after(n_stops) };
                 IdlePiece **link = &engine->idle;
                 while (*link != NULL)
                         link = &(*link)->next;
@@ -230,7 +234,8 @@ void engine_close_idle(Engine *engine)
         while ((piece = pop(engine, INT64_MAX)) != NULL)
                 piece_free(piece);
         for (uint32_t i = 0; i < engine->tunes.n; i++) {
-                TuneEntry *entry = engine->tunes.entries[i].key == NULL ? NULL : engine->tunes.entries[i].value;
+                TuneEntry *entry =
+                        engine->tunes.entries[i].key == NULL ? NULL : engine->tunes.entries[i].value;
                 if (entry != NULL)
                         shared_tune_unref(entry->tune);
                 free(entry);
@@ -247,8 +252,8 @@ static Status static_input(const Input *input, Value *out_value)
         out_value->kind = VALUE_ABSENT;
         if (input->kind == INPUT_LITERAL)
                 return STATUS_OK;
-        if ((input->value_kind != VALUE_TENSOR && input->value_kind != VALUE_NONE) || input->spec.dtype == DTYPE_NONE ||
-            input->spec.rank < 0)
+        if ((input->value_kind != VALUE_TENSOR && input->value_kind != VALUE_NONE) ||
+            input->spec.dtype == DTYPE_NONE || input->spec.rank < 0)
                 return fail(STATUS_DYNAMIC, "an input's signature is open");
         for (int d = 0; d < input->spec.rank; d++) {
                 if (input->spec.size[d].expr != NULL)
@@ -292,7 +297,8 @@ static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, uint32_t n_s
         if (graph == NULL)
                 return NULL;
         // Packed weights are a second copy: a large graph gets it when somebody runs it.
-        if (graph->weights_bytes <= (size_t)limits.max_warm_up && static_plan(graph, n_threads, &plan) == STATUS_OK) {
+        if (graph->weights_bytes <= (size_t)limits.max_warm_up &&
+            static_plan(graph, n_threads, &plan) == STATUS_OK) {
                 if (wants_tuning(engine, graph))
                         (void)program_build_learning(engine, &plan, &build);
                 else
@@ -331,8 +337,8 @@ static bool will_learn(Engine *engine, const Graph *graph)
         bool will = false;
         pthread_mutex_lock(&engine->mutex);
         for (const IdlePiece *piece = engine->idle; piece != NULL && !will; piece = piece->next)
-                will = piece->build != NULL &&
-                       memcmp(program_build_graph(piece->build)->content, graph->content, sizeof(graph->content)) == 0;
+                will = piece->build != NULL && memcmp(program_build_graph(piece->build)->content,
+                                                      graph->content, sizeof(graph->content)) == 0;
         pthread_mutex_unlock(&engine->mutex);
         return will;
 }
@@ -359,7 +365,8 @@ static Status store_tune(Engine *engine, const Graph *graph, const HashHex *id, 
         bool wanted = entry_of(engine, graph->content) != NULL;
         pthread_mutex_unlock(&engine->mutex);
         if (wanted)
-                status = store_put_tune(engine->store, id, (ByteSpan){ (const uint8_t *)text->data, text->n });
+                status =
+                        store_put_tune(engine->store, id, (ByteSpan){ (const uint8_t *)text->data, text->n });
         pthread_mutex_unlock(&engine->writing);
         return status;
 }

@@ -46,7 +46,9 @@ struct Engine {
         StatsPool *statistics;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
-        _Atomic uint64_t n_damaged; // how often stored bytes turned out bad while they were in use (engine_set_content)
+        _Atomic uint64_t
+                // how often stored bytes turned out bad while they were in use (engine_set_content)
+                n_damaged;
         void (*log)(void *context, const char *message);
         void *log_context;
         pthread_t scrubber;
@@ -54,7 +56,8 @@ struct Engine {
         _Atomic bool stopping;
 };
 
-// Before `graph` is shared: two uploads of one architecture with other weights need programs of their own.
+// Before `graph` is shared: two uploads of one architecture with other weights need programs of
+// their own.
 static inline void graph_set_content(Graph *graph, const RegistryKey *key)
 {
         static_assert(sizeof(graph->content) == sizeof(key->bytes), "a content hash is 32 bytes");
@@ -63,7 +66,8 @@ static inline void graph_set_content(Graph *graph, const RegistryKey *key)
 
 // ---- engine.c ----
 void engine_say(Engine *engine, const char *format, ...) __attribute__((format(printf, 2, 3)));
-Status engine_version_new(Engine *engine, const char *name, const StoreVersion *stored, GraphState state, GraphVersion **out_version);
+Status engine_version_new(Engine *engine, const char *name, const StoreVersion *stored, GraphState state,
+                          GraphVersion **out_version);
 Status engine_graph_new(const char *name, EngineGraph **out_graph);
 void engine_graph_free(EngineGraph *graph);
 DEFINE_CLEANUP(EngineGraph, engine_graph_free)
@@ -74,9 +78,9 @@ Status engine_not_found(const char *name);
 // One version more has this content.
 Status engine_use_content(Engine *engine, const RegistryKey *key);
 
-// ---- engine_store.c ----
-// Stores the parts of an upload (nothing without a store) and holds them; the storages among `pieces` have the stored bytes then. Fills in
-// documents and holes. Release after the version was written, always.
+// ---- engine_store.c ---- Stores the parts of an upload (nothing without a store) and holds them;
+// the storages among `pieces` have the stored bytes then. Fills in documents and holes. Release
+// after the version was written, always.
 Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version);
 void engine_release_parts(Engine *engine, const StoreVersion *version);
 // Decodes a version from where it is kept.
@@ -104,18 +108,20 @@ Status cached_program_new(Program *take_program, CachedProgram **out_cached);
 CachedProgram *cached_program_unref(CachedProgram *cached);
 void cached_program_used(CachedProgram *cached, int64_t run_ns);
 
-// ---- signatures seen before ----
-// Small tables of hashes that forget on collision: forgetting costs one more eager run, or a build that finds the program there.
+// ---- signatures seen before ---- Small tables of hashes that forget on collision: forgetting
+// costs one more eager run, or a build that finds the program there.
 bool seen_before(SeenTable *table, const RegistryKey *key);
 bool seen_is_marked(SeenTable *table, const RegistryKey *key);
 void seen_forget(SeenTable *table, const RegistryKey *key);
-// Which number inputs a program depends on (Program.by_value), by the key without any. False: not known, *out_mask is BY_VALUE_ALL.
+// Which number inputs a program depends on (Program.by_value), by the key without any. False: not
+// known, *out_mask is BY_VALUE_ALL.
 bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask);
 void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 
 // ---- builds (engine_build.c) ----
 // Copies what it needs of the plan. Begun when the registry says START; freed otherwise.
-Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key, ProgramBuild **out_build);
+Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key,
+                         ProgramBuild **out_build);
 // One that decides the graph's tune record. It has no entry in the registry: nobody waits for it.
 Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build);
 const Graph *program_build_graph(const ProgramBuild *build);
@@ -124,7 +130,8 @@ void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_
 void program_build_begin(ProgramBuild *build, RegistryEntry *entry);
 CompileOptions engine_compile_options(const PlannedRun *plan);
 Status engine_program_key(const PlannedRun *plan, uint64_t by_value, RegistryKey *out_key);
-// A build nobody waits for, begun, when the plan's program is neither there nor being built; else NULL.
+// A build nobody waits for, begun, when the plan's program is neither there nor being built; else
+// NULL.
 Status engine_plan_background(Engine *engine, PlannedRun *plan, ProgramBuild **out_build);
 
 // ---- idle work (engine_idle.c) ----
@@ -138,11 +145,13 @@ SharedTune *shared_tune_unref(SharedTune *tune); // NULL-safe
 // The record that programs of this graph are made with, counted; NULL: none.
 SharedTune *engine_tune_of(Engine *engine, const Graph *graph);
 void engine_forget_tune(Engine *engine, const RegistryKey *content);
-// Reads the tune record of a version's content, before its graph is shared: its programs are made with it from the first one on.
+// Reads the tune record of a version's content, before its graph is shared: its programs are made
+// with it from the first one on.
 void engine_recall_tune(Engine *engine, const GraphVersion *version);
 // The graph of this version has just come in: it is warmed up when there is time.
 void engine_prepare(Engine *engine, GraphVersion *version);
-// After a program was built without a record: decides one, when there is time and the graph still lacks it.
+// After a program was built without a record: decides one, when there is time and the graph still
+// lacks it.
 void engine_learn_later(Engine *engine, const PlannedRun *plan);
 // After they were stopped for the n-th time: later.
 void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_stops);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way a run goes. mode=auto: the first sight of an input signature runs eagerly; the second starts a build, and everybody goes on
-// eagerly until the program is there. mode=compiled: callers are parked until it is there. Signatures that cannot be planned are remembered
-// and stay eager. Programs live in a registry of their own, in groups by graph, the least recently used leave first; they are immutable and
-// hold the graph they were made from.
+// Which way a run goes. mode=auto: the first sight of an input signature runs eagerly; the second
+// starts a build, and everybody goes on eagerly until the program is there. mode=compiled: callers
+// are parked until it is there. Signatures that cannot be planned are remembered and stay eager.
+// Programs live in a registry of their own, in groups by graph, the least recently used leave
+// first; they are immutable and hold the graph they were made from.
 //
-// Numbers among the inputs: a program says which of them it depends on by value. Until that is known, all are taken to matter.
+// Numbers among the inputs: a program says which of them it depends on by value. Until that is
+// known, all are taken to matter.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine_private.h"
@@ -20,7 +22,8 @@ static uint64_t word_of(const RegistryKey *key)
 bool seen_before(SeenTable *table, const RegistryKey *key)
 {
         uint64_t word = word_of(key);
-        return atomic_exchange_explicit(&table->words[word % ENGINE_SEEN], word, memory_order_relaxed) == word;
+        return atomic_exchange_explicit(&table->words[word % ENGINE_SEEN], word, memory_order_relaxed) ==
+               word;
 }
 
 bool seen_is_marked(SeenTable *table, const RegistryKey *key)
@@ -115,7 +118,8 @@ void cached_program_used(CachedProgram *cached, int64_t run_ns)
 {
         int64_t old = atomic_load_explicit(&cached->run_ns, memory_order_relaxed);
         atomic_fetch_add_explicit(&cached->n_runs, 1, memory_order_relaxed);
-        atomic_store_explicit(&cached->run_ns, old < 0 ? run_ns : old + (run_ns - old) / 4, memory_order_relaxed);
+        atomic_store_explicit(&cached->run_ns, old < 0 ? run_ns : old + (run_ns - old) / 4,
+                              memory_order_relaxed);
 }
 
 static void ref_object(void *object)
@@ -208,7 +212,8 @@ static bool has_numbers(const PlannedRun *plan)
         return false;
 }
 
-// The key to look under, and the one that counts sights: while it is not known which numbers matter, all numbers are one signature.
+// The key to look under, and the one that counts sights: while it is not known which numbers
+// matter, all numbers are one signature.
 static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, RegistryKey *out_sight)
 {
         shared_tune_unref(plan->tune);
@@ -232,10 +237,11 @@ static bool is_unplannable(Engine *engine, const RegistryKey *key, const Registr
         return seen_is_marked(&engine->unplannable, key) || seen_is_marked(&engine->unplannable, sight);
 }
 
-// In mode=auto nobody waits: whoever comes second starts the build, the others run eagerly beside it. The build is made before the ticket
-// is parked: from then on the plan belongs to whoever wakes it.
-static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *key, Ticket *ticket_or_null, Planned *out_how,
-                          ProgramBuild **out_build)
+// In mode=auto nobody waits: whoever comes second starts the build, the others run eagerly beside
+// it. The build is made before the ticket is parked: from then on the plan belongs to whoever wakes
+// it.
+static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *key, Ticket *ticket_or_null,
+                          Planned *out_how, ProgramBuild **out_build)
 {
         RegistryKey group;
         Acquisition got;
@@ -257,13 +263,15 @@ static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *k
         return STATUS_OK;
 }
 
-Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how, ProgramBuild **out_build)
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how,
+                   ProgramBuild **out_build)
 {
         RegistryKey key, sight;
         *out_how = PLAN_READY;
         *out_build = NULL;
         RunMode mode = plan->request.mode;
-        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK || is_unplannable(engine, &key, &sight))
+        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK ||
+            is_unplannable(engine, &key, &sight))
                 return STATUS_OK;
         plan->program = registry_peek(engine->programs, &key);
         if (plan->program != NULL)
@@ -271,7 +279,8 @@ Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *ou
         if (mode == RUN_MODE_COMPILED)
                 return start_build(engine, plan, &key, ticket, out_how, out_build);
         if (seen_before(&engine->seen, &sight) && !registry_has(engine->programs, &key))
-                (void)start_build(engine, plan, &key, NULL, out_how, out_build); // no memory for it: this run is eager
+                (void)start_build(engine, plan, &key, NULL, out_how,
+                                  out_build); // no memory for it: this run is eager
         return STATUS_OK;
 }
 
@@ -296,7 +305,8 @@ enum { WIDE_BYTES = 1 << 20 };
 static Status add_bytes(void *context, const Value *leaf)
 {
         if (leaf->kind == VALUE_TENSOR)
-                *(int64_t *)context += meta_numel(&leaf->tensor->meta) * dtype_info[leaf->tensor->meta.dtype].bytes;
+                *(int64_t *)context +=
+                        meta_numel(&leaf->tensor->meta) * dtype_info[leaf->tensor->meta.dtype].bytes;
         return STATUS_OK;
 }
 
@@ -360,7 +370,9 @@ Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again)
                 return STATUS_OK;
         Status status = ticket_failure(ticket);
         *out_again = status == STATUS_CANCELLED;
-        return status == STATUS_CANCELLED || status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED ? STATUS_OK : status;
+        return status == STATUS_CANCELLED || status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED
+                       ? STATUS_OK
+                       : status;
 }
 
 // ---- looking ----
@@ -372,7 +384,8 @@ uint32_t engine_programs(Engine *engine, const GraphVersion *version, ProgramInf
                 CachedProgram *cached = objects[i];
                 out[i] = (ProgramInfo){ .program = program_ref(cached->program),
                                         .n_runs = atomic_load_explicit(&cached->n_runs, memory_order_relaxed),
-                                        .run_ns = atomic_load_explicit(&cached->run_ns, memory_order_relaxed) };
+                                        .run_ns =
+                                                atomic_load_explicit(&cached->run_ns, memory_order_relaxed) };
                 cached_program_unref(cached);
         }
         return n;

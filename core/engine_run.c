@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoded graphs on demand, and runs. A graph that is not decoded yet is loaded by one worker, through the registry's single flight; the
-// others' tickets wait.
+// Decoded graphs on demand, and runs. A graph that is not decoded yet is loaded by one worker,
+// through the registry's single flight; the others' tickets wait.
 #include <stdio.h>
 #include <string.h>
 #include "core/engine_private.h"
@@ -9,12 +9,12 @@
 // ---- decoded graphs ----
 static Status damaged(const GraphVersion *version)
 {
-        return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
-                    graph_version_reason(version));
+        return fail(STATUS_DAMAGED, "graph '%s' version %lld is damaged: %s", version->name,
+                    (long long)version->stored.version, graph_version_reason(version));
 }
 
-Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how, Graph **out_graph,
-                      RegistryEntry **out_build)
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how,
+                      Graph **out_graph, RegistryEntry **out_build)
 {
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 return damaged(version);
@@ -97,12 +97,14 @@ static void end_run(RunContext *ctx, const WalkTrace *trace, int64_t start_ns, R
         profile->peak_live_bytes = ctx->budget == NULL ? 0 : atomic_load(&ctx->budget->peak);
 }
 
-static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx, RunProfile *profile,
-                          RunResult *result)
+static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSpan inputs, RunContext *ctx,
+                          RunProfile *profile, RunResult *result)
 {
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
-        WalkOptions options = { .inputs = inputs, .fetch = request->fetch, .n_fetch = request->n_fetch, .trace = &trace };
+        WalkOptions options = {
+                .inputs = inputs, .fetch = request->fetch, .n_fetch = request->n_fetch, .trace = &trace
+        };
         TRY(eager_open(graph, ctx, &eager));
         int64_t start_ns = clock_ns();
         Status status = walk_graph(eager_emitter(eager), graph, &options, &result->value, result->fetched);
@@ -110,7 +112,8 @@ static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSp
         return status;
 }
 
-static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *result)
+static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *ctx, Frame *frame,
+                          RunProfile *profile, RunResult *result)
 {
         Program *program = cached->program;
         TRY(run_profile_reserve(profile, program->n_rows));
@@ -127,7 +130,8 @@ static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *c
         return status;
 }
 
-Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile, RunResult *out_result)
+Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile,
+                      RunResult *out_result)
 {
         const RunRequest *request = &plan->request;
         ValueSpan inputs = { plan->inputs, plan->n_inputs };
@@ -135,8 +139,9 @@ Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfil
         result.fetched = new_array(request->n_fetch, sizeof(*result.fetched));
         if (result.fetched == NULL)
                 return fail_memory();
-        Status status = plan->program != NULL && frame != NULL ? run_program(plan->program, inputs, ctx, frame, profile, &result)
-                                                               : run_eagerly(plan->graph, request, inputs, ctx, profile, &result);
+        Status status = plan->program != NULL && frame != NULL
+                                ? run_program(plan->program, inputs, ctx, frame, profile, &result)
+                                : run_eagerly(plan->graph, request, inputs, ctx, profile, &result);
         if (status != STATUS_OK)
                 run_result_deinit(&result);
         else
@@ -152,9 +157,11 @@ Status engine_plan_here(Engine *engine, PlannedRun *plan)
         bool again;
         TRY(engine_plan(engine, plan, &ticket, &how, &build));
         if (build != NULL)
-                engine_build(build); // whoever else waits for it is a caller of this function, too: it has left
+                engine_build(
+                        build); // whoever else waits for it is a caller of this function, too: it has left
         if (how == PLAN_PARKED)
-                return engine_cancel_plan(engine, &ticket) ? STATUS_OK : engine_planned(plan, &ticket, &again);
+                return engine_cancel_plan(engine, &ticket) ? STATUS_OK
+                                                           : engine_planned(plan, &ticket, &again);
         if (build != NULL)
                 engine_plan_ready(engine, plan);
         return STATUS_OK;

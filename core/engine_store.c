@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between graphs and the store. Taking in: the loader has decoded the parts where they lie (memory, or a spooled file) and noted which
-// storages are made of them (Pieces). Each large one becomes a blob and the hole it leaves; then all of them are given the mapped bytes of
-// what was stored, so that nothing keeps the upload itself, and equal weights are the same pages. Loading: the document and the blobs are
-// mapped, the blobs are handed to the loader as pieces.
+// Between graphs and the store. Taking in: the loader has decoded the parts where they lie (memory,
+// or a spooled file) and noted which storages are made of them (Pieces). Each large one becomes a
+// blob and the hole it leaves; then all of them are given the mapped bytes of what was stored, so
+// that nothing keeps the upload itself, and equal weights are the same pages. Loading: the document
+// and the blobs are mapped, the blobs are handed to the loader as pieces.
 //
-// Stored bytes that turn out bad mark their versions, whoever notices: the load, the run that met an unreadable page, the scrubber.
+// Stored bytes that turn out bad mark their versions, whoever notices: the load, the run that met
+// an unreadable page, the scrubber.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -22,7 +24,8 @@ static void release_mapping(void *owner, void *data)
 
 static Status adopt_mapping(Mapping *take_mapping, bool readonly, Storage **out_storage)
 {
-        Status status = storage_adopt(take_mapping->data, take_mapping->n_bytes, readonly, release_mapping, take_mapping, out_storage);
+        Status status = storage_adopt(take_mapping->data, take_mapping->n_bytes, readonly, release_mapping,
+                                      take_mapping, out_storage);
         if (status != STATUS_OK)
                 mapping_unref(take_mapping);
         else
@@ -100,9 +103,12 @@ static Status hold_part(Engine *engine, const UploadPart *part, StorePart *store
         for (uint32_t i = 0; i < n_pieces; i++) {
                 const Piece *piece = &part->pieces->items[i];
                 if (is_large(piece))
-                        cuts[n++] = (StoreCut){ piece->offset, piece->n, { piece->storage->data, piece->storage->n_bytes } };
+                        cuts[n++] = (StoreCut){ piece->offset,
+                                                piece->n,
+                                                { piece->storage->data, piece->storage->n_bytes } };
         }
-        TRY(store_hold_part(engine->store, (ByteSpan){ part->bytes->data, part->bytes->n_bytes }, cuts, n, stored));
+        TRY(store_hold_part(engine->store, (ByteSpan){ part->bytes->data, part->bytes->n_bytes }, cuts, n,
+                            stored));
         if (!is_unreadable(part))
                 return STATUS_OK;
         store_release_part(engine->store, stored);
@@ -191,13 +197,16 @@ static Status load_part(Engine *engine, const GraphVersion *version, uint32_t in
 
 static Status unreadable(void)
 {
-        return fail(STATUS_DAMAGED, "uploaded bytes in the data folder can no longer be read; upload the model again");
+        return fail(STATUS_DAMAGED,
+                    "uploaded bytes in the data folder can no longer be read; upload the model again");
 }
 
-// Programs made of what was read before must not serve what is read from now on, although the content has the same name.
+// Programs made of what was read before must not serve what is read from now on, although the
+// content has the same name.
 static uint64_t generation_now(Engine *engine)
 {
-        return atomic_load(&engine->n_damaged) + (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
+        return atomic_load(&engine->n_damaged) +
+               (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
 }
 
 // As the upload had it.
@@ -214,7 +223,8 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
         Pieces pieces[STORE_MAX_PARTS] = { { .items = NULL } };
         const char *model = version->stored.model[0] == '\0' ? NULL : version->stored.model;
-        uint64_t generation = generation_now(engine); // before the bytes: those of before under a newer one would be taken for good
+        uint64_t generation = generation_now(
+                engine); // before the bytes: those of before under a newer one would be taken for good
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
                 parts[i].name = part_name(&version->stored, version->stored.parts[i].role);
@@ -222,7 +232,8 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
                 status = load_part(engine, version, i, &parts[i]);
         }
         if (status == STATUS_OK)
-                status = engine->loader.load(engine->loader.context, parts, version->stored.n_parts, model, out_graph);
+                status = engine->loader.load(engine->loader.context, parts, version->stored.n_parts, model,
+                                             out_graph);
         if (status == STATUS_OK) {
                 graph_set_content(*out_graph, &version->key);
                 (*out_graph)->generation = generation;
@@ -247,7 +258,8 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
                 atomic_compare_exchange_strong(&version->state, &unread, GRAPH_STATE_READY);
                 return;
         }
-        if (status != STATUS_DAMAGED && status != STATUS_MALFORMED) // a lower limit, say: another server may still read it
+        if (status != STATUS_DAMAGED &&
+            status != STATUS_MALFORMED) // a lower limit, say: another server may still read it
                 return;
         pthread_mutex_lock(&engine->mutex);
         if (atomic_load(&version->state) != GRAPH_STATE_DAMAGED) { // the reason is written once
@@ -280,7 +292,8 @@ static bool is_damaged_anywhere(const Graph *graph, int64_t depth)
         if (is_damaged(graph))
                 return true;
         for (uint32_t i = 0; i < graph->n_modules && depth > 0; i++)
-                if (graph->modules[i]->graph != NULL && is_damaged_anywhere(graph->modules[i]->graph, depth - 1))
+                if (graph->modules[i]->graph != NULL &&
+                    is_damaged_anywhere(graph->modules[i]->graph, depth - 1))
                         return true;
         return false;
 }
@@ -292,7 +305,9 @@ static void mark_versions_of(Engine *engine, const Graph *graph)
                 GraphVersion *found = NULL;
                 pthread_mutex_lock(&engine->mutex);
                 for (uint32_t i = 0; i < engine->graphs.n && found == NULL; i++) {
-                        const EngineGraph *named = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                        const EngineGraph *named = engine->graphs.entries[i].key == NULL
+                                                           ? NULL
+                                                           : engine->graphs.entries[i].value;
                         for (uint32_t v = 0; named != NULL && v < named->n_versions && found == NULL; v++) {
                                 GraphVersion *version = named->versions[v];
                                 if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
@@ -307,8 +322,8 @@ static void mark_versions_of(Engine *engine, const Graph *graph)
                 if (found == NULL)
                         return;
                 engine_mark(engine, found, STATUS_DAMAGED);
-                engine_say(engine, "graph '%s' version %lld is damaged: %s", found->name, (long long)found->stored.version,
-                           graph_version_reason(found));
+                engine_say(engine, "graph '%s' version %lld is damaged: %s", found->name,
+                           (long long)found->stored.version, graph_version_reason(found));
                 graph_version_unref(found);
         }
 }
@@ -317,7 +332,8 @@ static void drop_graph(Engine *engine, const Graph *graph)
 {
         pthread_mutex_lock(&engine->mutex);
         for (uint32_t i = 0; i < engine->graphs.n; i++) {
-                const EngineGraph *named = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                const EngineGraph *named =
+                        engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
                 for (uint32_t v = 0; named != NULL && v < named->n_versions; v++) {
                         Graph *decoded = registry_peek(engine->decoded, &named->versions[v]->key);
                         if (decoded == graph)
@@ -356,8 +372,10 @@ static GraphVersion **unread_versions(Engine *engine, uint32_t *out_n)
         uint32_t n = 0, capacity = 0;
         pthread_mutex_lock(&engine->mutex);
         for (uint32_t i = 0; i < engine->graphs.n; i++) {
-                const EngineGraph *graph = engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
-                if (graph == NULL || array_reserve(&found, &capacity, n + graph->n_versions, sizeof(*found)) != STATUS_OK)
+                const EngineGraph *graph =
+                        engine->graphs.entries[i].key == NULL ? NULL : engine->graphs.entries[i].value;
+                if (graph == NULL ||
+                    array_reserve(&found, &capacity, n + graph->n_versions, sizeof(*found)) != STATUS_OK)
                         continue;
                 for (uint32_t v = 0; v < graph->n_versions; v++)
                         if (atomic_load(&graph->versions[v]->state) == GRAPH_STATE_UNREAD)
@@ -376,8 +394,8 @@ static void scrub_version(Engine *engine, GraphVersion *version)
         if (status != STATUS_DAMAGED)
                 return;
         engine_mark(engine, version, status);
-        engine_say(engine, "graph '%s' version %lld is damaged: %s", version->name, (long long)version->stored.version,
-                   graph_version_reason(version));
+        engine_say(engine, "graph '%s' version %lld is damaged: %s", version->name,
+                   (long long)version->stored.version, graph_version_reason(version));
 }
 
 static void *scrub(void *argument)
@@ -398,7 +416,8 @@ static void *scrub(void *argument)
 
 void engine_start_scrub(Engine *engine)
 {
-        engine->scrubbing = engine->store != NULL && pthread_create(&engine->scrubber, NULL, scrub, engine) == 0;
+        engine->scrubbing =
+                engine->store != NULL && pthread_create(&engine->scrubber, NULL, scrub, engine) == 0;
 }
 
 void engine_stop_scrub(Engine *engine)
@@ -406,7 +425,8 @@ void engine_stop_scrub(Engine *engine)
         const struct sched_param normal = { .sched_priority = 0 };
         atomic_store(&engine->stopping, true);
         if (engine->scrubbing) {
-                pthread_setschedparam(engine->scrubber, SCHED_OTHER, &normal); // on a busy machine an idle thread would be long in ending
+                pthread_setschedparam(engine->scrubber, SCHED_OTHER,
+                                      &normal); // on a busy machine an idle thread would be long in ending
                 pthread_join(engine->scrubber, NULL);
         }
         engine->scrubbing = false;

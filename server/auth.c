@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only SHA-256 digests of tokens are kept. What a client sends is hashed, too, and compared with all of them, byte for byte without an
-// early end: how long that takes says nothing about how much of a token was right. Wrong tokens are counted per address (IPv6: per /64) in
-// a table of fixed size; an address that falls out of its slot starts anew.
+// Only SHA-256 digests of tokens are kept. What a client sends is hashed, too, and compared with
+// all of them, byte for byte without an early end: how long that takes says nothing about how much
+// of a token was right. Wrong tokens are counted per address (IPv6: per /64) in a table of fixed
+// size; an address that falls out of its slot starts anew.
 #include "server/auth.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +22,9 @@ enum { SCOPE_READ = 1, SCOPE_RUN = 2, SCOPE_WRITE = 4, SCOPE_ADMIN = 15 };
 static const struct Scope {
         const char *name;
         int bits;
-} scopes[] = { { "read", SCOPE_READ }, { "run", SCOPE_RUN }, { "write", SCOPE_WRITE }, { "admin", SCOPE_ADMIN } };
+} scopes[] = {
+        { "read", SCOPE_READ }, { "run", SCOPE_RUN }, { "write", SCOPE_WRITE }, { "admin", SCOPE_ADMIN }
+};
 
 typedef struct Token {
         HashHex digest;
@@ -57,7 +60,8 @@ static bool same_digest(const HashHex *a, const HashHex *b)
 
 // ---- the file ----
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-static const char allowed_in_tokens[] = LETTERS_AND_DIGITS "-._~+/=", allowed_in_names[] = LETTERS_AND_DIGITS "-._";
+static const char allowed_in_tokens[] = LETTERS_AND_DIGITS "-._~+/=",
+                  allowed_in_names[] = LETTERS_AND_DIGITS "-._";
 
 static bool is_blank(char c)
 {
@@ -75,13 +79,18 @@ static Status read_scopes(const char *text, size_t n, int line, int *out_scopes)
                         if (strlen(scopes[i].name) == length && memcmp(scopes[i].name, text, length) == 0)
                                 found = scopes[i].bits;
                 if (found == 0)
-                        return fail(STATUS_USAGE, "--token-file, line %d: scopes are read, run, write and admin, with commas", line);
+                        return fail(
+                                STATUS_USAGE,
+                                "--token-file, line %d: scopes are read, run, write and admin, with commas",
+                                line);
                 bits |= found;
                 n -= comma == NULL ? n : length + 1;
                 text += length + 1;
         }
         if (bits == 0)
-                return fail(STATUS_USAGE, "--token-file, line %d: a token and its scopes, as in: <token> read,run name", line);
+                return fail(STATUS_USAGE,
+                            "--token-file, line %d: a token and its scopes, as in: <token> read,run name",
+                            line);
         *out_scopes = bits;
         return STATUS_OK;
 }
@@ -100,9 +109,11 @@ static Status read_rest(const char *text, size_t n, int line, Token *out_token)
         if (n_name == 0)
                 return STATUS_OK;
         for (size_t i = 0; i < n_name; i++)
-                if (n_name > AUTH_NAME_MAX || text[at + i] == '\0' || strchr(allowed_in_names, text[at + i]) == NULL)
-                        return fail(STATUS_USAGE, "--token-file, line %d: a name has up to %d letters, digits and -._ only", line,
-                                    AUTH_NAME_MAX);
+                if (n_name > AUTH_NAME_MAX || text[at + i] == '\0' ||
+                    strchr(allowed_in_names, text[at + i]) == NULL)
+                        return fail(STATUS_USAGE,
+                                    "--token-file, line %d: a name has up to %d letters, digits and -._ only",
+                                    line, AUTH_NAME_MAX);
         memcpy(out_token->name, text + at, n_name);
         out_token->name[n_name] = '\0';
         return STATUS_OK;
@@ -113,11 +124,15 @@ static Status read_line(const char *text, size_t n, int line, Token *out_token)
         size_t n_token = 0, at, end = n;
         while (n_token < n && !is_blank(text[n_token])) {
                 if (text[n_token] == '\0' || strchr(allowed_in_tokens, text[n_token]) == NULL)
-                        return fail(STATUS_USAGE, "--token-file, line %d: a token has letters, digits and -._~+/= only", line);
+                        return fail(STATUS_USAGE,
+                                    "--token-file, line %d: a token has letters, digits and -._~+/= only",
+                                    line);
                 n_token++;
         }
         if (n_token < TOKEN_MIN || n_token > TOKEN_MAX)
-                return fail(STATUS_USAGE, "--token-file, line %d: a token has %d to %d characters; make one with: openssl rand -hex 32",
+                return fail(STATUS_USAGE,
+                            "--token-file, line %d: a token has %d to %d characters; make one with: openssl "
+                            "rand -hex 32",
                             line, TOKEN_MIN, TOKEN_MAX);
         for (at = n_token; at < n && is_blank(text[at]); at++) {
         }
@@ -138,11 +153,13 @@ static Status read_tokens(const char *text, size_t n, Token *tokens, uint32_t *o
                 line++;
                 const char *comment = memchr(text + at, '#', length);
                 length = comment == NULL ? length : (size_t)(comment - (text + at));
-                while (length > 0 && strchr(" \t\r", text[at + length - 1]) != NULL && text[at + length - 1] != '\0')
+                while (length > 0 && strchr(" \t\r", text[at + length - 1]) != NULL &&
+                       text[at + length - 1] != '\0')
                         length--;
                 if (length > 0) {
                         if (n_tokens == TOKENS_MAX)
-                                return fail(STATUS_USAGE, "--token-file holds more than %d tokens", TOKENS_MAX);
+                                return fail(STATUS_USAGE, "--token-file holds more than %d tokens",
+                                            TOKENS_MAX);
                         TRY(read_line(text + at, length, line, &tokens[n_tokens]));
                         n_tokens++;
                 }
@@ -219,8 +236,8 @@ Auth *auth_free(Auth *auth)
         return NULL;
 }
 
-// ---- checks ----
-// What a route asks for: looking, running, or changing what is stored. A new route is taken for the last unless it is a GET.
+// ---- checks ---- What a route asks for: looking, running, or changing what is stored. A new route
+// is taken for the last unless it is a GET.
 static int scope_of(RouteId route)
 {
         switch (route) {
@@ -272,12 +289,14 @@ static Status refuse_wrong(Auth *auth, const AuthAddress *address)
                 slot->n_wrong++;
         if (slot->n_wrong > (uint64_t)limits.max_wrong_tokens)
                 return fail(STATUS_TOO_MANY,
-                            "more than %lld wrong tokens came from this address within 10 seconds (--max-wrong-tokens); try again later",
+                            "more than %lld wrong tokens came from this address within 10 seconds "
+                            "(--max-wrong-tokens); try again later",
                             (long long)limits.max_wrong_tokens);
         return fail(STATUS_TOKEN, "this token is not known here");
 }
 
-Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, RouteId route, char out_name[AUTH_NAME_MAX + 1])
+Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, RouteId route,
+                  char out_name[AUTH_NAME_MAX + 1])
 {
         int needed = scope_of(route), has = 0;
         const char *name = "";
@@ -287,7 +306,8 @@ Status auth_check(Auth *auth, const char *authorization, const AuthAddress *addr
         if (authorization == NULL)
                 return fail(STATUS_TOKEN, "this server wants a token: Authorization: Bearer <token>");
         if (strncasecmp(authorization, "Bearer ", 7) != 0)
-                return fail(STATUS_TOKEN, "this server takes bearer tokens only: Authorization: Bearer <token>");
+                return fail(STATUS_TOKEN,
+                            "this server takes bearer tokens only: Authorization: Bearer <token>");
         const char *token = authorization + 7;
         HashHex digest = sha256_of(token, strnlen(token, TOKEN_MAX + 1));
         for (uint32_t i = 0; i < auth->tokens->n; i++) {

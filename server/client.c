@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request says `Connection: close`, so the reply is what comes until the end of the connection; its length is then checked against
-// Content-Length or the chunks. A server may answer before it has taken the whole body (401, 413): when sending fails, the reply is read
-// all the same.
+// The request says `Connection: close`, so the reply is what comes until the end of the connection;
+// its length is then checked against Content-Length or the chunks. A server may answer before it
+// has taken the whole body (401, 413): when sending fails, the reply is read all the same.
 #include "server/client.h"
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -25,10 +25,12 @@ static Status parse_authority(const char *what, const char *text, size_t n, cons
         const char *host_end = colon == NULL ? end : colon;
         out->in_brackets = host_end - text >= 2 && text[0] == '[' && host_end[-1] == ']';
         const char *host = text + out->in_brackets;
-        size_t n_host = (size_t)(host_end - text) - 2 * out->in_brackets, n_port = colon == NULL ? 0 : (size_t)(end - colon) - 1;
-        if (n_host == 0 || n_host >= sizeof(out->host) || n_port >= sizeof(out->port) || (colon != NULL && n_port == 0) ||
-            (colon != NULL && strspn(colon + 1, "0123456789") < n_port))
-                return fail(STATUS_USAGE, "%s wants a URL like http://127.0.0.1:8080, not \"%.200s\"", what, whole);
+        size_t n_host = (size_t)(host_end - text) - 2 * out->in_brackets,
+               n_port = colon == NULL ? 0 : (size_t)(end - colon) - 1;
+        if (n_host == 0 || n_host >= sizeof(out->host) || n_port >= sizeof(out->port) ||
+            (colon != NULL && n_port == 0) || (colon != NULL && strspn(colon + 1, "0123456789") < n_port))
+                return fail(STATUS_USAGE, "%s wants a URL like http://127.0.0.1:8080, not \"%.200s\"", what,
+                            whole);
         snprintf(out->host, sizeof(out->host), "%.*s", (int)n_host, host);
         snprintf(out->port, sizeof(out->port), "%.*s", (int)n_port, colon == NULL ? "" : colon + 1);
         if (n_port == 0)
@@ -40,13 +42,15 @@ Status client_url_parse(const char *what, const char *text, ClientUrl *out_url)
 {
         ClientUrl url = { .tls = strncmp(text, "https://", 8) == 0 };
         if (!url.tls && strncmp(text, "http://", 7) != 0)
-                return fail(STATUS_USAGE, "%s wants a URL like http://127.0.0.1:8080, not \"%.200s\"", what, text);
+                return fail(STATUS_USAGE, "%s wants a URL like http://127.0.0.1:8080, not \"%.200s\"", what,
+                            text);
         const char *authority = text + (url.tls ? 8 : 7);
         size_t n = strcspn(authority, "/?#");
         const char *path = authority[n] == '/' && authority[n + 1] != '\0' ? authority + n : "";
         for (const char *at = path; *at != '\0'; at++)
                 if ((unsigned char)*at <= 0x20 || (unsigned char)*at >= 0x7f)
-                        return fail(STATUS_USAGE, "the URL's path holds a character that must be percent-encoded");
+                        return fail(STATUS_USAGE,
+                                    "the URL's path holds a character that must be percent-encoded");
         if (strlen(path) >= sizeof(url.path))
                 return fail(STATUS_USAGE, "the URL is too long");
         snprintf(url.path, sizeof(url.path), "%s", path);
@@ -100,7 +104,8 @@ static Status connect_to(const struct addrinfo *address, Stream *stream)
                 return fail(STATUS_IO, "no socket: %s", strerror(errno));
         if (connect(stream->fd, address->ai_addr, address->ai_addrlen) != 0) {
                 error = errno;
-                if (error == EINPROGRESS && !(wait_for(stream, POLLOUT) && getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0))
+                if (error == EINPROGRESS && !(wait_for(stream, POLLOUT) &&
+                                              getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0))
                         error = ETIMEDOUT;
         }
         if (error == 0)
@@ -156,8 +161,9 @@ static Status write_head(const ClientUrl *url, const ClientRequest *request, Tex
         uint64_t n_body = 0;
         for (int i = 0; i < request->n_parts; i++)
                 n_body += request->parts[i].n;
-        text_addf(out, "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n", request->method, request->target,
-                  url->in_brackets ? "[" : "", url->host, url->in_brackets ? "]" : "", url->port);
+        text_addf(out, "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n", request->method,
+                  request->target, url->in_brackets ? "[" : "", url->host, url->in_brackets ? "]" : "",
+                  url->port);
         if (request->token != NULL)
                 text_addf(out, "Authorization: Bearer %s\r\n", request->token);
         if (request->request_id != NULL)
@@ -193,7 +199,9 @@ static Status receive_all(const Stream *stream, size_t most, Text *out)
                 if (got < 0)
                         return fail(STATUS_IO, out->n == 0 ? "no reply in time" : "the reply broke off");
                 if (got == 0)
-                        return out->n > 0 ? STATUS_OK : fail(STATUS_IO, "the server closed the connection without a reply");
+                        return out->n > 0
+                                       ? STATUS_OK
+                                       : fail(STATUS_IO, "the server closed the connection without a reply");
                 out->n += (size_t)got;
                 out->data[out->n] = '\0';
                 if (out->n > most)
@@ -206,9 +214,11 @@ static ByteSpan header(const char *head, size_t n_head, const char *name)
 {
         size_t n_name = strlen(name);
         const char *end = head + n_head;
-        for (const char *line = memchr(head, '\n', n_head); line != NULL; line = memchr(line, '\n', (size_t)(end - line))) {
+        for (const char *line = memchr(head, '\n', n_head); line != NULL;
+             line = memchr(line, '\n', (size_t)(end - line))) {
                 line++;
-                if ((size_t)(end - line) <= n_name || strncasecmp(line, name, n_name) != 0 || line[n_name] != ':')
+                if ((size_t)(end - line) <= n_name || strncasecmp(line, name, n_name) != 0 ||
+                    line[n_name] != ':')
                         continue;
                 const char *from = line + n_name + 1, *to = memchr(from, '\n', (size_t)(end - from));
                 to = to == NULL ? end : to;
@@ -245,7 +255,8 @@ static Status read_reply(const Text *bytes, ClientReply *out)
         if (blank == NULL || sscanf(bytes->data, "HTTP/1.%*1[01] %3d", &out->status) != 1)
                 return fail(STATUS_IO, "the reply is no HTTP");
         size_t n_head = (size_t)(blank - bytes->data) + 2, n_body = bytes->n - n_head - 2;
-        ByteSpan type = header(bytes->data, n_head, "Content-Type"), length = header(bytes->data, n_head, "Content-Length"),
+        ByteSpan type = header(bytes->data, n_head, "Content-Type"),
+                 length = header(bytes->data, n_head, "Content-Length"),
                  coding = header(bytes->data, n_head, "Transfer-Encoding");
         snprintf(out->content_type, sizeof(out->content_type), "%.*s", (int)MIN(type.n, (size_t)100),
                  type.data == NULL ? "" : (const char *)type.data);
@@ -259,7 +270,8 @@ static Status read_reply(const Text *bytes, ClientReply *out)
         return text_status(&out->body);
 }
 
-static Status exchange_on(const Stream *stream, const ClientUrl *url, const ClientRequest *request, ClientReply *out)
+static Status exchange_on(const Stream *stream, const ClientUrl *url, const ClientRequest *request,
+                          ClientReply *out)
 {
         Text head = { 0 }, bytes = { 0 };
         Status status = write_head(url, request, &head);
@@ -282,9 +294,11 @@ static Status tls_failure(gnutls_session_t session, int result)
         gnutls_datum_t words = { NULL, 0 };
         if (result != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
                 return fail(STATUS_IO, "no TLS: %s", gnutls_strerror(result));
-        gnutls_certificate_verification_status_print(gnutls_session_get_verify_cert_status(session), GNUTLS_CRT_X509, &words, 0);
-        Status status = fail(STATUS_IO, "the server's certificate is not trusted: %s(--ca FILE names its authority)",
-                             words.data == NULL ? "" : (const char *)words.data);
+        gnutls_certificate_verification_status_print(gnutls_session_get_verify_cert_status(session),
+                                                     GNUTLS_CRT_X509, &words, 0);
+        Status status =
+                fail(STATUS_IO, "the server's certificate is not trusted: %s(--ca FILE names its authority)",
+                     words.data == NULL ? "" : (const char *)words.data);
         gnutls_free(words.data);
         return status;
 }
@@ -297,17 +311,21 @@ static Status trust(gnutls_certificate_credentials_t credentials, const ClientRe
         if (request->ca_file == NULL)
                 return gnutls_certificate_set_x509_system_trust(credentials) >= 0
                                ? STATUS_OK
-                               : fail(STATUS_IO, "the system's certificate authorities cannot be read; name a file with --ca");
+                               : fail(STATUS_IO, "the system's certificate authorities cannot be read; name "
+                                                 "a file with --ca");
         int n = gnutls_certificate_set_x509_trust_file(credentials, request->ca_file, GNUTLS_X509_FMT_PEM);
-        return n > 0 ? STATUS_OK : fail(STATUS_USAGE, "--ca %s: no certificate in it that can be read", request->ca_file);
+        return n > 0 ? STATUS_OK
+                     : fail(STATUS_USAGE, "--ca %s: no certificate in it that can be read", request->ca_file);
 }
 
-static Status exchange_tls(Stream *stream, const ClientUrl *url, const ClientRequest *request, ClientReply *out)
+static Status exchange_tls(Stream *stream, const ClientUrl *url, const ClientRequest *request,
+                           ClientReply *out)
 {
         gnutls_certificate_credentials_t credentials;
         if (gnutls_certificate_allocate_credentials(&credentials) != GNUTLS_E_SUCCESS)
                 return fail_memory();
-        if (gnutls_init(&stream->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) != GNUTLS_E_SUCCESS) {
+        if (gnutls_init(&stream->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) !=
+            GNUTLS_E_SUCCESS) {
                 gnutls_certificate_free_credentials(credentials);
                 return fail_memory();
         }
@@ -321,7 +339,8 @@ static Status exchange_tls(Stream *stream, const ClientUrl *url, const ClientReq
         if (status == STATUS_OK && result == GNUTLS_E_SUCCESS)
                 result = tls_shake_hands(stream);
         if (status == STATUS_OK)
-                status = result < 0 ? tls_failure(stream->tls, result) : exchange_on(stream, url, request, out);
+                status = result < 0 ? tls_failure(stream->tls, result)
+                                    : exchange_on(stream, url, request, out);
         gnutls_deinit(stream->tls);
         gnutls_certificate_free_credentials(credentials);
         return status;
@@ -332,7 +351,8 @@ Status client_ask(const ClientUrl *url, const ClientRequest *request, ClientRepl
         struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
         Stream stream = { .fd = -1,
                           .idle_ms = request->idle_ms,
-                          .deadline_ns = request->total_ms == 0 ? INT64_MAX : clock_ns() + request->total_ms * 1000000 };
+                          .deadline_ns = request->total_ms == 0 ? INT64_MAX
+                                                                : clock_ns() + request->total_ms * 1000000 };
         ClientReply reply = { .status = 0 };
         int error = getaddrinfo(url->host, url->port, &hints, &found);
         if (error != 0)
@@ -342,7 +362,8 @@ Status client_ask(const ClientUrl *url, const ClientRequest *request, ClientRepl
                 status = connect_to(at, &stream);
         freeaddrinfo(found);
         TRY(status);
-        status = url->tls ? exchange_tls(&stream, url, request, &reply) : exchange_on(&stream, url, request, &reply);
+        status = url->tls ? exchange_tls(&stream, url, request, &reply)
+                          : exchange_on(&stream, url, request, &reply);
         close(stream.fd);
         if (status == STATUS_OK)
                 *out_reply = reply;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP/1.1 client for the program's own commands: one request on a connection of its own. Any thread.
+// A small HTTP/1.1 client for the program's own commands: one request on a connection of its own.
+// Any thread.
 #pragma once
 #include "core/base/span.h"
 #include "core/base/text.h"
@@ -34,9 +35,10 @@ typedef struct ClientReply {
 
 // STATUS_USAGE names `what` (a flag, a command) and shows what is wanted.
 Status client_url_parse(const char *what, const char *text, ClientUrl *out_url);
-// The server that this shell or container would start: FXSERVE_LISTEN, where an address that means "all" is
-// asked on loopback, and HTTPS if there is a FXSERVE_TLS_CERT.
+// The server that this shell or container would start: FXSERVE_LISTEN, where an address that means
+// "all" is asked on loopback, and HTTPS if there is a FXSERVE_TLS_CERT.
 Status client_url_own(ClientUrl *out_url);
-// STATUS_IO with one sentence when there is no whole reply. A reply of any status is a success here.
+// STATUS_IO with one sentence when there is no whole reply. A reply of any status is a success
+// here.
 Status client_ask(const ClientUrl *url, const ClientRequest *request, ClientReply *out_reply);
 void client_reply_deinit(ClientReply *reply);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of commands. `fxserve NAME --help` and `fxserve help NAME` print one row, `fxserve --help` all.
+// The table of commands. `fxserve NAME --help` and `fxserve help NAME` print one row, `fxserve
+// --help` all.
 #include "server/command_line.h"
 #include <stdio.h>
 #include <string.h>
@@ -7,31 +8,42 @@
 #include "server/commands.h"
 #include "server/health.h"
 
-#define REMOTE                                                                                                                             \
-        "\n  --url URL       the server; default FXSERVE_URL, else the one that FXSERVE_LISTEN names, else http://127.0.0.1:8080"          \
-        "\n  --token TOKEN   sent as `Authorization: Bearer`; default FXSERVE_TOKEN, which other users of the machine cannot see"          \
-        "\n  --ca FILE       authorities (PEM) that may sign the server's certificate; default: the system's"                              \
+#define REMOTE                                                                                               \
+        "\n  --url URL       the server; default FXSERVE_URL, else the one that FXSERVE_LISTEN names, else " \
+        "http://127.0.0.1:8080"                                                                              \
+        "\n  --token TOKEN   sent as `Authorization: Bearer`; default FXSERVE_TOKEN, which other users of "  \
+        "the machine cannot see"                                                                             \
+        "\n  --ca FILE       authorities (PEM) that may sign the server's certificate; default: the "        \
+        "system's"                                                                                           \
         "\n  --insecure      do not check the certificate\n"
 
 const Command commands[] = {
         { "serve", "[FLAGS] [FILE|FOLDER...]", "serve; files, and all models of folders, are loaded first",
           "\nFILE: .pt2 or .json. `fxserve --help` lists the flags.\n", NULL, true },
-        { "push", "FILE [NAME] [--weights W.safetensors] [--url URL]", "upload to a server; the name defaults to the file's", REMOTE,
-          command_push, false },
+        { "push", "FILE [NAME] [--weights W.safetensors] [--url URL]",
+          "upload to a server; the name defaults to the file's", REMOTE, command_push, false },
         { "list", "[--url URL]", "what a server has", REMOTE, command_list, false },
-        { "show", "NAME[@VERSION] [--url URL]", "inputs, outputs and operators of one graph", REMOTE, command_show, false },
-        { "call", "NAME[@VERSION] --input x='[[1,2]]' [--input y=@y.npy] [-o out.npy] [--profile] [--url URL]", "run on a server",
+        { "show", "NAME[@VERSION] [--url URL]", "inputs, outputs and operators of one graph", REMOTE,
+          command_show, false },
+        { "call",
+          "NAME[@VERSION] --input x='[[1,2]]' [--input y=@y.npy] [-o out.npy] [--profile] [--url URL]",
+          "run on a server",
           "\n  --input NAME=JSON|@FILE.npy   one per input; without any the server's own example is run"
-          "\n  -o FILE                       the outputs as a file: .npy (one output), .npz, .safetensors, else JSON"
-          "\n  --profile                     print where the time went, on standard error with JSON on standard output" REMOTE,
+          "\n  -o FILE                       the outputs as a file: .npy (one output), .npz, .safetensors, "
+          "else JSON"
+          "\n  --profile                     print where the time went, on standard error with JSON on "
+          "standard output" REMOTE,
           command_call, false },
-        { "rm", "NAME[@VERSION] [--url URL]", "remove a graph, or one version of it", REMOTE, command_rm, false },
-        { "run", "MODEL --input x='[[1,2]]' [--input y=@y.npy] [-o out.npy] [--profile]", "run a file without a server", "", command_run,
-          true },
+        { "rm", "NAME[@VERSION] [--url URL]", "remove a graph, or one version of it", REMOTE, command_rm,
+          false },
+        { "run", "MODEL --input x='[[1,2]]' [--input y=@y.npy] [-o out.npy] [--profile]",
+          "run a file without a server", "", command_run, true },
         { "check", "FILE", "say what would not run; exit 1", "", command_check, true },
-        { "print", "FILE [--form graph|code|tabular|json]", "a file's graph, as PyTorch prints it", "", command_print, true },
+        { "print", "FILE [--form graph|code|tabular|json]", "a file's graph, as PyTorch prints it", "",
+          command_print, true },
         { "ops", "", "what runs", "", command_ops, true },
-        { "health", "[URL]", "ask a server's /readyz; exit 0 if it answers 200, else 1", "", command_health, false },
+        { "health", "[URL]", "ask a server's /readyz; exit 0 if it answers 200, else 1", "", command_health,
+          false },
         { "help", "[COMMAND]", "this list, or one command", "", NULL, false },
 };
 const int n_commands = ARRAY_LENGTH(commands);
@@ -83,7 +95,8 @@ void commands_help(Text *out)
         enum { COLUMN = 48 };
         for (int i = 0; i < n_commands; i++) {
                 char row[128];
-                int n = snprintf(row, sizeof(row), "  fxserve %s %s", commands[i].name, commands[i].arguments);
+                int n = snprintf(row, sizeof(row), "  fxserve %s %s", commands[i].name,
+                                 commands[i].arguments);
                 text_add(out, row);
                 if (n >= COLUMN) {
                         text_add_char(out, '\n');
@@ -96,7 +109,8 @@ void commands_help(Text *out)
 
 void command_help(const Command *command, Text *out)
 {
-        text_addf(out, "usage: fxserve %s %s\n%s\n%s", command->name, command->arguments, command->words, command->help);
+        text_addf(out, "usage: fxserve %s %s\n%s\n%s", command->name, command->arguments, command->words,
+                  command->help);
 }
 
 int command_usage(const char *name)
@@ -126,6 +140,7 @@ const char *flag_value(const char *flag, int argc, char **argv, int *at)
 
 int write_text(const Text *text)
 {
-        bool ok = text_status(text) == STATUS_OK && (text->n == 0 || fwrite(text->data, 1, text->n, stdout) == text->n);
+        bool ok = text_status(text) == STATUS_OK &&
+                  (text->n == 0 || fwrite(text->data, 1, text->n, stdout) == text->n);
         return ok && fflush(stdout) == 0 ? 0 : 1;
 }

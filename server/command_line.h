@@ -8,8 +8,9 @@
 typedef struct Command {
         const char *name, *arguments, *words; // as --help prints them
         const char *help;                     // further lines of `fxserve NAME --help`; may be ""
-        int (*run)(int argc, char **argv);    // takes what follows the name, returns the exit code; NULL: main knows it
-        bool needs_tables;                    // of operators and targets
+        int (*run)(int argc,
+                   char **argv); // takes what follows the name, returns the exit code; NULL: main knows it
+        bool needs_tables;       // of operators and targets
 } Command;
 
 extern const Command commands[];
@@ -26,9 +27,11 @@ void command_help(const Command *command, Text *out);
 int command_usage(const char *name);
 // Prints the current failure; returns its exit code.
 int command_report(Status status);
-// The value of `--flag value` or `--flag=value` at *at, which moves on; NULL if the argument is another one.
+// The value of `--flag value` or `--flag=value` at *at, which moves on; NULL if the argument is
+// another one.
 const char *flag_value(const char *flag, int argc, char **argv, int *at);
-// Edits (insert, drop or replace a character) that turn one word into the other; 64 for longer words.
+// Edits (insert, drop or replace a character) that turn one word into the other; 64 for longer
+// words.
 int word_distance(const char *a, const char *b);
 // Exit code.
 int write_text(const Text *text);

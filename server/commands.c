@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fxserve run` goes the same way as POST …/run: its arguments become a run body, so that what works here works over HTTP.
+// `fxserve run` goes the same way as POST …/run: its arguments become a run body, so that what
+// works here works over HTTP.
 #include "server/commands.h"
 #include <errno.h>
 #include <stdio.h>
@@ -65,7 +66,8 @@ static Status read_arguments(int argc, char **argv, RunArguments *out)
                 } else if (argv[at][0] != '-' && out->model == NULL) {
                         out->model = argv[at];
                 } else {
-                        return fail(STATUS_USAGE, "not understood: %s; fxserve run --help says what is", argv[at]);
+                        return fail(STATUS_USAGE, "not understood: %s; fxserve run --help says what is",
+                                    argv[at]);
                 }
         }
         text_add(&out->body, "}}");
@@ -76,14 +78,18 @@ static Status read_arguments(int argc, char **argv, RunArguments *out)
 
 static Status write_part(void *file, const uint8_t *data, size_t n)
 {
-        return fwrite(data, 1, n, file) == n ? STATUS_OK : fail(STATUS_USAGE, "the output could not be written: %s", strerror(errno));
+        return fwrite(data, 1, n, file) == n
+                       ? STATUS_OK
+                       : fail(STATUS_USAGE, "the output could not be written: %s", strerror(errno));
 }
 
 static Status write_reply(const char *path, const ApiReply *reply)
 {
         if (path == NULL) {
                 TRY(api_reply_each(reply, write_part, stdout));
-                return fflush(stdout) == 0 ? STATUS_OK : fail(STATUS_USAGE, "the output could not be written: %s", strerror(errno));
+                return fflush(stdout) == 0
+                               ? STATUS_OK
+                               : fail(STATUS_USAGE, "the output could not be written: %s", strerror(errno));
         }
         FILE *file = fopen(path, "wbe");
         if (file == NULL)
@@ -150,7 +156,8 @@ int command_check(int argc, char **argv)
         Status status = file_decode(argv[0], NULL, true, &graph);
         if (status != STATUS_OK)
                 return command_report(status);
-        printf("ok: %u nodes, %zu bytes of weights; everything it needs is there\n", graph->n_nodes, graph->weights_bytes);
+        printf("ok: %u nodes, %zu bytes of weights; everything it needs is there\n", graph->n_nodes,
+               graph->weights_bytes);
         return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands. Each takes the arguments after its name and returns the exit code: 0, 1 (it failed), 2 (the command line).
+// The commands. Each takes the arguments after its name and returns the exit code: 0, 1 (it
+// failed), 2 (the command line).
 #pragma once
 #include "core/base/text.h"
 
@@ -16,5 +17,6 @@ int command_show(int argc, char **argv);
 int command_call(int argc, char **argv);
 int command_rm(int argc, char **argv);
 
-// `NAME=JSON` or `NAME=@FILE.npy` becomes a member of the "inputs" object that `body` is in. STATUS_USAGE.
+// `NAME=JSON` or `NAME=@FILE.npy` becomes a member of the "inputs" object that `body` is in.
+// STATUS_USAGE.
 Status command_add_input(const char *text, bool first, Text *body);

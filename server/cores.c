@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas are looked up in the process's own group and in every group above it, since each of them binds. In a container the path that
-// /proc/self/cgroup names may lie outside of what is mounted: what is not there is passed over, and the mount's own root is read in any
-// case.
+// Quotas are looked up in the process's own group and in every group above it, since each of them
+// binds. In a container the path that /proc/self/cgroup names may lie outside of what is mounted:
+// what is not there is passed over, and the mount's own root is read in any case.
 #include "server/cores.h"
 #include <limits.h>
 #include <sched.h>
@@ -45,7 +45,8 @@ static int quota_of_folder(const char *folder, bool is_v2)
         char path[2 * PATH_BYTES];
         long long quota = 0, period = 0;
         if (!is_v2)
-                return cores_of(read_number(folder, "cpu.cfs_quota_us"), read_number(folder, "cpu.cfs_period_us"));
+                return cores_of(read_number(folder, "cpu.cfs_quota_us"),
+                                read_number(folder, "cpu.cfs_period_us"));
         snprintf(path, sizeof(path), "%s/cpu.max", folder);
         FILE *file = fopen(path, "re");
         if (file == NULL)
@@ -88,7 +89,8 @@ static bool lists_cpu(const char *controllers)
 static int quota_of_line(char *line, const char *mount)
 {
         char root[2 * PATH_BYTES];
-        char *controllers = strchr(line, ':'), *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+        char *controllers = strchr(line, ':'),
+             *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
         if (path == NULL)
                 return INT_MAX;
         *controllers++ = '\0';

@@ -68,11 +68,11 @@ Status door_open(const Options *options, const char *host, bool is_loopback, Doo
         if (with_tokens && open_to_all)
                 return fail(STATUS_USAGE, "--token-file and --no-auth contradict each other");
         if (!is_loopback && !with_tokens && !open_to_all)
-                return fail(
-                        STATUS_USAGE,
-                        "%s is reachable from other machines and nothing checks who calls: listen on 127.0.0.1, give a --token-file, or "
-                        "say --no-auth",
-                        host);
+                return fail(STATUS_USAGE,
+                            "%s is reachable from other machines and nothing checks who calls: listen on "
+                            "127.0.0.1, give a --token-file, or "
+                            "say --no-auth",
+                            host);
         TRY(tls_new(options->tls_cert, options->tls_key, &door->tls));
         if (with_tokens)
                 TRY(auth_new(options->token_file, &door->auth));

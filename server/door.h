@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may call, and how their bytes are protected: the tokens and the certificate, read now and again whenever their files change. Loop
-// thread.
+// Who may call, and how their bytes are protected: the tokens and the certificate, read now and
+// again whenever their files change. Loop thread.
 #pragma once
 #include "server/auth.h"
 #include "server/options.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate is not checked: nothing secret is sent, and what counts is whether there is an answer.
+// The certificate is not checked: nothing secret is sent, and what counts is whether there is an
+// answer.
 #include "server/health.h"
 #include <stdio.h>
 #include "server/client.h"
@@ -14,9 +15,12 @@ int command_health(int argc, char **argv)
         if (argc > 1)
                 status = fail(STATUS_USAGE, "usage: fxserve health [URL]");
         const char *target = status == STATUS_OK && url.path[0] != '\0' ? url.path : "/readyz";
-        ClientRequest request = {
-                .method = "GET", .target = target, .insecure = true, .idle_ms = DEADLINE_MS, .total_ms = DEADLINE_MS, .max_reply = MAX_REPLY
-        };
+        ClientRequest request = { .method = "GET",
+                                  .target = target,
+                                  .insecure = true,
+                                  .idle_ms = DEADLINE_MS,
+                                  .total_ms = DEADLINE_MS,
+                                  .max_reply = MAX_REPLY };
         if (status == STATUS_OK)
                 status = client_ask(&url, &request, &reply);
         client_reply_deinit(&reply);

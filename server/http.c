@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of an exchange, all on the loop thread:
-//   request line → begin();  headers → first handler call: guards, route, limits;  body → further calls;  complete → submit to the workers,
-//   suspend job finished (worker) → list + one uv_async → resume → handler called again → reply queued;  completed → freed.
-// MHD never sees a resumed connection whose job is not finished, and a connection is suspended only while its job is away.
+//   request line → begin();  headers → first handler call: guards, route, limits;  body → further
+//   calls;  complete → submit to the workers,
+//   suspend job finished (worker) → list + one uv_async → resume → handler called again → reply
+//   queued;  completed → freed.
+// MHD never sees a resumed connection whose job is not finished, and a connection is suspended only
+// while its job is away.
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -34,9 +37,10 @@ const char *header_of(const Exchange *exchange, const char *name)
         return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-// A refusal before the body was read. Closing a connection while its client still sends would lose the reply on the way, so a body of
-// bearable size is read to its end first, and the connection is kept; a client that waits to be asked for its body (Expect) is answered at
-// once, and so is a request whose end is in doubt.
+// A refusal before the body was read. Closing a connection while its client still sends would lose
+// the reply on the way, so a body of bearable size is read to its end first, and the connection is
+// kept; a client that waits to be asked for its body (Expect) is answered at once, and so is a
+// request whose end is in doubt.
 static enum MHD_Result refuse_head(Exchange *exchange)
 {
         Status status = failure_current()->status;
@@ -58,7 +62,8 @@ static void copy_header(Exchange *exchange, const char *name, char out[CALL_HEAD
 static AuthAddress address_of(const Exchange *exchange)
 {
         AuthAddress address = { .bytes = { 0 } };
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         const struct sockaddr *from = info == NULL ? NULL : info->client_addr;
         if (from != NULL && from->sa_family == AF_INET6) {
                 memcpy(address.bytes, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
@@ -69,7 +74,8 @@ static AuthAddress address_of(const Exchange *exchange)
         return address;
 }
 
-// Before anything is said about the route: `known` is what routing found, this thread's failure with it.
+// Before anything is said about the route: `known` is what routing found, this thread's failure
+// with it.
 static Status check_token(Exchange *exchange, Status known)
 {
         Auth *auth = exchange->http->options.auth;
@@ -77,8 +83,9 @@ static Status check_token(Exchange *exchange, Status known)
                 return known;
         Failure found = *failure_current();
         AuthAddress address = address_of(exchange);
-        Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
-                                   known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE, exchange->token_name);
+        Status status =
+                auth_check(auth, header_of(exchange, "Authorization"), &address,
+                           known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE, exchange->token_name);
         if (status != STATUS_OK) {
                 exchange->allow[0] = '\0';
                 return status;
@@ -108,7 +115,8 @@ static Status open_request(Exchange *exchange, const char *method)
         copy_header(exchange, "Accept", job->call.accept);
         copy_header(exchange, "If-Match", job->call.if_match);
         copy_header(exchange, "If-None-Match", job->call.if_none_match);
-        job->is_run = job->call.route == ROUTE_RUN || job->call.route == ROUTE_VERSION_RUN || job->call.route == ROUTE_RUN_INLINE;
+        job->is_run = job->call.route == ROUTE_RUN || job->call.route == ROUTE_VERSION_RUN ||
+                      job->call.route == ROUTE_RUN_INLINE;
         return body_limit(exchange);
 }
 
@@ -137,20 +145,23 @@ static enum MHD_Result submit(Exchange *exchange)
         if (job->is_run)
                 atomic_store(&job->deadline_ns, job->received_ns + limits.run_deadline_ms * 1000000);
         size_t n = job->call.body == NULL ? 0 : job->call.body->n_bytes;
-        if (http->options.inline_runs && job->call.encoding == CALL_PLAIN && n <= (size_t)limits.max_inline_body &&
-            job_try_here(job, &http->frame)) {
+        if (http->options.inline_runs && job->call.encoding == CALL_PLAIN &&
+            n <= (size_t)limits.max_inline_body && job_try_here(job, &http->frame)) {
                 exchange->done = true;
                 return send_reply(exchange);
         }
         if (job_submit(job) != STATUS_OK)
                 return refuse(exchange);
         away_add(exchange);
-        MHD_suspend_connection(exchange->connection); // before the loop can see the job finished: that is this thread's business, too
+        MHD_suspend_connection(
+                // before the loop can see the job finished: that is this thread's business, too
+                exchange->connection);
         return MHD_YES;
 }
 
-static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
-                              const char *data, size_t *n_data, void **state)
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *data, size_t *n_data,
+                              void **state)
 {
         Exchange *exchange = *state;
         (void)context;
@@ -165,7 +176,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         }
         if (*n_data > 0) {
                 size_t n = *n_data;
-                if (exchange->paused) // libmicrohttpd calls on for the chunks it has read; what is not taken it brings again
+                // libmicrohttpd calls on for the chunks it has read; what is not taken it brings
+                // again
+                if (exchange->paused)
                         return MHD_YES;
                 *n_data = 0;
                 return body_take(exchange, data, n);
@@ -209,7 +222,8 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
         return exchange;
 }
 
-static void completed(void *context, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode code)
+static void completed(void *context, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode code)
 {
         Http *http = context;
         Exchange *exchange = *state;
@@ -247,7 +261,8 @@ void http_turn(Http *http)
         MHD_UNSIGNED_LONG_LONG wait_ms;
         if (http->stopped)
                 return;
-        // At the limit of connections libmicrohttpd stops listening, and starts again when it is next run, not when one has gone.
+        // At the limit of connections libmicrohttpd stops listening, and starts again when it is
+        // next run, not when one has gone.
         do {
                 http->has_room = false;
                 MHD_run(http->daemon);
@@ -312,14 +327,17 @@ static struct MHD_Daemon *start_daemon(Http *http)
         };
         struct MHD_OptionItem tls[] = {
                 { MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, options->tls_callback },
-                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE" },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0,
+                  (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE" },
                 { MHD_OPTION_END, 0, NULL },
         };
         bool with_tls = options->tls_callback != NULL;
         unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (with_tls ? (unsigned)MHD_USE_TLS : 0);
-        return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_URI_LOG_CALLBACK, begin, http, MHD_OPTION_NOTIFY_COMPLETED,
-                                completed, http, MHD_OPTION_NOTIFY_CONNECTION, conn_notify, http, MHD_OPTION_UNESCAPE_CALLBACK,
-                                keep_escaped, NULL, MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY, with_tls ? tls : &tls[2], MHD_OPTION_END);
+        return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_URI_LOG_CALLBACK, begin, http,
+                                MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION,
+                                conn_notify, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
+                                MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY, with_tls ? tls : &tls[2],
+                                MHD_OPTION_END);
 }
 
 // Whatever can fail comes before the first handle of the loop.
@@ -329,7 +347,8 @@ static Status start_http(Http *http)
         TRY(tap_start());
         TRY(random_fill(http));
         http->daemon = start_daemon(http);
-        const union MHD_DaemonInfo *info = http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        const union MHD_DaemonInfo *info =
+                http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         if (info == NULL)
                 return fail(STATUS_INTERNAL, "the HTTP server could not be started");
         TRY(conn_start(http));
@@ -382,7 +401,8 @@ Http *http_free(Http *http)
 {
         if (http == NULL)
                 return NULL;
-        for (Job *job = http->finished, *next; job != NULL; job = next) { // detached, and came back too late for the loop
+        for (Job *job = http->finished, *next; job != NULL;
+             job = next) { // detached, and came back too late for the loop
                 next = job->next;
                 job_free(job);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP over libmicrohttpd, driven from a libuv loop through MHD's external epoll descriptor. Everything here runs on the loop thread,
-// except the hand-over of finished jobs.
+// HTTP over libmicrohttpd, driven from a libuv loop through MHD's external epoll descriptor.
+// Everything here runs on the loop thread, except the hand-over of finished jobs.
 #pragma once
 #include <uv.h>
 #include "server/door.h"
@@ -23,21 +23,27 @@ typedef struct HttpOptions {
         bool inline_runs; // short runs with small bodies need no worker
         Engine *engine;
         Workers *workers;
-        ServerFacts facts;           // the fixed part
-        void (*idle)(void *context); // called when the last connection has ended while draining; perhaps more than once
+        ServerFacts facts; // the fixed part
+        void (*idle)(
+                // called when the last connection has ended while draining; perhaps more than once
+                void *context);
         void *idle_context;
 } HttpOptions;
 
-// Whether the libmicrohttpd at hand is one whose connections' memory can be given back between requests.
+// Whether the libmicrohttpd at hand is one whose connections' memory can be given back between
+// requests.
 bool http_pools_are_known(void);
 
 Status http_start(const HttpOptions *options, Http **out_http);
-// From here on /readyz says no, and replies ask their clients to come back on another connection; all else goes on.
+// From here on /readyz says no, and replies ask their clients to come back on another connection;
+// all else goes on.
 void http_leave(Http *http);
-// After http_leave: accepts what has arrived and nothing new, then calls options->idle once everything is answered and closed.
+// After http_leave: accepts what has arrived and nothing new, then calls options->idle once
+// everything is answered and closed.
 void http_drain(Http *http);
 // Cancels what runs; options->idle is called as soon as no request is left.
 void http_cancel_all(Http *http);
-// After drain: closes connections and the daemon, starts closing the loop's handles; call http_free when the loop has ended.
+// After drain: closes connections and the daemon, starts closing the loop's handles; call http_free
+// when the loop has ended.
 void http_stop(Http *http);
 Http *http_free(Http *http);

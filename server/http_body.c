@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes coming in, on the loop thread: the limit of the route, the budget all bodies share, and the memory that grows with the body. An
-// upload that turns out to be large goes to a spool file instead; the budget is charged with its buffers only.
+// Bytes coming in, on the loop thread: the limit of the route, the budget all bodies share, and the
+// memory that grows with the body. An upload that turns out to be large goes to a spool file
+// instead; the budget is charged with its buffers only.
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -10,7 +11,8 @@ enum { SPOOL_FROM_BYTES = 1 << 20 }; // larger uploads go to disk as they come
 
 uint64_t declared_length(const Exchange *exchange)
 {
-        const char *text = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Length");
+        const char *text =
+                MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Length");
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
@@ -25,7 +27,8 @@ static size_t limit_of(const Exchange *exchange, const char **out_flag)
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
-                if (limits.max_body_budget < limits.max_run_body) { // it would never fit: no use in trying again
+                if (limits.max_body_budget <
+                    limits.max_run_body) { // it would never fit: no use in trying again
                         *out_flag = " (--max-body-budget, FXSERVE_MAX_BODY_BUDGET)";
                         return (size_t)limits.max_body_budget;
                 }
@@ -60,14 +63,16 @@ Status body_limit(Exchange *exchange)
         uint64_t n = MAX(declared, (uint64_t)exchange->n_body);
         if (n <= limit)
                 return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s%s", declared == 0 ? "over " : "", with_commas(n, left),
-                    with_commas(limit, right), flag);
+        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s%s",
+                    declared == 0 ? "over " : "", with_commas(n, left), with_commas(limit, right), flag);
 }
 
 static Status charge(Exchange *exchange, size_t n)
 {
         if (!budget_take(&exchange->http->bodies, n))
-                return fail(STATUS_BUSY, "the server holds as many request bodies as it may (--max-body-budget); try again");
+                return fail(
+                        STATUS_BUSY,
+                        "the server holds as many request bodies as it may (--max-body-budget); try again");
         exchange->n_charged += n;
         return STATUS_OK;
 }
@@ -80,7 +85,8 @@ static void drop_memory(Exchange *exchange)
         exchange->n_charged = exchange->capacity = 0;
 }
 
-// Room for `n` more bytes, aligned so that weights in an archive can be used where they are; doubles.
+// Room for `n` more bytes, aligned so that weights in an archive can be used where they are;
+// doubles.
 static Status grow(Exchange *exchange, size_t n)
 {
         size_t needed = exchange->n_body + n;
@@ -125,7 +131,8 @@ static bool is_large_upload(const Exchange *exchange, size_t n)
 {
         RouteId route = exchange->job->call.route;
         bool large = exchange->n_body + n > SPOOL_FROM_BYTES || declared_length(exchange) > SPOOL_FROM_BYTES;
-        return large && (route == ROUTE_GRAPH_PUT || route == ROUTE_GRAPH_POST) && engine_has_folder(exchange->http->options.engine);
+        return large && (route == ROUTE_GRAPH_PUT || route == ROUTE_GRAPH_POST) &&
+               engine_has_folder(exchange->http->options.engine);
 }
 
 // What was collected in memory so far goes ahead.
@@ -139,7 +146,8 @@ static Status start_spool(Exchange *exchange)
         TRY(spool_new(http->spools, exchange, &exchange->spool));
         for (size_t done = 0; done < exchange->n_body;) {
                 size_t n = MIN(exchange->n_body - done, (size_t)SPOOL_CHUNK_MAX);
-                spool_take(exchange->spool, exchange->body + done, n); // at most one buffer's worth: no need to wait
+                spool_take(exchange->spool, exchange->body + done,
+                           n); // at most one buffer's worth: no need to wait
                 done += n;
         }
         free(exchange->body);
@@ -172,7 +180,8 @@ static Status take(Exchange *exchange, const char *data, size_t n, bool *out_wai
         return STATUS_OK;
 }
 
-// Part of a body that nobody wants. Without end it is cut off: there is no way to answer in its middle.
+// Part of a body that nobody wants. Without end it is cut off: there is no way to answer in its
+// middle.
 enum MHD_Result body_drop(Exchange *exchange, size_t n)
 {
         exchange->n_dropped += n;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections and their clocks, on the loop thread. libmicrohttpd times out silence only; what a slow or vanished client costs is bounded
-// here:
-//   a head must be complete --header-timeout-s after its first byte; a body that is --body-grace-s old must have come at --min-body-rate
-//   on the whole so far: else 408 and the end; a large reply must be taken at the same rate. Connections that are in none of these are on
-//   no list and cost nothing. A request that is away (suspended, its job on the workers) is looked at every SWEEP_MS: past its deadline it
-//   is answered 504 at once, with a stand-in for the job, which is detached; after WATCH_NS its socket is watched, and a client that goes
+// Connections and their clocks, on the loop thread. libmicrohttpd times out silence only; what a
+// slow or vanished client costs is bounded here:
+//   a head must be complete --header-timeout-s after its first byte; a body that is --body-grace-s
+//   old must have come at --min-body-rate
+//   on the whole so far: else 408 and the end; a large reply must be taken at the same rate.
+//   Connections that are in none of these are on
+//   no list and cost nothing. A request that is away (suspended, its job on the workers) is looked
+//   at every SWEEP_MS: past its deadline it
+//   is answered 504 at once, with a stand-in for the job, which is detached; after WATCH_NS its
+//   socket is watched, and a client that goes
 //   (or closes its sending side, which looks the same) cancels its job.
-// The watch is one epoll descriptor of our own, so that nothing has to be closed asynchronously; a socket leaves it before it is resumed,
-// because descriptors are used again.
+// The watch is one epoll descriptor of our own, so that nothing has to be closed asynchronously; a
+// socket leaves it before it is resumed, because descriptors are used again.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -56,7 +60,8 @@ void conn_has_read(Conn *conn, size_t n)
                 conn_settle(conn);
                 return;
         }
-        // A new clock for a body, and for a request that began behind another one in the same bytes.
+        // A new clock for a body, and for a request that began behind another one in the same
+        // bytes.
         if (conn->since_ns == 0 || conn->phase != phase || conn->n_heads != conn->raw.n_heads) {
                 conn_settle(conn);
                 start_clock(conn, phase);
@@ -98,16 +103,19 @@ static bool is_slow(const Conn *conn, int64_t now)
         return (double)n < (double)limits.min_body_rate * (double)age_ns / 1e9;
 }
 
-// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while one is read, so the few bytes are written
-// here, and the socket is shut, which libmicrohttpd finds as the end of the stream.
+// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while
+// one is read, so the few bytes are written here, and the socket is shut, which libmicrohttpd finds
+// as the end of the stream.
 static void refuse_slow(Conn *conn)
 {
-        static const char body[] = "{\"error\": \"the request came too slowly\", \"code\": \"slow_client\"}\n";
+        static const char body[] =
+                "{\"error\": \"the request came too slowly\", \"code\": \"slow_client\"}\n";
         char text[512];
-        int n = snprintf(text, sizeof(text),
-                         "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nX-Content-Type-Options: "
-                         "nosniff\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                         sizeof(body) - 1, body);
+        int n = snprintf(
+                text, sizeof(text),
+                "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nX-Content-Type-Options: "
+                "nosniff\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                sizeof(body) - 1, body);
         conn_settle(conn);
         conn->slow = conn->phase != CONN_REPLY;
         if (conn->phase == CONN_REPLY) {
@@ -125,9 +133,9 @@ static void refuse_slow(Conn *conn)
         shutdown(conn->fd, SHUT_RDWR);
 }
 
-// When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the bytes, waits for another edge of its epoll
-// descriptor, and there is none.
-// (A client that closed its sending side may still read a reply.)
+// When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the
+// bytes, waits for another edge of its epoll descriptor, and there is none. (A client that closed
+// its sending side may still read a reply.)
 static bool has_left(const Conn *conn)
 {
         char byte;
@@ -142,7 +150,8 @@ void conn_sweep_slow(uv_timer_t *timer)
         for (Conn *conn = http->reading, *next; conn != NULL; conn = next) {
                 next = conn->next;
                 if (conn->phase != CONN_REPLY && conn->exchange != NULL && conn->exchange->submitted)
-                        conn->since_ns = now; // the next request waits for this one, through no fault of its client
+                        conn->since_ns =
+                                now; // the next request waits for this one, through no fault of its client
                 else if (is_slow(conn, now))
                         refuse_slow(conn);
                 else if (look && conn->phase != CONN_REPLY && has_left(conn))
@@ -153,7 +162,8 @@ void conn_sweep_slow(uv_timer_t *timer)
 }
 
 // ---- begin and end ----
-void conn_notify(void *context, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode code)
+void conn_notify(void *context, struct MHD_Connection *connection, void **state,
+                 enum MHD_ConnectionNotificationCode code)
 {
         Http *http = context;
         Conn *conn = *state;
@@ -169,7 +179,8 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
                 *state = NULL;
                 return;
         }
-        const union MHD_ConnectionInfo *fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *fd =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         http->n_conns++;
         conn = fd == NULL ? NULL : calloc(1, sizeof(*conn));
         if (conn == NULL)
@@ -188,7 +199,8 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
 
 Conn *conn_of_connection(struct MHD_Connection *connection)
 {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         return info == NULL ? NULL : info->socket_context;
 }
 
@@ -208,8 +220,10 @@ void away_add(Exchange *exchange)
 void away_remove(Exchange *exchange)
 {
         Http *http = exchange->http;
-        *(exchange->away_previous != NULL ? &exchange->away_previous->away_next : &http->away) = exchange->away_next;
-        *(exchange->away_next != NULL ? &exchange->away_next->away_previous : &http->away_last) = exchange->away_previous;
+        *(exchange->away_previous != NULL ? &exchange->away_previous->away_next : &http->away) =
+                exchange->away_next;
+        *(exchange->away_next != NULL ? &exchange->away_next->away_previous : &http->away_last) =
+                exchange->away_previous;
         exchange->away_next = exchange->away_previous = NULL;
         exchange->away_ns = 0;
         if (exchange->watched)
@@ -220,7 +234,8 @@ void away_remove(Exchange *exchange)
 static void watch(Exchange *exchange)
 {
         struct epoll_event event = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = exchange };
-        exchange->watched = epoll_ctl(exchange->http->watch_fd, EPOLL_CTL_ADD, exchange->conn->fd, &event) == 0;
+        exchange->watched =
+                epoll_ctl(exchange->http->watch_fd, EPOLL_CTL_ADD, exchange->conn->fd, &event) == 0;
 }
 
 // The reply goes out now; the job stops when it can.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of other origins (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol), on the loop thread. --allow-origin lists the origins
-// whose pages may call this server and read what it replies. Tokens travel in Authorization, which a page has to set itself; there are no
-// cookies, so credentials are never allowed.
-//   A browser asks first (a preflight: OPTIONS with Access-Control-Request-Method) before it sends what a form could not: another method
-// than GET, HEAD or POST, another Content-Type than a form's, or an Authorization. A preflight carries no token and is answered here, with
-// the methods of the path. Every reply to an allowed origin, refusals too, says that its page may read it. With --allow-origin all replies
-// carry `Vary: Origin`, as they differ by it.
+// Pages of other origins (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol), on the loop
+// thread. --allow-origin lists the origins whose pages may call this server and read what it
+// replies. Tokens travel in Authorization, which a page has to set itself; there are no cookies, so
+// credentials are never allowed.
+//   A browser asks first (a preflight: OPTIONS with Access-Control-Request-Method) before it sends
+//   what a form could not: another method
+// than GET, HEAD or POST, another Content-Type than a form's, or an Authorization. A preflight
+// carries no token and is answered here, with the methods of the path. Every reply to an allowed
+// origin, refusals too, says that its page may read it. With --allow-origin all replies carry
+// `Vary: Origin`, as they differ by it.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,7 +17,9 @@
 // How long a browser may remember a preflight, in seconds: as long as Chromium does at most.
 #define MAX_AGE "7200"
 // What of a reply a page may read beside the body.
-#define EXPOSED "X-Request-Id, ETag, Location, Retry-After, Server-Timing, Allow, WWW-Authenticate, Fxserve-Program, Fxserve-Profile"
+#define EXPOSED                                                                                              \
+        "X-Request-Id, ETag, Location, Retry-After, Server-Timing, Allow, WWW-Authenticate, "                \
+        "Fxserve-Program, Fxserve-Profile"
 // `*` stands for every header but Authorization; unknown ones are ignored by this server anyway.
 #define ALLOWED_HEADERS "Authorization, *"
 // A path that is no route: the page is to see the 404 of its request.
@@ -45,7 +50,8 @@ static bool is_origin(const char *text, size_t n)
         if (mark == NULL || mark == text)
                 return false;
         size_t scheme = (size_t)(mark - text), host = n - scheme - 3;
-        return host > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz+-.0123456789") == scheme && strcspn(mark + 3, "/?#@*\\\"") >= host;
+        return host > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz+-.0123456789") == scheme &&
+               strcspn(mark + 3, "/?#@*\\\"") >= host;
 }
 
 Status cors_check(const char *list)
@@ -54,7 +60,8 @@ Status cors_check(const char *list)
                 size_t n = strcspn(at, ", ");
                 if (!is_origin(at, n))
                         return fail(STATUS_USAGE,
-                                    "--allow-origin wants origins as browsers send them, SCHEME://HOST or SCHEME://HOST:PORT, separated by "
+                                    "--allow-origin wants origins as browsers send them, SCHEME://HOST or "
+                                    "SCHEME://HOST:PORT, separated by "
                                     "commas, not \"%.*s\"",
                                     (int)MIN(n, (size_t)200), at);
                 at += n;
@@ -64,19 +71,23 @@ Status cors_check(const char *list)
 
 Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered)
 {
-        const char *wanted = header_of(exchange, "Access-Control-Request-Method"), *origin = header_of(exchange, "Origin");
+        const char *wanted = header_of(exchange, "Access-Control-Request-Method"),
+                   *origin = header_of(exchange, "Origin");
         ApiReply *reply = &exchange->job->reply;
         ApiCall call = { .route = ROUTE_NONE };
         *out_answered = false;
-        if (strcmp(method, "OPTIONS") != 0 || wanted == NULL || origin == NULL || exchange->http->options.allow_origin[0] == '\0')
+        if (strcmp(method, "OPTIONS") != 0 || wanted == NULL || origin == NULL ||
+            exchange->http->options.allow_origin[0] == '\0')
                 return STATUS_OK;
         if (!origin_is_allowed(exchange->http, origin))
-                return fail(STATUS_ORIGIN, "a page of another origin may not call this server; start it with --allow-origin to let it");
+                return fail(STATUS_ORIGIN, "a page of another origin may not call this server; start it with "
+                                           "--allow-origin to let it");
         char methods[64];
         route_parse(method, exchange->target, &call, methods); // always a failure: no route has this method
         api_call_deinit(&call);
         reply->status = 204;
-        api_reply_header(reply, "Access-Control-Allow-Methods", "%s", methods[0] == '\0' ? ANY_METHOD : methods);
+        api_reply_header(reply, "Access-Control-Allow-Methods", "%s",
+                         methods[0] == '\0' ? ANY_METHOD : methods);
         api_reply_header(reply, "Access-Control-Allow-Headers", ALLOWED_HEADERS);
         api_reply_header(reply, "Access-Control-Max-Age", MAX_AGE);
         if (header_of(exchange, "Access-Control-Request-Private-Network") != NULL)
@@ -96,5 +107,6 @@ void cors_add_headers(Exchange *exchange, struct MHD_Response *response)
                 return;
         MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
         MHD_add_response_header(response, "Access-Control-Expose-Headers", EXPOSED);
-        MHD_add_response_header(response, "Timing-Allow-Origin", origin); // performance.getEntries() shows Server-Timing
+        MHD_add_response_header(response, "Timing-Allow-Origin",
+                                origin); // performance.getEntries() shows Server-Timing
 }

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of connections when the server stops, on the loop thread. Nobody who was let in is to see a reset, or an end instead of a reply:
+// The end of connections when the server stops, on the loop thread. Nobody who was let in is to see
+// a reset, or an end instead of a reply:
 //
-//   leaving     each reply says `Connection: close`, so clients that keep connections come back on new ones, which are still accepted
-//   draining    1. no new connection begins: a socket filter drops SYNs, so those whose handshake is under way come through, and a client
-//                  whose SYN was dropped tries again a second later and is refused
-//               2. the queue of the listening socket is accepted to its end, then the socket is closed
+//   leaving     each reply says `Connection: close`, so clients that keep connections come back on
+//               new ones, which are still accepted
+//   draining    1. no new connection begins: a socket filter drops SYNs, so those whose handshake is
+//                  under way come through, and a client whose SYN was dropped tries again a second
+//                  later and is refused
+//               2. the queue of the listening socket is accepted to its end, then the socket closed
 //               3. what was let in is answered as ever, and its connection closes with the reply
-//               4. a connection between two requests has IDLE_NS since the server began to leave; one that owes its first request, or the
-//                  rest of one, has SILENCE_NS since its last byte
+//               4. a connection between two requests has IDLE_NS since the server began to leave;
+//                  one that owes its first request, or the rest of one, has SILENCE_NS since its
+//                  last byte
 //
-// Closing a socket whose client is sending makes the kernel answer with a reset, which may overtake a reply. So a connection is
-// closed in two steps: first our side (FIN); then, once the client has closed its side too or LINGER_NS are over, the socket.
-// Until then what comes is read and dropped. libmicrohttpd closes in one step after a reply: a duplicate of its descriptor keeps
-// the socket open meanwhile.
-// What remains is the race that HTTP/1.1 has (RFC 9112, 9.5): a client that was silent for IDLE_NS and sends just when its
-// connection is ended finds it closed, without a reset, and may send again what is idempotent.
+// Closing a socket whose client is sending makes the kernel answer with a reset, which may overtake
+// a reply. So a connection is closed in two steps: first our side (FIN); then, once the client has
+// closed its side too or LINGER_NS are over, the socket. Until then what comes is read and dropped.
+// libmicrohttpd closes in one step after a reply: a duplicate of its descriptor keeps the socket
+// open meanwhile. What remains is the race that HTTP/1.1 has (RFC 9112, 9.5): a client that was
+// silent for IDLE_NS and sends just when its connection is ended finds it closed, without a reset,
+// and may send again what is idempotent.
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
@@ -25,7 +30,8 @@
 #include "server/http_private.h"
 
 enum { SWEEP_MS = 20, MOST_READS = 64 };
-static const int64_t LAST_SYN_NS = 100000000, IDLE_NS = 500000000, LINGER_NS = 500000000, SILENCE_NS = 2000000000;
+static const int64_t LAST_SYN_NS = 100000000, IDLE_NS = 500000000, LINGER_NS = 500000000,
+                     SILENCE_NS = 2000000000;
 
 struct Linger {
         Linger *next;
@@ -33,8 +39,8 @@ struct Linger {
         int64_t until_ns;
 };
 
-// ---- closing in two steps ----
-// Whether the client has closed its side, or the connection is broken; else *out_waits says whether it has sent something.
+// ---- closing in two steps ---- Whether the client has closed its side, or the connection is
+// broken; else *out_waits says whether it has sent something.
 static bool has_ended(int fd, bool *out_waits)
 {
         char byte;
@@ -103,15 +109,15 @@ void drain_remove(Conn *conn)
                 linger(http, conn->fd);
 }
 
-// ---- connections without a request ----
-// The first step; libmicrohttpd closes the socket when it reads the client's end. A request that comes from now on is not begun: see
-// look() in http_tap.c.
+// ---- connections without a request ---- The first step; libmicrohttpd closes the socket when it
+// reads the client's end. A request that comes from now on is not begun: see look() in http_tap.c.
 static void end_sending(Conn *conn, int64_t now)
 {
         bool waits;
         if (has_ended(conn->fd, &waits) || waits)
                 return; // it is about to be read
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(conn->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         if (info != NULL && conn->n_begun > 0)
                 gnutls_bye(info->tls_session, GNUTLS_SHUT_WR);
         shutdown(conn->fd, SHUT_WR);
@@ -121,7 +127,8 @@ static void end_sending(Conn *conn, int64_t now)
 static void look_at(Conn *conn, int64_t now)
 {
         const Exchange *exchange = conn->exchange;
-        if (conn->n_read_ever != conn->n_read_then || (exchange != NULL && (exchange->submitted || exchange->paused))) {
+        if (conn->n_read_ever != conn->n_read_then ||
+            (exchange != NULL && (exchange->submitted || exchange->paused))) {
                 conn->n_read_then = conn->n_read_ever;
                 conn->quiet_ns = now;
                 return;
@@ -149,7 +156,8 @@ static void refuse_handshakes(int fd)
         };
         struct sock_fprog program = { .len = sizeof(rows) / sizeof(rows[0]), .filter = rows };
         if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
-                // A connection may then begin between the last look at the queue and the close; it is reset.
+                // A connection may then begin between the last look at the queue and the close; it
+                // is reset.
         }
 }
 

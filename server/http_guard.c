@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards at the door, before routing: the framing of the request is beyond doubt (http_raw.c), and bound to loopback, Host and Origin are
-// ours, so that no web page can drive a local server.
+// Guards at the door, before routing: the framing of the request is beyond doubt (http_raw.c), and
+// bound to loopback, Host and Origin are ours, so that no web page can drive a local server.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,7 +16,8 @@ typedef struct HeaderCount {
         AcceptedCodings accepted;
 } HeaderCount;
 
-static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
 {
         HeaderCount *count = context;
         (void)kind;
@@ -45,10 +46,12 @@ static HeaderCount count_headers(const Exchange *exchange)
         return count;
 }
 
-// host [ ":" port ] of RFC 3986, without user information: what stands there otherwise, another server may read in another way.
+// host [ ":" port ] of RFC 3986, without user information: what stands there otherwise, another
+// server may read in another way.
 static bool is_authority(const char *text)
 {
-        size_t n = text[0] == '[' ? strspn(text + 1, "0123456789abcdefABCDEF:.") + 1 : strcspn(text, ":@/?#[]\\\"<>, \t");
+        size_t n = text[0] == '[' ? strspn(text + 1, "0123456789abcdefABCDEF:.") + 1
+                                  : strcspn(text, ":@/?#[]\\\"<>, \t");
         if (text[0] == '[' && text[n++] != ']')
                 return false;
         if (text[n] == '\0')
@@ -60,7 +63,8 @@ static bool is_authority(const char *text)
 // Host without its port; "[::1]:80" gives "[::1]".
 static bool host_is(const char *host, const char *name)
 {
-        const char *colon = host[0] == '[' ? strchr(strchr(host, ']') == NULL ? host : strchr(host, ']'), ':') : strchr(host, ':');
+        const char *colon = host[0] == '[' ? strchr(strchr(host, ']') == NULL ? host : strchr(host, ']'), ':')
+                                           : strchr(host, ':');
         size_t n = colon == NULL ? strlen(host) : (size_t)(colon - host);
         return strlen(name) == n && strncasecmp(host, name, n) == 0;
 }
@@ -74,13 +78,17 @@ static Status check_host(const Http *http, const HeaderCount *count)
         for (size_t i = 0; i < ARRAY_LENGTH(ours); i++)
                 known |= host_is(count->host, ours[i]);
         if (!known)
-                return fail(STATUS_HOST, "the Host header is not this server's; use localhost, or start it with --host-name");
+                return fail(
+                        STATUS_HOST,
+                        "the Host header is not this server's; use localhost, or start it with --host-name");
         if (count->origin == NULL || origin_is_allowed(http, count->origin))
                 return STATUS_OK;
         char own[CALL_HEADER_MAX];
-        snprintf(own, sizeof(own), "%s://%.240s", http->options.tls_callback != NULL ? "https" : "http", count->host);
+        snprintf(own, sizeof(own), "%s://%.240s", http->options.tls_callback != NULL ? "https" : "http",
+                 count->host);
         if (strcasecmp(own, count->origin) != 0)
-                return fail(STATUS_ORIGIN, "a page of another origin may not call this server; start it with --allow-origin to let it");
+                return fail(STATUS_ORIGIN, "a page of another origin may not call this server; start it with "
+                                           "--allow-origin to let it");
         return STATUS_OK;
 }
 
@@ -92,7 +100,8 @@ static Status check_framing(const Exchange *exchange)
                 return fail_memory();
         if (conn->raw.state == RAW_BAD && exchange->number > conn->raw.n_requests)
                 return fail(conn->raw.verdict, "%s", conn->raw.words);
-        return exchange->number > conn->raw.n_heads ? fail(STATUS_MALFORMED, "this is no request of RFC 9112") : STATUS_OK;
+        return exchange->number > conn->raw.n_heads ? fail(STATUS_MALFORMED, "this is no request of RFC 9112")
+                                                    : STATUS_OK;
 }
 
 Status guard_body(const Exchange *exchange)
@@ -100,11 +109,14 @@ Status guard_body(const Exchange *exchange)
         return check_framing(exchange);
 }
 
-// http://host:port/path is /path, asked of that host; the Host header counts for nothing then (RFC 9112, 3.2.2).
+// http://host:port/path is /path, asked of that host; the Host header counts for nothing then (RFC
+// 9112, 3.2.2).
 static Status take_absolute_form(Exchange *exchange, HeaderCount *count, char host[CALL_HEADER_MAX])
 {
         const char *target = exchange->target;
-        size_t scheme = strncasecmp(target, "http://", 7) == 0 ? 7 : strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
+        size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
+                        : strncasecmp(target, "https://", 8) == 0 ? 8
+                                                                  : 0;
         size_t n = strcspn(target + scheme, "/?");
         if (scheme == 0)
                 return STATUS_OK;
@@ -131,9 +143,11 @@ Status guard_request(Exchange *exchange, const char *method)
                 return fail(STATUS_MALFORMED, "a request has exactly one Host header");
         TRY(take_absolute_form(exchange, &count, host));
         if (!is_authority(count.host))
-                return fail(STATUS_MALFORMED, "the host of a request is a name or an address and perhaps a port, without user information");
+                return fail(STATUS_MALFORMED, "the host of a request is a name or an address and perhaps a "
+                                              "port, without user information");
         if (count.n_origin > 1 || count.n_authorization > 1)
-                return fail(STATUS_MALFORMED, "a request has one %s header at most", count.n_origin > 1 ? "Origin" : "Authorization");
+                return fail(STATUS_MALFORMED, "a request has one %s header at most",
+                            count.n_origin > 1 ? "Origin" : "Authorization");
         exchange->job->call.takes_gzip = accept_gzip(&count.accepted);
         if (count.n_content_encoding > 1)
                 return fail(STATUS_ENCODING, "a body has one Content-Encoding at most");
@@ -141,8 +155,8 @@ Status guard_request(Exchange *exchange, const char *method)
         return check_host(exchange->http, &count);
 }
 
-// Ids are tickets to profiles and stand in other systems' logs: nobody may tell one from another. The system's randomness is asked for many
-// at a time.
+// Ids are tickets to profiles and stand in other systems' logs: nobody may tell one from another.
+// The system's randomness is asked for many at a time.
 Status random_fill(Http *http)
 {
         if (getrandom(http->random, sizeof(http->random), 0) != sizeof(http->random))

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of idle connections, on the loop thread. libmicrohttpd gives each connection a pool that is large enough for the largest head, and
-// zeroes all of it after every request: from then on the whole pool is resident for as long as the connection is open. The pool of a
-// connection that has been between two requests for a while is given back to the kernel page by page and reads as zeros again, which is
-// what it held.
-// Where a pool begins is known from the first recv() of its connection: the reading buffer is its first half, then and after every reset.
-// That holds for libmicrohttpd 0.9.75 and 1.0.1, whose pools do not move and which zero them in the step that completes a request; with
-// another version nothing is given back.
-// A connection joins the end of the list when a request of it ends, unless it is there; the list is looked at from its front, so that a
-// busy connection costs one look in IDLE_NS.
+// Memory of idle connections, on the loop thread. libmicrohttpd gives each connection a pool that
+// is large enough for the largest head, and zeroes all of it after every request: from then on the
+// whole pool is resident for as long as the connection is open. The pool of a connection that has
+// been between two requests for a while is given back to the kernel page by page and reads as zeros
+// again, which is what it held. Where a pool begins is known from the first recv() of its
+// connection: the reading buffer is its first half, then and after every reset. That holds for
+// libmicrohttpd 0.9.75 and 1.0.1, whose pools do not move and which zero them in the step that
+// completes a request; with another version nothing is given back. A connection joins the end of
+// the list when a request of it ends, unless it is there; the list is looked at from its front, so
+// that a busy connection costs one look in IDLE_NS.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@ size_t idle_pool_bytes(void)
 
 void idle_note_pool(Conn *conn, uint8_t *bytes, size_t capacity)
 {
-        if (conn->pool == NULL && conn->raw.n_heads == 0 && conn->raw.state == RAW_START && capacity == idle_pool_bytes() / 2)
+        if (conn->pool == NULL && conn->raw.n_heads == 0 && conn->raw.state == RAW_START &&
+            capacity == idle_pool_bytes() / 2)
                 conn->pool = bytes;
 }
 
@@ -45,7 +47,8 @@ void idle_remove(Conn *conn)
         Http *http = conn->http;
         if (!conn->waits)
                 return;
-        *(conn->idle_previous != NULL ? &conn->idle_previous->idle_next : &http->idle_first) = conn->idle_next;
+        *(conn->idle_previous != NULL ? &conn->idle_previous->idle_next : &http->idle_first) =
+                conn->idle_next;
         *(conn->idle_next != NULL ? &conn->idle_next->idle_previous : &http->idle_last) = conn->idle_previous;
         conn->waits = false;
 }
@@ -53,7 +56,8 @@ void idle_remove(Conn *conn)
 bool conn_is_between(const Conn *conn)
 {
         const RawReader *raw = &conn->raw;
-        return conn->exchange == NULL && raw->state == RAW_START && raw->n_line == 0 && raw->n_requests == conn->n_begun;
+        return conn->exchange == NULL && raw->state == RAW_START && raw->n_line == 0 &&
+               raw->n_requests == conn->n_begun;
 }
 
 static void give_back(const Conn *conn)
@@ -69,9 +73,12 @@ static void sweep(uv_timer_t *timer)
 {
         Http *http = timer->data;
         int64_t now = clock_ns();
-        // This frees what libmicrohttpd has closed, and its pools: what is still on the list afterwards has one.
+        // This frees what libmicrohttpd has closed, and its pools: what is still on the list
+        // afterwards has one.
         MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-        for (int i = 0; i < MOST_PER_TICK && http->idle_first != NULL && now - http->idle_first->waits_since_ns >= IDLE_NS; i++) {
+        for (int i = 0; i < MOST_PER_TICK && http->idle_first != NULL &&
+                        now - http->idle_first->waits_since_ns >= IDLE_NS;
+             i++) {
                 Conn *conn = http->idle_first;
                 idle_remove(conn);
                 if (conn->n_begun != conn->n_begun_then || !conn_is_between(conn))

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by http*.c.
 //
-// What libmicrohttpd does that has to be worked around, and where. Both versions are tested: Debian 12 has 0.9.75, Debian 13 has 1.0.1.
-//   both    repairs requests that RFC 9112 wants refused, before any callback sees them                         http_tap.c, http_raw.c
-//   1.0.1   takes the LF behind a chunk's extension for the chunk's first byte: extensions are taken out        http_raw.c
-//   both    times out silence only, and does not see that the client of a suspended connection has left         http_conn.c
-//   0.9.75  misses the end of a stream that comes with the last bytes                                            http_conn.c, has_left
-//   both    calls the handler of a connection it has suspended, for the chunks it has read already              http.c, handle
-//   both    listens again after the limit of connections only when it is run next, not when one has gone        http.c, http_turn
-//   both    zeroes the whole pool of a connection after each request, which makes all of it resident            http_idle.c
-//   both    closes a socket at once after the last reply, and all of them when it is stopped                    http_drain.c
+// What libmicrohttpd does that has to be worked around, and where. Both versions are tested: Debian
+// 12 has 0.9.75, Debian 13 has 1.0.1.
+//   both    repairs requests that RFC 9112 wants refused, before any callback sees them
+//           → http_tap.c, http_raw.c
+//   1.0.1   takes the LF behind a chunk's extension for the chunk's first byte
+//           → http_raw.c takes extensions out
+//   both    times out silence only, and does not see that the client of a suspended connection left
+//           → http_conn.c
+//   0.9.75  misses the end of a stream that comes with the last bytes
+//           → http_conn.c, has_left
+//   both    calls the handler of a connection it has suspended, for the chunks it has read already
+//           → http.c, handle
+//   both    listens again after the limit of connections only when it is run next
+//           → http.c, http_turn
+//   both    zeroes the whole pool of a connection after each request, so all of it becomes resident
+//           → http_idle.c
+//   both    closes a socket at once after the last reply, and all of them when it is stopped
+//           → http_drain.c
 #pragma once
 #include <microhttpd.h>
 #include <pthread.h>
@@ -22,7 +31,8 @@ typedef struct Conn Conn;
 typedef struct Linger Linger;
 typedef enum ConnPhase { CONN_HEAD, CONN_BODY, CONN_REPLY } ConnPhase;
 
-// One HTTP exchange: made when the request line is read, freed when MHD says that the request is completed.
+// One HTTP exchange: made when the request line is read, freed when MHD says that the request is
+// completed.
 typedef struct Exchange {
         struct Exchange *next, *previous; // all under way
         Http *http;
@@ -95,9 +105,12 @@ struct Http {
         Exchange *exchanges;
         uint32_t n_exchanges;
         size_t n_conns, max_conns;
-        bool has_room;                // a connection went while there were as many as may be
-        Conn *reading;                // connections in the middle of a head, a body or a large reply
-        Conn *idle_first, *idle_last; // connections that had a request since their memory was given back, longest there first
+        bool has_room; // a connection went while there were as many as may be
+        Conn *reading; // connections in the middle of a head, a body or a large reply
+        Conn *idle_first,
+                // connections that had a request since their memory was given back, longest there
+                // first
+                *idle_last;
         uv_timer_t idle_timer;
         bool pools_known;
         Exchange *away, *away_last; // requests whose jobs are away, oldest first
@@ -132,7 +145,8 @@ bool tap_add(Conn *conn);
 void tap_remove(const Conn *conn);
 
 // http_conn.c
-void conn_notify(void *context, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode code);
+void conn_notify(void *context, struct MHD_Connection *connection, void **state,
+                 enum MHD_ConnectionNotificationCode code);
 Conn *conn_of_connection(struct MHD_Connection *connection); // NULL: none was made
 // `n` bytes have come and been read by conn->raw.
 void conn_has_read(Conn *conn, size_t n);
@@ -177,7 +191,8 @@ uint64_t random_next(Http *http); // 64 bits that nobody can foresee
 bool origin_is_allowed(const Http *http, const char *origin); // by --allow-origin
 // STATUS_USAGE if --allow-origin holds what no browser sends.
 Status cors_check(const char *list);
-// Answers a preflight of an allowed origin: the job's reply is ready. STATUS_ORIGIN for that of another one.
+// Answers a preflight of an allowed origin: the job's reply is ready. STATUS_ORIGIN for that of
+// another one.
 Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered);
 void cors_add_headers(Exchange *exchange, struct MHD_Response *response);
 
@@ -186,10 +201,11 @@ void cors_add_headers(Exchange *exchange, struct MHD_Response *response);
 uint64_t declared_length(const Exchange *exchange);
 // STATUS_TOO_LARGE if the declared length, or what has come, is over the route's limit.
 Status body_limit(Exchange *exchange);
-// Part of the body has come. A body that cannot be taken is read to its end and dropped, with the refusal ready. The connection is
-// suspended when the disk cannot follow.
+// Part of the body has come. A body that cannot be taken is read to its end and dropped, with the
+// refusal ready. The connection is suspended when the disk cannot follow.
 enum MHD_Result body_take(Exchange *exchange, const char *data, size_t n);
-// Before body_finish: true when the connection was suspended until the body is on disk; ask again then.
+// Before body_finish: true when the connection was suspended until the body is on disk; ask again
+// then.
 bool body_wait(Exchange *exchange);
 // Drops `n` bytes that nobody wants.
 enum MHD_Result body_drop(Exchange *exchange, size_t n);
@@ -198,7 +214,8 @@ Status body_finish(Exchange *exchange);
 void body_deinit(Exchange *exchange);
 
 // http_reply.c
-bool is_probe(RouteId route); // answered on the loop thread, even when the server is full or stopping; not logged
+bool is_probe(
+        RouteId route); // answered on the loop thread, even when the server is full or stopping; not logged
 // What the server knows, as far as the route shows it.
 ServerFacts facts_now(Http *http, RouteId route);
 // traceparent, if it is there once and well-formed.
@@ -207,7 +224,8 @@ void take_trace(Exchange *exchange);
 void count_unanswered(Exchange *exchange);
 // Counts a connection refused with 408 before libmicrohttpd had a request line.
 void count_slow_head(Http *http);
-// Queues the job's reply, or another one when too many large replies wait to be taken; counts and logs it.
+// Queues the job's reply, or another one when too many large replies wait to be taken; counts and
+// logs it.
 enum MHD_Result send_reply(Exchange *exchange);
 // This thread's failure becomes the reply.
 void prepare_refusal(Exchange *exchange);

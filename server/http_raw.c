@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One byte at a time through RFC 9112, with no leniency: CRLF ends lines, fields are not folded, no blank before ':', no control
-// characters, one Content-Length of digits only or one `Transfer-Encoding: chunked` (HTTP/1.1 only), one Host. Bytes of bodies are skipped
-// in one step. Where the RFC lets a server choose between repairing and refusing, this refuses.
+// One byte at a time through RFC 9112, with no leniency: CRLF ends lines, fields are not folded, no
+// blank before ':', no control characters, one Content-Length of digits only or one
+// `Transfer-Encoding: chunked` (HTTP/1.1 only), one Host. Bytes of bodies are skipped in one step.
+// Where the RFC lets a server choose between repairing and refusing, this refuses.
 #include "server/http_raw.h"
 #include <string.h>
 #include <strings.h>
@@ -43,7 +44,8 @@ static RawState malformed(RawReader *raw, const char *words)
 // token of RFC 9110: names of methods and fields.
 static bool is_token(uint8_t c)
 {
-        return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+        return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
+               (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
 static int hex_digit(uint8_t c)
@@ -63,7 +65,8 @@ static RawState end_request(RawReader *raw)
 static RawState start_request(RawReader *raw, uint8_t c)
 {
         if (c == '\r')
-                return raw->n_line < MAX_EMPTY_LINES ? RAW_START_LF : malformed(raw, "a request begins with a request line");
+                return raw->n_line < MAX_EMPTY_LINES ? RAW_START_LF
+                                                     : malformed(raw, "a request begins with a request line");
         if (!is_token(c))
                 return malformed(raw, c == '\n' ? "lines end in CR LF" : "a request begins with a method");
         raw->n_line = raw->n_head = 1;
@@ -102,12 +105,15 @@ static RawState in_version(RawReader *raw, uint8_t c)
         static const char version[] = "HTTP/1.";
         uint32_t at = raw->n_line++;
         if (at < sizeof(version) - 1)
-                return c == (uint8_t)version[at] ? RAW_VERSION : malformed(raw, "a request line ends in HTTP/1.1");
+                return c == (uint8_t)version[at] ? RAW_VERSION
+                                                 : malformed(raw, "a request line ends in HTTP/1.1");
         if (at == sizeof(version) - 1 && (c == '0' || c == '1')) {
                 raw->minor = (uint8_t)(c - '0');
                 return RAW_VERSION;
         }
-        return at == sizeof(version) && c == '\r' ? RAW_LINE_LF : malformed(raw, "a request line ends in HTTP/1.1 and CR LF");
+        return at == sizeof(version) && c == '\r'
+                       ? RAW_LINE_LF
+                       : malformed(raw, "a request line ends in HTTP/1.1 and CR LF");
 }
 
 // ---- fields ----
@@ -129,7 +135,9 @@ static RawState in_name(RawReader *raw, uint8_t c)
                 return RAW_VALUE_START;
         }
         if (!is_token(c))
-                return malformed(raw, c == '\n' ? "lines end in CR LF" : "a header's name is a token, with the colon right behind it");
+                return malformed(raw, c == '\n'
+                                              ? "lines end in CR LF"
+                                              : "a header's name is a token, with the colon right behind it");
         if (raw->n_line < RAW_NAME_MAX)
                 raw->name[raw->n_line] = (char)c;
         raw->n_line++;
@@ -141,13 +149,15 @@ static RawState in_value(RawReader *raw, uint8_t c)
         if (c == '\r')
                 return RAW_FIELD_LF;
         if ((c < 0x20 && c != '\t') || c == 0x7f)
-                return malformed(raw, c == '\n' ? "lines end in CR LF" : "a header holds a control character");
+                return malformed(raw,
+                                 c == '\n' ? "lines end in CR LF" : "a header holds a control character");
         if (raw->state == RAW_VALUE_START && (c == ' ' || c == '\t'))
                 return RAW_VALUE_START;
         if (raw->n_value < RAW_VALUE_MAX)
                 raw->value[raw->n_value] = (char)c;
         raw->n_value++;
-        // The characters of a host and its port; what else stands there belongs to another syntax, and another server may read it.
+        // The characters of a host and its port; what else stands there belongs to another syntax,
+        // and another server may read it.
         if (is_named(raw, "host") && (c <= ' ' || strchr(",/@?#\\\"<>", c) != NULL || c >= 0x7f))
                 return malformed(raw, "the Host header is a host and perhaps a port");
         return RAW_VALUE;
@@ -164,8 +174,10 @@ static RawState take_length(RawReader *raw)
                 if (i >= RAW_VALUE_MAX || raw->value[i] < '0' || raw->value[i] > '9')
                         return malformed(raw, "Content-Length is a number of bytes");
                 if (__builtin_mul_overflow(length, 10u, &length) ||
-                    __builtin_add_overflow(length, (uint64_t)(raw->value[i] - '0'), &length) || length > INT64_MAX)
-                        return bad(raw, STATUS_TOO_LARGE, "Content-Length is beyond any body this server takes");
+                    __builtin_add_overflow(length, (uint64_t)(raw->value[i] - '0'), &length) ||
+                    length > INT64_MAX)
+                        return bad(raw, STATUS_TOO_LARGE,
+                                   "Content-Length is beyond any body this server takes");
         }
         raw->left = length;
         return RAW_NAME;
@@ -178,7 +190,8 @@ static RawState take_coding(RawReader *raw)
         if (raw->minor == 0)
                 return malformed(raw, "HTTP/1.0 has no Transfer-Encoding");
         if (raw->n_value != 7 || strncasecmp(raw->value, "chunked", 7) != 0)
-                return malformed(raw, "the Transfer-Encoding this server knows is chunked, alone: a request has one Content-Length, or "
+                return malformed(raw, "the Transfer-Encoding this server knows is chunked, alone: a request "
+                                      "has one Content-Length, or "
                                       "Transfer-Encoding: chunked, not both");
         raw->chunked = true;
         return RAW_NAME;
@@ -225,8 +238,9 @@ static RawState in_size(RawReader *raw, uint8_t c)
         raw->n_line = 0;
         if (raw->n_digits > 0 && c == ';')
                 return RAW_EXTENSION;
-        return raw->n_digits > 0 && c == '\r' ? RAW_SIZE_LF
-                                              : malformed(raw, "a chunk begins with its size in hexadecimal digits and CR LF");
+        return raw->n_digits > 0 && c == '\r'
+                       ? RAW_SIZE_LF
+                       : malformed(raw, "a chunk begins with its size in hexadecimal digits and CR LF");
 }
 
 static RawState in_extension(RawReader *raw, uint8_t c)
@@ -276,15 +290,18 @@ static RawState step(RawReader *raw, uint8_t c)
         case RAW_VALUE:
                 return in_value(raw, c);
         case RAW_FIELD_LF:
-                return c == '\n' ? end_field(raw) : malformed(raw, "lines end in CR LF, and nothing else does");
+                return c == '\n' ? end_field(raw)
+                                 : malformed(raw, "lines end in CR LF, and nothing else does");
         case RAW_END_LF:
-                return c == '\n' ? end_head(raw) : malformed(raw, "lines end in CR LF, and nothing else does");
+                return c == '\n' ? end_head(raw)
+                                 : malformed(raw, "lines end in CR LF, and nothing else does");
         case RAW_SIZE:
                 return in_size(raw, c);
         case RAW_EXTENSION:
                 return in_extension(raw, c);
         case RAW_SIZE_LF:
-                return c == '\n' ? start_chunk(raw) : malformed(raw, "lines end in CR LF, and nothing else does");
+                return c == '\n' ? start_chunk(raw)
+                                 : malformed(raw, "lines end in CR LF, and nothing else does");
         case RAW_CHUNK_CR:
                 return expect(raw, c, '\r', RAW_CHUNK_LF);
         case RAW_CHUNK_LF:
@@ -310,9 +327,11 @@ size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start)
                                 raw->state = raw->state == RAW_CHUNK ? RAW_CHUNK_CR : end_request(raw);
                 } else {
                         bool in_lines = raw->state < RAW_BODY && raw->state != RAW_START;
-                        if (in_lines && ++raw->n_head > (raw->in_trailers ? MAX_TRAILERS : (uint64_t)limits.max_headers))
+                        if (in_lines &&
+                            ++raw->n_head > (raw->in_trailers ? MAX_TRAILERS : (uint64_t)limits.max_headers))
                                 raw->state = bad(raw, STATUS_HEADERS,
-                                                 "the request's head is larger than this server takes (max_headers in GET /v1)");
+                                                 "the request's head is larger than this server takes "
+                                                 "(max_headers in GET /v1)");
                         else
                                 raw->state = step(raw, bytes[at]);
                         if (raw->state == RAW_BAD)

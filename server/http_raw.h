@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict reader of HTTP/1 framing that runs beside libmicrohttpd on the very same bytes. It keeps nothing of a request but what decides
-// where it ends, and says no to whatever two servers could read differently. No I/O, no memory, any thread that owns the reader.
+// A strict reader of HTTP/1 framing that runs beside libmicrohttpd on the very same bytes. It keeps
+// nothing of a request but what decides where it ends, and says no to whatever two servers could
+// read differently. No I/O, no memory, any thread that owns the reader.
 #pragma once
 #include "core/base/status.h"
 
@@ -44,9 +45,11 @@ typedef struct RawReader {
 } RawReader;
 
 void raw_init(RawReader *raw);
-// Reads `n` more bytes. Takes the extensions of chunks out, which nobody here knows (RFC 9112, 7.1.1: they are ignored), and moves the rest
-// up. Returns how many bytes that are sound are left: all the others, unless the state is RAW_BAD now. `*out_start` is the index among
-// these at which the request under way began, or -1 when it began earlier (before a sound end: where the next would begin).
+// Reads `n` more bytes. Takes the extensions of chunks out, which nobody here knows (RFC 9112,
+// 7.1.1: they are ignored), and moves the rest up. Returns how many bytes that are sound are left:
+// all the others, unless the state is RAW_BAD now. `*out_start` is the index among these at which
+// the request under way began, or -1 when it began earlier (before a sound end: where the next
+// would begin).
 size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start);
 // A request has begun and its head is not complete yet.
 bool raw_in_head(const RawReader *raw);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies on their way out, on the loop thread: headers, the response handed to MHD, the counts of /metrics and the log line.
+// Replies on their way out, on the loop thread: headers, the response handed to MHD, the counts of
+// /metrics and the log line.
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 
 bool is_probe(RouteId route)
 {
-        return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_HEALTHZ || route == ROUTE_METRICS;
+        return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_HEALTHZ ||
+               route == ROUTE_METRICS;
 }
 
 // ---- facts ----
@@ -28,7 +30,8 @@ ServerFacts facts_now(Http *http, RouteId route)
         facts.ready = !http->leaving && facts.n_stalled < facts.n_workers;
         if (route != ROUTE_METRICS)
                 return facts;
-        const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+        const union MHD_DaemonInfo *info =
+                MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
         facts.n_connections = info == NULL ? 0 : info->num_connections;
         workers_counts(http->options.workers, &facts.n_queued, &facts.n_running);
         facts.body_bytes = (int64_t)atomic_load(&http->bodies.used);
@@ -66,13 +69,15 @@ void take_trace(Exchange *exchange)
         if (header.n != 1 || header.value == NULL || !trace_parse(header.value, trace))
                 return;
         uint64_t span = random_next(exchange->http);
-        snprintf(trace->span_id, sizeof(trace->span_id), "%016llx", (unsigned long long)(span == 0 ? 1 : span));
+        snprintf(trace->span_id, sizeof(trace->span_id), "%016llx",
+                 (unsigned long long)(span == 0 ? 1 : span));
 }
 
 // ---- counting and logging ----
 static void client_of(const Exchange *exchange, char out[INET6_ADDRSTRLEN])
 {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         const struct sockaddr *address = info == NULL ? NULL : info->client_addr;
         const void *bytes = NULL;
         out[0] = '\0';
@@ -84,7 +89,8 @@ static void client_of(const Exchange *exchange, char out[INET6_ADDRSTRLEN])
                 inet_ntop(address->sa_family, bytes, out, INET6_ADDRSTRLEN);
 }
 
-static void log_exchange(const Exchange *exchange, int status, const char *code, int64_t took_ns, size_t n_sent)
+static void log_exchange(const Exchange *exchange, int status, const char *code, int64_t took_ns,
+                         size_t n_sent)
 {
         const Job *job = exchange->job;
         char client[INET6_ADDRSTRLEN];
@@ -121,11 +127,13 @@ static void count(Exchange *exchange, int status, const char *code, size_t n_sen
         if (job->queue_ns > 0)
                 metrics_count_wait(metrics, (double)job->queue_ns / 1e9);
         if (job->is_run)
-                metrics_count_run(metrics, &(RunCount){ .graph = job->call.name,
-                                                        .known = job->call.name[0] == '\0' || atomic_load(&job->found_graph),
-                                                        .status = status,
-                                                        .seconds = (double)took_ns / 1e9,
-                                                        .run_seconds = (double)job->step_ns[STEP_RUN] / 1e9 });
+                metrics_count_run(
+                        metrics,
+                        &(RunCount){ .graph = job->call.name,
+                                     .known = job->call.name[0] == '\0' || atomic_load(&job->found_graph),
+                                     .status = status,
+                                     .seconds = (double)took_ns / 1e9,
+                                     .run_seconds = (double)job->step_ns[STEP_RUN] / 1e9 });
         metrics->runs_cancelled += job->is_run && (status == 499 || status == 504);
         if (!exchange->http->options.quiet && !is_probe(job->call.route))
                 log_exchange(exchange, status, code, took_ns, n_sent);
@@ -140,7 +148,8 @@ void count_unanswered(Exchange *exchange)
 
 void count_slow_head(Http *http)
 {
-        metrics_count_request(&http->metrics, ROUTE_NONE, status_http(STATUS_SLOW), (double)limits.header_timeout_s);
+        metrics_count_request(&http->metrics, ROUTE_NONE, status_http(STATUS_SLOW),
+                              (double)limits.header_timeout_s);
 }
 
 // ---- sending ----
@@ -171,7 +180,8 @@ static void free_pieces(void *context)
         free(pieces);
 }
 
-// Bytes that lie elsewhere (tensors) are sent from there. Takes the reply's bytes and what was charged for them; NULL: out of memory.
+// Bytes that lie elsewhere (tensors) are sent from there. Takes the reply's bytes and what was
+// charged for them; NULL: out of memory.
 static struct MHD_Response *response_of_pieces(ApiReply *reply, Budget *budget, size_t n_charged)
 {
         SentPieces *pieces = calloc(1, sizeof(*pieces));
@@ -190,7 +200,8 @@ static struct MHD_Response *response_of_pieces(ApiReply *reply, Budget *budget, 
         reply->pieces = NULL;
         reply->n_pieces = reply->pieces_capacity = 0;
         api_reply_each(&pieces->reply, add_vector, pieces);
-        struct MHD_Response *response = MHD_create_response_from_iovec(vectors, pieces->n, free_pieces, pieces);
+        struct MHD_Response *response =
+                MHD_create_response_from_iovec(vectors, pieces->n, free_pieces, pieces);
         if (response == NULL)
                 free_pieces(pieces);
         return response;
@@ -212,7 +223,8 @@ static struct MHD_Response *response_of(ApiReply *reply, Budget *budget, size_t 
         return response;
 }
 
-// What a large reply keeps in memory until its client has taken it; files cost nothing. One that has no room becomes a refusal.
+// What a large reply keeps in memory until its client has taken it; files cost nothing. One that
+// has no room becomes a refusal.
 static size_t charge(Exchange *exchange)
 {
         ApiReply *reply = &exchange->job->reply;
@@ -225,9 +237,12 @@ static size_t charge(Exchange *exchange)
         if (budget_take(budget, n))
                 return n;
         if (n > budget->limit)
-                fail(STATUS_TOO_LARGE, "the reply is larger than %zu bytes (--max-reply-budget, FXSERVE_MAX_REPLY_BUDGET)", budget->limit);
+                fail(STATUS_TOO_LARGE,
+                     "the reply is larger than %zu bytes (--max-reply-budget, FXSERVE_MAX_REPLY_BUDGET)",
+                     budget->limit);
         else
-                fail(STATUS_BUSY, "as many bytes of replies as may wait for their clients already (--max-reply-budget); try again");
+                fail(STATUS_BUSY, "as many bytes of replies as may wait for their clients already "
+                                  "(--max-reply-budget); try again");
         prepare_refusal(exchange);
         return 0;
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The raw look at what clients send. libmicrohttpd 0.9.75 repairs what RFC 9112 wants refused (bare LF as a line end, folded fields, a
-// value cut at NUL, chunk sizes that end in LF) and its callbacks see the repaired text only; there is no hook before its parser, and
-// peeking at the socket from outside cannot tell where one request of a pipeline ends. So this file defines recv() and
-// gnutls_record_recv(): the program's definition goes before the C library's and GnuTLS's, libmicrohttpd reads through them, and for its
-// connections the bytes go by http_raw.c first. All other descriptors are passed through. Chunk extensions do not get through:
-// libmicrohttpd 1.0.1 takes the LF behind one for the first byte of the chunk.
+// The raw look at what clients send. libmicrohttpd 0.9.75 repairs what RFC 9112 wants refused (bare
+// LF as a line end, folded fields, a value cut at NUL, chunk sizes that end in LF) and its
+// callbacks see the repaired text only; there is no hook before its parser, and peeking at the
+// socket from outside cannot tell where one request of a pipeline ends. So this file defines recv()
+// and gnutls_record_recv(): the program's definition goes before the C library's and GnuTLS's,
+// libmicrohttpd reads through them, and for its connections the bytes go by http_raw.c first. All
+// other descriptors are passed through. Chunk extensions do not get through: libmicrohttpd 1.0.1
+// takes the LF behind one for the first byte of the chunk.
 //
-// A request that http_raw.c refuses never reaches libmicrohttpd's parser whole: it is replaced by a small sound one, which the guard then
-// answers with the verdict and `Connection: close`. If its beginning was handed on before (it came in pieces), it is brought to an end as
-// quickly as the syntax allows. The check is closed against failure: the guard answers request k of a connection only if http_raw.c has
-// counted k sound heads there, so that if these definitions were not in place, nothing would be answered at all.
+// A request that http_raw.c refuses never reaches libmicrohttpd's parser whole: it is replaced by a
+// small sound one, which the guard then answers with the verdict and `Connection: close`. If its
+// beginning was handed on before (it came in pieces), it is brought to an end as quickly as the
+// syntax allows. The check is closed against failure: the guard answers request k of a connection
+// only if http_raw.c has counted k sound heads there, so that if these definitions were not in
+// place, nothing would be answered at all.
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <stdio.h>
@@ -18,8 +22,8 @@
 #include <sys/socket.h>
 #include "server/http_private.h"
 
-// ---- connections by descriptor ----
-// Made once, large enough for every descriptor this process may have; only the loop thread writes to it.
+// ---- connections by descriptor ---- Made once, large enough for every descriptor this process may
+// have; only the loop thread writes to it.
 static Conn **by_fd;
 static size_t n_by_fd;
 
@@ -87,7 +91,9 @@ static const char *ending(const RawReader *raw)
         case RAW_LINE_LF:
                 return "\n" HEAD_END;
         case RAW_NAME:
-                return raw->in_trailers ? (fresh ? "\r\n" : ":\r\n\r\n") : fresh ? HEAD_END : ":\r\n" HEAD_END;
+                return raw->in_trailers ? (fresh ? "\r\n" : ":\r\n\r\n")
+                       : fresh          ? HEAD_END
+                                        : ":\r\n" HEAD_END;
         case RAW_VALUE_START:
         case RAW_VALUE:
                 return raw->in_trailers ? "\r\n\r\n" : "\r\n" HEAD_END;
@@ -96,7 +102,8 @@ static const char *ending(const RawReader *raw)
         case RAW_END_LF:
                 return "\n";
         case RAW_SIZE:
-                return raw->n_digits == 0 ? "0\r\n\r\n" : "x\r\n"; // "5x" is no size: libmicrohttpd refuses it, too
+                return raw->n_digits == 0 ? "0\r\n\r\n"
+                                          : "x\r\n"; // "5x" is no size: libmicrohttpd refuses it, too
         case RAW_EXTENSION:
         case RAW_SIZE_LF:
                 return "x\r\n";
@@ -109,16 +116,19 @@ static const char *ending(const RawReader *raw)
         }
 }
 
-// What the client still sends is read and thrown away, as far as it is here: closing a connection with unread bytes would cost it the
-// reply.
+// What the client still sends is read and thrown away, as far as it is here: closing a connection
+// with unread bytes would cost it the reply.
 static void drain(const Conn *conn)
 {
         char waste[4096];
-        for (int i = 0; i < 64 && !conn->tls && recvfrom(conn->fd, waste, sizeof(waste), MSG_DONTWAIT, NULL, NULL) > 0; i++) {
+        for (int i = 0;
+             i < 64 && !conn->tls && recvfrom(conn->fd, waste, sizeof(waste), MSG_DONTWAIT, NULL, NULL) > 0;
+             i++) {
         }
 }
 
-// `n` bytes have come into room for `capacity`; returns how many libmicrohttpd is to see. *out_none: none of them, and more is to be read.
+// `n` bytes have come into room for `capacity`; returns how many libmicrohttpd is to see.
+// *out_none: none of them, and more is to be read.
 static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *out_none)
 {
         RawReader *raw = &conn->raw;
@@ -144,7 +154,8 @@ static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *
 
 // ---- what libmicrohttpd calls ----
 // By its name in object files: the headers may hold a body of that name.
-ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags) __asm__("recv") __attribute__((used, visibility("default")));
+ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags) __asm__("recv")
+        __attribute__((used, visibility("default")));
 
 ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags)
 {
@@ -160,7 +171,8 @@ ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags)
         return n;
 }
 
-__attribute__((used, visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session, void *bytes, size_t capacity)
+__attribute__((used, visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session, void *bytes,
+                                                                        size_t capacity)
 {
         unsigned char sequence[8];
         bool none = true;

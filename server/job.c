@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver loop. A step returns what comes next; failures become the reply in one place. Time spent in each step is kept for
-// Server-Timing, logs and the profile.
+// The driver loop. A step returns what comes next; failures become the reply in one place. Time
+// spent in each step is kept for Server-Timing, logs and the profile.
 #include "server/job.h"
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +8,11 @@
 #include "api/gzip.h"
 #include "api/inflate.h"
 
-const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind", "program", "run", "encode", "answer", "send" };
+const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind",   "program",
+                                             "run",   "encode", "answer", "send" };
 
-// PARKED: the job belongs to whoever publishes what it waits for, or to who cancels it; nothing of it may be touched. AWAY: it cannot go on
-// on the loop thread.
+// PARKED: the job belongs to whoever publishes what it waits for, or to who cancels it; nothing of
+// it may be touched. AWAY: it cannot go on on the loop thread.
 typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_AWAY } Next;
 
 typedef struct Drive {
@@ -75,10 +76,13 @@ Status job_submit(Job *job)
         case SUBMITTED:
                 return STATUS_OK;
         case QUEUE_BYTES_FULL:
-                return fail(STATUS_BUSY, "requests that wait for a worker already hold close to %lld bytes (--max-queue-bytes); try again",
+                return fail(STATUS_BUSY,
+                            "requests that wait for a worker already hold close to %lld bytes "
+                            "(--max-queue-bytes); try again",
                             (long long)limits.max_queue_bytes);
         default:
-                return fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again", (long long)limits.max_queue);
+                return fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again",
+                            (long long)limits.max_queue);
         }
 }
 
@@ -98,12 +102,13 @@ Job *job_free(Job *job)
         return NULL;
 }
 
-// ---- cancelling ----
-// True: the job was only waiting and is this thread's now. False: a worker has it, or is about to get it, and will see the flag.
+// ---- cancelling ---- True: the job was only waiting and is this thread's now. False: a worker has
+// it, or is about to get it, and will see the flag.
 static bool stop(Job *job)
 {
         atomic_store(&job->run.ctx.cancelled, 1);
-        return workers_withdraw(job->workers, &job->task) || engine_cancel_acquire(job->context.engine, &job->graph_ticket) ||
+        return workers_withdraw(job->workers, &job->task) ||
+               engine_cancel_acquire(job->context.engine, &job->graph_ticket) ||
                engine_cancel_plan(job->context.engine, &job->program_ticket);
 }
 
@@ -124,7 +129,10 @@ void job_detach(Job *job)
         if (stop(job))
                 job_free(job);
         else
-                atomic_exchange(&job->last_word, WORD_DETACHED); // from here on it may be gone, unless the worker was first: then job_reap
+                atomic_exchange(&job->last_word,
+                                // from here on it may be gone, unless the worker was first: then
+                                // job_reap
+                                WORD_DETACHED);
 }
 
 bool job_reap(Job *job)
@@ -188,7 +196,8 @@ void jobs_use_idle_time(Workers *workers, Engine *engine)
         IdleTask *task = engine_has_idle_work(engine, &due_ns) ? calloc(1, sizeof(*task)) : NULL;
         if (task == NULL)
                 return;
-        *task = (IdleTask){ .task = { .run = run_idle, .drop = drop_idle, .is_idle = true, .due_ns = due_ns }, .engine = engine };
+        *task = (IdleTask){ .task = { .run = run_idle, .drop = drop_idle, .is_idle = true, .due_ns = due_ns },
+                            .engine = engine };
         if (workers_submit(workers, &task->task) != SUBMITTED) // one is queued already
                 free(task);
 }
@@ -216,12 +225,14 @@ static void submit_build(Workers *workers, Engine *engine, ProgramBuild *build)
                 wake(engine_build(build), offsetof(Job, program_ticket));
                 return;
         }
-        *task = (BuildTask){ .task = { .run = run_build, .drop = drop_build }, .engine = engine, .build = build };
+        *task = (BuildTask){ .task = { .run = run_build, .drop = drop_build },
+                             .engine = engine,
+                             .build = build };
         workers_resubmit(workers, &task->task);
 }
 
-// ---- steps ----
-// Whoever comes first loads the graph, for everybody who waits for it; its own job waits as the others do, and may be cancelled meanwhile.
+// ---- steps ---- Whoever comes first loads the graph, for everybody who waits for it; its own job
+// waits as the others do, and may be cancelled meanwhile.
 static void load_graph(Workers *workers, Engine *engine, GraphVersion *version, RegistryEntry *build)
 {
         wake(engine_load(engine, version, build), offsetof(Job, graph_ticket));
@@ -246,7 +257,9 @@ static Status step_graph(const Drive *drive, Next *next)
         if (job->version != NULL)
                 return take_graph(job); // woken
         if (job->call.route == ROUTE_RUN_INLINE) {
-                TRY(call_inflate(&job->call)); // others hold no more than what was sent while they wait for their graph
+                TRY(call_inflate(
+                        // others hold no more than what was sent while they wait for their graph
+                        &job->call));
                 return run_inline_graph(&job->context, &job->call, &job->run);
         }
         if (!api_needs_version(job->call.route))
@@ -293,8 +306,8 @@ static Status step_decode(Job *job)
         return STATUS_OK;
 }
 
-// Runs that are predicted to take longer, and replies with more to write, go to the workers. So does what nothing can be predicted of: a
-// run whose values say how long it takes.
+// Runs that are predicted to take longer, and replies with more to write, go to the workers. So
+// does what nothing can be predicted of: a run whose values say how long it takes.
 enum { INLINE_RUN_NS = 50000, INLINE_VALUES = 4096 };
 
 static bool is_brief(const RunCall *run)
@@ -350,7 +363,8 @@ static int64_t decode_ns(const Job *job)
         return job->step_ns[STEP_GRAPH] + job->step_ns[STEP_DECODE] + job->step_ns[STEP_BIND];
 }
 
-// Reads what the reply sends from mapped files, here and not on the loop thread: it is known then whether it can be read.
+// Reads what the reply sends from mapped files, here and not on the loop thread: it is known then
+// whether it can be read.
 static void touch_pieces(const ApiReply *reply)
 {
         enum { PAGE_BYTES = 4096 };
@@ -388,7 +402,8 @@ static Status step_encode(const Drive *drive)
         profile->decode_ns = decode_ns(job);
         profile->compile_ns = job->step_ns[STEP_PROGRAM];
         profile->queue_ns = job->queue_ns;
-        TRY(sound(job, job->run.graph, run_encode(&job->run, job->received_ns, &job->reply))); // results may be weights themselves
+        TRY(sound(job, job->run.graph,
+                  run_encode(&job->run, job->received_ns, &job->reply))); // results may be weights themselves
         engine_record(job->context.engine, job->version, profile);
         return drive->on_loop ? STATUS_OK : reply_gzip(&job->call, &job->run.ctx, &job->reply);
 }
@@ -438,15 +453,16 @@ static void add_timing(Job *job)
 {
         const int64_t *ns = job->step_ns;
         if (job->is_run)
-                api_reply_header(&job->reply, "Server-Timing",
-                                 "decode;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, run;dur=%.3f, encode;dur=%.3f",
-                                 (double)decode_ns(job) / 1e6, (double)job->queue_ns / 1e6, (double)ns[STEP_PROGRAM] / 1e6,
-                                 (double)ns[STEP_RUN] / 1e6, (double)ns[STEP_ENCODE] / 1e6);
+                api_reply_header(
+                        &job->reply, "Server-Timing",
+                        "decode;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, run;dur=%.3f, encode;dur=%.3f",
+                        (double)decode_ns(job) / 1e6, (double)job->queue_ns / 1e6,
+                        (double)ns[STEP_PROGRAM] / 1e6, (double)ns[STEP_RUN] / 1e6,
+                        (double)ns[STEP_ENCODE] / 1e6);
 }
 
-// ---- the driver ----
-// Goes on until the reply is there (true), or the job is parked or must go away. Between steps somebody may have lost interest: what has
-// not begun is not begun.
+// ---- the driver ---- Goes on until the reply is there (true), or the job is parked or must go
+// away. Between steps somebody may have lost interest: what has not begun is not begun.
 static bool advance(const Drive *drive)
 {
         Job *job = drive->job;
@@ -477,8 +493,9 @@ static bool advance(const Drive *drive)
         return true;
 }
 
-// What the reply does not need, which holds what it sends. Large memory goes back to the kernel here and not on the loop thread, where
-// others would wait for it; the last reference to a deleted graph may be among it.
+// What the reply does not need, which holds what it sends. Large memory goes back to the kernel
+// here and not on the loop thread, where others would wait for it; the last reference to a deleted
+// graph may be among it.
 static void let_go(Job *job)
 {
         RunCall *run = &job->run;

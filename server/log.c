@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two buffers: lines are added to one under a mutex while the writer thread, without it, writes the other; when it has written all of it,
-// the two change places. A full buffer drops the line and counts it. Writes may block, because standard error may be shared with other
-// processes and is left as it is; a reader that stopped reading holds up the writer only, and at the end of the process nobody waits for it
-// longer than STOP_S.
+// Two buffers: lines are added to one under a mutex while the writer thread, without it, writes the
+// other; when it has written all of it, the two change places. A full buffer drops the line and
+// counts it. Writes may block, because standard error may be shared with other processes and is
+// left as it is; a reader that stopped reading holds up the writer only, and at the end of the
+// process nobody waits for it longer than STOP_S.
 #include "server/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +94,9 @@ static void *writer(void *unused)
                         pthread_cond_wait(&sink.filled, &sink.mutex);
                 if (sink.n == 0 && !sink.reopen)
                         break;
-                if (!sink.stopping) { // more lines follow at little cost: whoever adds one wakes this thread only when the buffer is empty
+                // more lines follow at little cost: whoever adds one wakes this thread only when
+                // the buffer is empty
+                if (!sink.stopping) {
                         pthread_mutex_unlock(&sink.mutex);
                         nanosleep(&(struct timespec){ .tv_nsec = GATHER_MS * 1000000 }, NULL);
                         pthread_mutex_lock(&sink.mutex);
@@ -109,7 +112,8 @@ static void *writer(void *unused)
                 if (again)
                         open_again();
                 uint64_t dropped = log_dropped();
-                if (written && dropped > reported) { // or this line would be lost as well, and so on without end
+                if (written &&
+                    dropped > reported) { // or this line would be lost as well, and so on without end
                         log_error("%llu log lines were dropped", (unsigned long long)(dropped - reported));
                         reported = dropped;
                 }
@@ -136,7 +140,8 @@ Status log_start(const LogOptions *options)
         sink.stopping = false;
         atomic_store(&sink.json, format == 2 || (format == 0 && isatty(fd) == 0));
         sink.running = pthread_create(&sink.thread, NULL, writer, NULL) == 0;
-        return sink.running ? STATUS_OK : fail(STATUS_INTERNAL, "the thread that writes the log could not be started");
+        return sink.running ? STATUS_OK
+                            : fail(STATUS_INTERNAL, "the thread that writes the log could not be started");
 }
 
 void log_stop(void)
@@ -171,9 +176,8 @@ uint64_t log_dropped(void)
         return atomic_load(&sink.dropped);
 }
 
-// ---- lines ----
-// A line under construction. Requests come by the ten thousand a second, on the loop thread: no heap and no printf for their lines. What
-// does not fit is cut.
+// ---- lines ---- A line under construction. Requests come by the ten thousand a second, on the
+// loop thread: no heap and no printf for their lines. What does not fit is cut.
 typedef struct Line {
         size_t n;
         char bytes[LINE_MAX_BYTES];
@@ -214,11 +218,13 @@ static void add_ms(Line *line, double ms)
         add_digits(line, us % 1000, 3);
 }
 
-// Names and ids, all of them checked before: what would have to be escaped is not among them, and is made a '?' should that ever change.
+// Names and ids, all of them checked before: what would have to be escaped is not among them, and
+// is made a '?' should that ever change.
 static void add_name(Line *line, const char *text)
 {
         for (; *text != '\0'; text++) {
-                bool plain = (unsigned char)*text >= 0x20 && (unsigned char)*text < 0x7f && *text != '"' && *text != '\\';
+                bool plain = (unsigned char)*text >= 0x20 && (unsigned char)*text < 0x7f && *text != '"' &&
+                             *text != '\\';
                 add_n(line, plain ? text : "?", 1);
         }
 }
@@ -279,7 +285,9 @@ static void push_message(const char *level, const char *format, va_list argument
                 text_add_char(&line, '}');
         } else {
                 for (char *at = message; *at != '\0'; at++)
-                        *at = (unsigned char)*at < 0x20 || *at == 0x7f ? ' ' : *at; // one line stays one line, whatever a client sent
+                        *at = (unsigned char)*at < 0x20 || *at == 0x7f
+                                      ? ' '
+                                      : *at; // one line stays one line, whatever a client sent
                 text_add(&line, message);
         }
         push(line.data, line.n, !line.failed);

@@ -9,9 +9,11 @@
 #include "server/server.h"
 #include "server/version.h"
 
-static const char head[] = "fxserve executes PyTorch graphs (torch.export .pt2 files, torch.fx graphs as JSON) over HTTP.\n\n",
+static const char head[] =
+        "fxserve executes PyTorch graphs (torch.export .pt2 files, torch.fx graphs as JSON) over HTTP.\n\n",
                   tail[] = "  fxserve --help | --help=markdown | --version\n\n"
-                           "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY. Sizes take 64MB, 1GiB:\n";
+                           "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY. "
+                           "Sizes take 64MB, 1GiB:\n";
 
 static int print_and_free(Text *text)
 {
@@ -37,8 +39,10 @@ static int print_help(bool markdown)
 static int unknown_command(const char *name)
 {
         const Command *like = command_like(name);
-        fprintf(stderr, "fxserve: there is no command and no file \"%s\"%s%s%s; fxserve help lists the commands\n", name,
-                like == NULL ? "" : "; did you mean ", like == NULL ? "" : like->name, like == NULL ? "" : "?");
+        fprintf(stderr,
+                "fxserve: there is no command and no file \"%s\"%s%s%s; fxserve help lists the commands\n",
+                name, like == NULL ? "" : "; did you mean ", like == NULL ? "" : like->name,
+                like == NULL ? "" : "?");
         return 2;
 }
 
@@ -57,10 +61,12 @@ static int print_command_help(const char *name)
 static int print_version(void)
 {
         ServerFacts facts = version_facts();
-        printf("fxserve %s (%s), torch %s, cpu %s\n", facts.version, facts.revision, facts.torch_level, facts.cpu_level);
+        printf("fxserve %s (%s), torch %s, cpu %s\n", facts.version, facts.revision, facts.torch_level,
+               facts.cpu_level);
         Text libraries = { 0 };
         version_libraries(&libraries);
-        bool ok = text_status(&libraries) == STATUS_OK && fwrite(libraries.data, 1, libraries.n, stdout) == libraries.n;
+        bool ok = text_status(&libraries) == STATUS_OK &&
+                  fwrite(libraries.data, 1, libraries.n, stdout) == libraries.n;
         text_deinit(&libraries);
         return ok && fflush(stdout) == 0 ? 0 : 1;
 }
@@ -113,5 +119,6 @@ int main(int argc, char **argv)
         bool serves = command == NULL || command->run == NULL;
         if ((serves || command->needs_tables) && init_tables() != 0)
                 return 1;
-        return serves ? serve(argc, argv, command == NULL ? 1 : MIN(2, argc)) : command->run(argc - 2, argv + 2);
+        return serves ? serve(argc, argv, command == NULL ? 1 : MIN(2, argc))
+                      : command->run(argc - 2, argv + 2);
 }

@@ -22,6 +22,7 @@ void notify_manager(const char *state)
         if (fd < 0)
                 return;
         socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
-        (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)(const void *)&address, length);
+        (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)(const void *)&address,
+                      length);
         close(fd);
 }

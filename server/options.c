@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--flag value`, `--flag=value`; switches take no value. A variable is the flag in capitals: --max-run-body is FXSERVE_MAX_RUN_BODY.
+// `--flag value`, `--flag=value`; switches take no value. A variable is the flag in capitals:
+// --max-run-body is FXSERVE_MAX_RUN_BODY.
 #include "server/options.h"
 #include <ctype.h>
 #include <errno.h>
@@ -29,13 +30,17 @@ static const char *variable_of(const char *flag, char out[64])
         return out;
 }
 
-// Thirty years in nanoseconds can be added to any time; libmicrohttpd and the rings take counts as 32 bits.
+// Thirty years in nanoseconds can be added to any time; libmicrohttpd and the rings take counts as
+// 32 bits.
 static long long most_of(const char *unit)
 {
         static const struct {
                 const char *unit;
                 long long most;
-        } rows_of_units[] = { { "s", 1000000000 }, { "ms", 1000000000000 }, { "connections", INT32_MAX }, { "profiles", INT32_MAX } };
+        } rows_of_units[] = { { "s", 1000000000 },
+                              { "ms", 1000000000000 },
+                              { "connections", INT32_MAX },
+                              { "profiles", INT32_MAX } };
         for (size_t i = 0; i < ARRAY_LENGTH(rows_of_units); i++)
                 if (strcmp(rows_of_units[i].unit, unit) == 0)
                         return rows_of_units[i].most;
@@ -87,7 +92,8 @@ static Status read_environment(Options *options)
                 set_option(&rows[i], text != NULL ? text : rows[i].fallback, options);
         }
         for (size_t i = 0; i < n_limit_rows; i++) {
-                const char *text = limit_rows[i].flag == NULL ? NULL : getenv(variable_of(limit_rows[i].flag, name));
+                const char *text =
+                        limit_rows[i].flag == NULL ? NULL : getenv(variable_of(limit_rows[i].flag, name));
                 if (text != NULL)
                         TRY(set_limit(&limit_rows[i], text, name));
         }
@@ -105,7 +111,8 @@ static const OptionRow *option_named(const char *name, size_t n)
 static const LimitRow *limit_named(const char *name, size_t n)
 {
         for (size_t i = 0; i < n_limit_rows; i++)
-                if (limit_rows[i].flag != NULL && strlen(limit_rows[i].flag) == n && memcmp(limit_rows[i].flag, name, n) == 0)
+                if (limit_rows[i].flag != NULL && strlen(limit_rows[i].flag) == n &&
+                    memcmp(limit_rows[i].flag, name, n) == 0)
                         return &limit_rows[i];
         return NULL;
 }
@@ -116,7 +123,8 @@ static const char *flag_like(const char *name)
         const char *best = NULL;
         int least = 4;
         for (size_t i = 0; i < ARRAY_LENGTH(rows) + n_limit_rows; i++) {
-                const char *flag = i < ARRAY_LENGTH(rows) ? rows[i].flag : limit_rows[i - ARRAY_LENGTH(rows)].flag;
+                const char *flag =
+                        i < ARRAY_LENGTH(rows) ? rows[i].flag : limit_rows[i - ARRAY_LENGTH(rows)].flag;
                 int away = flag == NULL ? least : word_distance(name, flag);
                 if (away < least && away < (int)strlen(flag)) {
                         least = away;
@@ -131,8 +139,9 @@ static Status unknown_flag(const char *name, size_t n)
         char flag[64];
         snprintf(flag, sizeof(flag), "%.*s", (int)MIN(n, sizeof(flag) - 1), name);
         const char *like = flag_like(flag);
-        return fail(STATUS_USAGE, "unknown flag --%s%s%s%s; fxserve --help lists them", flag, like == NULL ? "" : "; did you mean --",
-                    like == NULL ? "" : like, like == NULL ? "" : "?");
+        return fail(STATUS_USAGE, "unknown flag --%s%s%s%s; fxserve --help lists them", flag,
+                    like == NULL ? "" : "; did you mean --", like == NULL ? "" : like,
+                    like == NULL ? "" : "?");
 }
 
 // Of the commands that ask a server; and what Kubernetes sets for a service that is called fxserve.
@@ -204,8 +213,10 @@ void options_help(Text *out)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 char flag[64];
-                snprintf(flag, sizeof(flag), "--%s %s", rows[i].flag, rows[i].value == NULL ? "" : rows[i].value);
-                text_addf(out, "  %-28s %s%s%s%s\n", flag, rows[i].help, rows[i].fallback[0] == '\0' ? "" : " (", rows[i].fallback,
+                snprintf(flag, sizeof(flag), "--%s %s", rows[i].flag,
+                         rows[i].value == NULL ? "" : rows[i].value);
+                text_addf(out, "  %-28s %s%s%s%s\n", flag, rows[i].help,
+                          rows[i].fallback[0] == '\0' ? "" : " (", rows[i].fallback,
                           rows[i].fallback[0] == '\0' ? "" : ")");
         }
         for (size_t i = 0; i < n_limit_rows; i++) {
@@ -213,7 +224,8 @@ void options_help(Text *out)
                 if (limit_rows[i].flag == NULL)
                         continue;
                 snprintf(flag, sizeof(flag), "--%s N", limit_rows[i].flag);
-                text_addf(out, "  %-28s %s, in %s (%lld)\n", flag, limit_rows[i].help, limit_rows[i].unit, (long long)limit_rows[i].value);
+                text_addf(out, "  %-28s %s, in %s (%lld)\n", flag, limit_rows[i].help, limit_rows[i].unit,
+                          (long long)limit_rows[i].value);
         }
 }
 
@@ -222,11 +234,13 @@ void options_markdown(Text *out)
         char name[64];
         text_add(out, "| flag | variable | default | what |\n|---|---|---|---|\n");
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-                text_addf(out, "| `--%s%s%s` | `%s` | %s%s%s | %s |\n", rows[i].flag, rows[i].value == NULL ? "" : " ",
-                          rows[i].value == NULL ? "" : rows[i].value, variable_of(rows[i].flag, name),
-                          rows[i].fallback[0] == '\0' ? "" : "`", rows[i].fallback, rows[i].fallback[0] == '\0' ? "" : "`", rows[i].help);
+                text_addf(out, "| `--%s%s%s` | `%s` | %s%s%s | %s |\n", rows[i].flag,
+                          rows[i].value == NULL ? "" : " ", rows[i].value == NULL ? "" : rows[i].value,
+                          variable_of(rows[i].flag, name), rows[i].fallback[0] == '\0' ? "" : "`",
+                          rows[i].fallback, rows[i].fallback[0] == '\0' ? "" : "`", rows[i].help);
         for (size_t i = 0; i < n_limit_rows; i++)
                 if (limit_rows[i].flag != NULL)
-                        text_addf(out, "| `--%s N` | `%s` | %lld | %s (%s) |\n", limit_rows[i].flag, variable_of(limit_rows[i].flag, name),
-                                  (long long)limit_rows[i].value, limit_rows[i].help, limit_rows[i].unit);
+                        text_addf(out, "| `--%s N` | `%s` | %lld | %s (%s) |\n", limit_rows[i].flag,
+                                  variable_of(limit_rows[i].flag, name), (long long)limit_rows[i].value,
+                                  limit_rows[i].help, limit_rows[i].unit);
 }

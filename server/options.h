@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags and environment variables of `fxserve serve`: one list (options.def and the limits with a flag). Command line wins over
-// environment.
+// Flags and environment variables of `fxserve serve`: one list (options.def and the limits with a
+// flag). Command line wins over environment.
 #pragma once
 #include "core/base/text.h"
 
@@ -12,10 +12,11 @@ typedef struct Options {
         int n_files;
 } Options;
 
-// Reads argv[from..) and the environment; sets the global limits, too. STATUS_USAGE names the flag. Strings are borrowed from argv and
-// environ.
+// Reads argv[from..) and the environment; sets the global limits, too. STATUS_USAGE names the flag.
+// Strings are borrowed from argv and environ.
 Status options_read(int argc, char **argv, int from, Options *out_options);
-// Calls `report` for each variable FXSERVE_... that names no flag; `like` is one that is spelt nearly so, or "".
+// Calls `report` for each variable FXSERVE_... that names no flag; `like` is one that is spelt
+// nearly so, or "".
 void options_unknown_variables(void (*report)(const char *name, const char *like));
 // The list for --help, and as the README's table.
 void options_help(Text *out);

@@ -25,7 +25,8 @@ Status file_read(const char *path, Storage **out_bytes)
         if (!S_ISREG(info.st_mode))
                 return fail(STATUS_USAGE, "%s is not a regular file", path);
         if (info.st_size > limits.max_upload)
-                return fail(STATUS_TOO_LARGE, "%s has %lld bytes; the limit is %lld (--max-upload, FXSERVE_MAX_UPLOAD)", path,
+                return fail(STATUS_TOO_LARGE,
+                            "%s has %lld bytes; the limit is %lld (--max-upload, FXSERVE_MAX_UPLOAD)", path,
                             (long long)info.st_size, (long long)limits.max_upload);
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(storage_new((size_t)info.st_size, false, NULL, &bytes));
@@ -67,7 +68,8 @@ static Status put(Engine *engine, const char *path, const Upload *upload, GraphV
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
         TRY(engine_check(graph));
-        return engine_put(engine, name, upload->parts, upload->n_parts, &identified, graph, out_version, &created);
+        return engine_put(engine, name, upload->parts, upload->n_parts, &identified, graph, out_version,
+                          &created);
 }
 
 static Status preload_file(Engine *engine, const char *path, void (*report)(const GraphVersion *version))
@@ -114,7 +116,8 @@ Status preload_path(Engine *engine, const char *path, void (*report)(const Graph
         Status status = n > 0 ? STATUS_OK : fail(STATUS_USAGE, "%s holds no .pt2 and no .json file", path);
         for (int i = 0; i < n; i++) {
                 char file[4096];
-                if (status == STATUS_OK && snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name) < (int)sizeof(file))
+                if (status == STATUS_OK &&
+                    snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name) < (int)sizeof(file))
                         status = preload_file(engine, file, report);
                 free(entries[i]);
         }

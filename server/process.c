@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/self is memory of the kernel: reading it does not wait. Counting descriptors one by one is for kernels before 6.2 only; later ones
-// tell the number as the folder's size.
+// /proc/self is memory of the kernel: reading it does not wait. Counting descriptors one by one is
+// for kernels before 6.2 only; later ones tell the number as the folder's size.
 #include "server/process.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -11,7 +11,13 @@
 #include <unistd.h>
 
 // Fields of /proc/self/stat after the program's name, which may hold anything.
-enum { FIELD_THREADS = 20 - 3, FIELD_START = 22 - 3, FIELD_VIRTUAL = 23 - 3, FIELD_RESIDENT = 24 - 3, N_FIELDS = 22 };
+enum {
+        FIELD_THREADS = 20 - 3,
+        FIELD_START = 22 - 3,
+        FIELD_VIRTUAL = 23 - 3,
+        FIELD_RESIDENT = 24 - 3,
+        N_FIELDS = 22
+};
 
 static bool read_stat(int64_t fields[N_FIELDS])
 {
@@ -59,7 +65,8 @@ static double start_seconds(int64_t start_ticks)
         struct timespec now, since_boot;
         clock_gettime(CLOCK_REALTIME, &now);
         clock_gettime(CLOCK_BOOTTIME, &since_boot);
-        double boot = (double)(now.tv_sec - since_boot.tv_sec) + (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
+        double boot =
+                (double)(now.tv_sec - since_boot.tv_sec) + (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
         return boot + (double)start_ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
@@ -71,11 +78,13 @@ void process_read(ProcessFacts *out_facts)
         bool known = read_stat(fields);
         bool counted = getrusage(RUSAGE_SELF, &usage) == 0;
         bool limited = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
-        *out_facts = (ProcessFacts){ .cpu_seconds = counted ? seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime) : -1,
-                                     .start_seconds = known ? start_seconds(fields[FIELD_START]) : -1,
-                                     .resident_bytes = known ? fields[FIELD_RESIDENT] * sysconf(_SC_PAGESIZE) : -1,
-                                     .virtual_bytes = known ? fields[FIELD_VIRTUAL] : -1,
-                                     .n_threads = known ? fields[FIELD_THREADS] : -1,
-                                     .n_fds = count_fds(),
-                                     .max_fds = limited ? (int64_t)files.rlim_cur : -1 };
+        *out_facts = (ProcessFacts){
+                .cpu_seconds = counted ? seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime) : -1,
+                .start_seconds = known ? start_seconds(fields[FIELD_START]) : -1,
+                .resident_bytes = known ? fields[FIELD_RESIDENT] * sysconf(_SC_PAGESIZE) : -1,
+                .virtual_bytes = known ? fields[FIELD_VIRTUAL] : -1,
+                .n_threads = known ? fields[FIELD_THREADS] : -1,
+                .n_fds = count_fds(),
+                .max_fds = limited ? (int64_t)files.rlim_cur : -1
+        };
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every POLL_MS the files are looked at through the names they were given by, so that what a symbolic link leads to counts: Kubernetes
-// replaces a mounted secret by turning a link (`..data`). A change is read when it looks the same twice: a file that is still being
-// written, or a certificate whose key is yet to come, is left alone. Looking and reading are done by libuv's pool of threads, for a disk
-// may be slow.
+// Every POLL_MS the files are looked at through the names they were given by, so that what a
+// symbolic link leads to counts: Kubernetes replaces a mounted secret by turning a link (`..data`).
+// A change is read when it looks the same twice: a file that is still being written, or a
+// certificate whose key is yet to come, is left alone. Looking and reading are done by libuv's pool
+// of threads, for a disk may be slow.
 //
-//   loop thread: timer → round given away → (pool: stat, read) → values taken, lines logged → timer …
+//   loop thread: timer → round given away → (pool: stat, read) → values taken, lines logged → timer
+//   …
 //
 // While a round is away it owns `sources`; the loop thread sets `forced` only.
 #include "server/reload.h"
@@ -107,7 +109,8 @@ static void take(Source *source)
                 log_line("reloaded: %s", source->row.what);
         } else if (strcmp(source->complaint, source->message) != 0) {
                 memcpy(source->complaint, source->message, sizeof(source->complaint));
-                log_error("not reloaded: %s; what was read before stays: %s", source->row.what, source->message);
+                log_error("not reloaded: %s; what was read before stays: %s", source->row.what,
+                          source->message);
         }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are read again when they change on disk: the tokens, the certificate with its key. Loop thread, unless said otherwise.
+// Files that are read again when they change on disk: the tokens, the certificate with its key.
+// Loop thread, unless said otherwise.
 #pragma once
 #include <uv.h>
 #include "api/call.h"
@@ -19,10 +20,11 @@ typedef struct ReloadSource {
         void *context;
 } ReloadSource;
 
-// Reads all sources; the failure of one is the caller's, and names its files. `n_sources` may be 0. Sources and what they point at outlive
-// the Reload.
+// Reads all sources; the failure of one is the caller's, and names its files. `n_sources` may be 0.
+// Sources and what they point at outlive the Reload.
 Status reload_open(const ReloadSource *sources, int n_sources, Reload **out_reload);
-// Begins to look for changes. A file that does not read well is logged once and leaves the value as it was.
+// Begins to look for changes. A file that does not read well is logged once and leaves the value as
+// it was.
 void reload_start(Reload *reload, uv_loop_t *loop);
 // Reads all of them soon, changed or not, and logs that.
 void reload_now(Reload *reload);

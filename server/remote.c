@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that ask a server. Each is one request, or two: the way a person would do it with curl, and no more.
+// Commands that ask a server. Each is one request, or two: the way a person would do it with curl,
+// and no more.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,7 +90,8 @@ static Status read_command_line(int argc, char **argv, Flags flags, Remote *remo
 static bool is_name(const char *text)
 {
         for (const char *c = text; *c != '\0'; c++)
-                if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || strchr("_.-@", *c) != NULL))
+                if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                      strchr("_.-@", *c) != NULL))
                         return false;
         return true;
 }
@@ -100,16 +102,20 @@ static Status graph_target(const char *name, const char *rest, char out[TARGET_M
         size_t n = strcspn(name, "@");
         bool plain = n > 0;
         for (const char *c = name; *c != '\0'; c++)
-                plain = plain &&
-                        ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || strchr("_.-@", *c) != NULL);
+                plain = plain && ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+                                  (*c >= 'A' && *c <= 'Z') || strchr("_.-@", *c) != NULL);
         if (!plain || strlen(name) > 200)
-                return fail(STATUS_USAGE, "\"%.200s\" is no graph's name: letters, digits, _, . and -, perhaps @VERSION behind it", name);
+                return fail(STATUS_USAGE,
+                            "\"%.200s\" is no graph's name: letters, digits, _, . and -, perhaps @VERSION "
+                            "behind it",
+                            name);
         snprintf(out, TARGET_MAX, "/v1/graphs/%.*s%s%s%s", (int)n, name, name[n] == '@' ? "/versions/" : "",
                  name[n] == '@' ? name + n + 1 : "", rest);
         return STATUS_OK;
 }
 
-// A reply of 4xx or 5xx becomes a failure with the server's words. `request` lacks what all requests share.
+// A reply of 4xx or 5xx becomes a failure with the server's words. `request` lacks what all
+// requests share.
 static Status ask(const Remote *remote, ClientRequest request, ClientReply *out_reply)
 {
         Text error = { 0 };
@@ -119,14 +125,16 @@ static Status ask(const Remote *remote, ClientRequest request, ClientReply *out_
         request.idle_ms = IDLE_MS;
         request.max_reply = reply_max;
         if (client_ask(&remote->url, &request, out_reply) != STATUS_OK) {
-                failure_append("; is a server running at %s://%s:%s?", remote->url.tls ? "https" : "http", remote->url.host,
-                               remote->url.port);
+                failure_append("; is a server running at %s://%s:%s?", remote->url.tls ? "https" : "http",
+                               remote->url.host, remote->url.port);
                 return STATUS_IO;
         }
         if (out_reply->status < 400)
                 return STATUS_OK;
-        bool said = summary_of_error((ByteSpan){ (const uint8_t *)out_reply->body.data, out_reply->body.n }, &error);
-        Status status = fail(STATUS_IO, "%s (HTTP %d)", said ? error.data : "the server refused", out_reply->status);
+        bool said = summary_of_error((ByteSpan){ (const uint8_t *)out_reply->body.data, out_reply->body.n },
+                                     &error);
+        Status status =
+                fail(STATUS_IO, "%s (HTTP %d)", said ? error.data : "the server refused", out_reply->status);
         text_deinit(&error);
         client_reply_deinit(out_reply);
         return status;
@@ -175,7 +183,8 @@ static Status want_positional(const Remote *remote, int least, int most)
 {
         return remote->n_positional >= least && remote->n_positional <= most
                        ? STATUS_OK
-                       : fail(STATUS_USAGE, least == 0 ? "too many words" : "a name is missing, or there are too many words");
+                       : fail(STATUS_USAGE, least == 0 ? "too many words"
+                                                       : "a name is missing, or there are too many words");
 }
 
 // ---- push ----
@@ -212,9 +221,12 @@ static Status map_file(const char *path, MappedFile *out)
 }
 
 #define BOUNDARY "fxserve-6f0b9a52c1d84e7e"
-static const char part_graph[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"graph\"; filename=\"graph\"\r\n\r\n",
-                  part_weights[] = "\r\n--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"weights\"; filename=\"weights\"\r\n\r\n",
-                  part_end[] = "\r\n--" BOUNDARY "--\r\n";
+static const char
+        part_graph[] = "--" BOUNDARY
+                       "\r\nContent-Disposition: form-data; name=\"graph\"; filename=\"graph\"\r\n\r\n",
+        part_weights[] = "\r\n--" BOUNDARY
+                         "\r\nContent-Disposition: form-data; name=\"weights\"; filename=\"weights\"\r\n\r\n",
+        part_end[] = "\r\n--" BOUNDARY "--\r\n";
 
 static ByteSpan literal(const char *text)
 {
@@ -230,14 +242,18 @@ static Status push(const Remote *remote)
         model_name_of(remote->positional[0], name);
         TRY(graph_target(remote->n_positional == 2 ? remote->positional[1] : name, "", target));
         TRY(map_file(remote->positional[0], &graph));
-        ClientRequest request = { .method = "PUT", .target = target, .parts = { { graph.data, graph.n } }, .n_parts = 1 };
+        ClientRequest request = {
+                .method = "PUT", .target = target, .parts = { { graph.data, graph.n } }, .n_parts = 1
+        };
         if (remote->weights != NULL) {
                 TRY(map_file(remote->weights, &weights));
                 request.content_type = "multipart/form-data; boundary=" BOUNDARY;
                 request.n_parts = 0;
-                const ByteSpan parts[] = {
-                        literal(part_graph), { graph.data, graph.n }, literal(part_weights), { weights.data, weights.n }, literal(part_end)
-                };
+                const ByteSpan parts[] = { literal(part_graph),
+                                           { graph.data, graph.n },
+                                           literal(part_weights),
+                                           { weights.data, weights.n },
+                                           literal(part_end) };
                 for (; request.n_parts < (int)ARRAY_LENGTH(parts); request.n_parts++)
                         request.parts[request.n_parts] = parts[request.n_parts];
         }

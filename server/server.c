@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start: engine, files, workers, socket, loop. The loop thread does sockets, timers and signals only.
+// Start: engine, files, workers, socket, loop. The loop thread does sockets, timers and signals
+// only.
 //
 // Stop: SERVING → LEAVING → DRAINING → end.
-//   LEAVING    first SIGTERM or SIGINT: /readyz says 503, all else goes on for --drain-delay seconds, so that whoever sends requests here
-//              learns of it first
-//   DRAINING   no new connections, what was let in is answered (http_drain.c); after --drain-s it is cancelled
-// A second signal cancels what runs at once, in any state. What does not stop when cancelled is left behind after GRACE_MS: uploads are
-// durable when they are answered, so nothing is lost that was promised.
+//   LEAVING    first SIGTERM or SIGINT: /readyz says 503, all else goes on for --drain-delay seconds,
+//              so that whoever sends requests here learns of it first
+//   DRAINING   no new connections, what was let in is answered (http_drain.c); after --drain-s it is
+//              cancelled
+// A second signal cancels what runs at once, in any state. What does not stop when cancelled is
+// left behind after GRACE_MS: uploads are durable when they are answered, so nothing is lost that
+// was promised.
 #include "server/server.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -81,13 +84,16 @@ static Status parse_address(const char *text, Address *out)
 static bool is_loopback(const struct sockaddr *address)
 {
         if (address->sa_family == AF_INET)
-                return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) == 127;
-        return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+                return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) ==
+                       127;
+        return address->sa_family == AF_INET6 &&
+               IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
 static Status resolve(Address *address)
 {
-        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *found = NULL;
+        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
+                        *found = NULL;
         int error = getaddrinfo(address->host, address->port, &hints, &found);
         if (error != 0)
                 return fail(STATUS_USAGE, "--listen %s: %s", address->host, gai_strerror(error));
@@ -105,13 +111,15 @@ static Status listen_on(const Address *address, int *out_fd)
                 setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         }
-        bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)&address->socket, address->n_socket) == 0 &&
+        bool ok = fd >= 0 &&
+                  bind(fd, (const struct sockaddr *)(const void *)&address->socket, address->n_socket) == 0 &&
                   listen(fd, SOMAXCONN) == 0;
         int error = errno;
         if (!ok) {
                 if (fd >= 0)
                         close(fd);
-                return fail(STATUS_USAGE, "cannot listen on %s:%s: %s", address->host, address->port, strerror(error));
+                return fail(STATUS_USAGE, "cannot listen on %s:%s: %s", address->host, address->port,
+                            strerror(error));
         }
         *out_fd = fd;
         return STATUS_OK;
@@ -135,10 +143,12 @@ static Status make_parents(char *path)
                 if (*at != '/')
                         continue;
                 *at = '\0';
-                Status status = mkdir(path, 0700) == 0 || errno == EEXIST
-                                        ? STATUS_OK
-                                        : fail(STATUS_USAGE, "%s cannot be made: %s; choose another data folder with --data", path,
-                                               strerror(errno));
+                Status status =
+                        mkdir(path, 0700) == 0 || errno == EEXIST
+                                ? STATUS_OK
+                                : fail(STATUS_USAGE,
+                                       "%s cannot be made: %s; choose another data folder with --data", path,
+                                       strerror(errno));
                 *at = '/';
                 TRY(status);
         }
@@ -158,7 +168,10 @@ static Status data_folder(const Options *options, char *buffer, size_t capacity,
         else if (xdg != NULL && xdg[0] == '/')
                 n = snprintf(buffer, capacity, "%s/fxserve", xdg);
         else
-                n = snprintf(buffer, capacity, "%s/.local/share/fxserve", home != NULL ? home : user != NULL ? user->pw_dir : "");
+                n = snprintf(buffer, capacity, "%s/.local/share/fxserve",
+                             home != NULL   ? home
+                             : user != NULL ? user->pw_dir
+                                            : "");
         if (n <= 0 || (size_t)n >= capacity)
                 return fail(STATUS_USAGE, "the data folder's name is too long; choose one with --data");
         TRY(make_parents(buffer));
@@ -179,7 +192,8 @@ static Status open_engine(const Options *options, Server *server)
         char buffer[4096];
         const char *folder;
         TRY(data_folder(options, buffer, sizeof(buffer), &folder));
-        if (folder == NULL && limits.max_upload == default_max_upload()) // nowhere to spool to: uploads stay in memory
+        if (folder == NULL &&
+            limits.max_upload == default_max_upload()) // nowhere to spool to: uploads stay in memory
                 limits.max_upload = limits.max_upload_in_memory;
         EngineOptions engine = { .data_folder = folder,
                                  .loader = upload_loader,
@@ -196,8 +210,8 @@ static Status open_engine(const Options *options, Server *server)
 
 static void report_variable(const char *name, const char *like)
 {
-        log_line("%s is no variable that fxserve knows%s%s%s; fxserve --help lists them", name, like[0] == '\0' ? "" : "; did you mean ",
-                 like, like[0] == '\0' ? "" : "?");
+        log_line("%s is no variable that fxserve knows%s%s%s; fxserve --help lists them", name,
+                 like[0] == '\0' ? "" : "; did you mean ", like, like[0] == '\0' ? "" : "?");
 }
 
 static void report_loaded(const GraphVersion *version)
@@ -226,8 +240,8 @@ static void close_loop(Server *server)
 static void stop_now(uv_timer_t *timer)
 {
         Server *server = timer->data;
-        // A suspended connection may not outlive its daemon: jobs end first, the loop hands them back, and only then is there nothing
-        // suspended.
+        // A suspended connection may not outlive its daemon: jobs end first, the loop hands them
+        // back, and only then is there nothing suspended.
         http_stop(server->http);
         close_loop(server);
 }
@@ -327,21 +341,24 @@ static size_t changed_limits(LogField out[])
 }
 
 // What somebody who reads the log later wants to know first.
-static void log_start_of(const Server *server, const Options *options, const ServerFacts *facts, int n_threads, const char *url)
+static void log_start_of(const Server *server, const Options *options, const ServerFacts *facts,
+                         int n_threads, const char *url)
 {
         LogField *changed = new_array(n_limit_rows, sizeof(*changed));
         if (changed == NULL)
                 return;
-        const LogField fields[] = { { .key = "server_version", .text = facts->version },
-                                    { .key = "revision", .text = facts->revision },
-                                    { .key = "listen", .text = url },
-                                    { .key = "data", .text = strcmp(options->data, "none") == 0 ? "none" : "folder" },
-                                    { .key = "tokens", .text = server->door.auth != NULL ? "yes" : "no" },
-                                    { .key = "cpu", .text = facts->cpu_level },
-                                    { .key = "cores", .number = facts->n_cores },
-                                    { .key = "workers", .number = facts->n_workers },
-                                    { .key = "threads", .number = n_threads },
-                                    { .key = "limits", .members = changed, .n_members = changed_limits(changed) } };
+        const LogField fields[] = {
+                { .key = "server_version", .text = facts->version },
+                { .key = "revision", .text = facts->revision },
+                { .key = "listen", .text = url },
+                { .key = "data", .text = strcmp(options->data, "none") == 0 ? "none" : "folder" },
+                { .key = "tokens", .text = server->door.auth != NULL ? "yes" : "no" },
+                { .key = "cpu", .text = facts->cpu_level },
+                { .key = "cores", .number = facts->n_cores },
+                { .key = "workers", .number = facts->n_workers },
+                { .key = "threads", .number = n_threads },
+                { .key = "limits", .members = changed, .n_members = changed_limits(changed) }
+        };
         log_record("started", fields, ARRAY_LENGTH(fields));
         free(changed);
 }
@@ -385,8 +402,8 @@ static Status start(Server *server, const Options *options)
         usage_start(server->usage, &server->loop);
         char url[sizeof(address.host) + 32];
         bool v6 = strchr(address.host, ':') != NULL;
-        snprintf(url, sizeof(url), "%s://%s%s%s:%d", server->door.tls != NULL ? "https" : "http", v6 ? "[" : "", address.host,
-                 v6 ? "]" : "", port_of(fd));
+        snprintf(url, sizeof(url), "%s://%s%s%s:%d", server->door.tls != NULL ? "https" : "http",
+                 v6 ? "[" : "", address.host, v6 ? "]" : "", port_of(fd));
         log_start_of(server, options, &http.facts, plan.n_wide, url);
         printf("listening on %s\n", url);
         fflush(stdout);
@@ -435,7 +452,8 @@ int server_main(const Options *options)
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
-        if (!workers_end(server.workers, (int64_t)GRACE_MS * 1000000)) // a run whose client has its 504, or a build
+        if (!workers_end(server.workers,
+                         (int64_t)GRACE_MS * 1000000)) // a run whose client has its 504, or a build
                 abandon(NULL);
         workers_stop(server.workers);
         http_free(server.http);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A spool has two buffers, filled and written in turn. `n_full` buffers (the oldest first) belong to the thread, the rest to the loop; it
-// and everything else that both sides see is guarded by one mutex. The thread takes one buffer of one spool at a time, so that uploads
-// share the disk evenly. Closing a large file takes the kernel long, so a spool that has one, or is the thread's just now, is orphaned when
-// it is freed, and freed by the thread, without the mutex.
+// A spool has two buffers, filled and written in turn. `n_full` buffers (the oldest first) belong
+// to the thread, the rest to the loop; it and everything else that both sides see is guarded by one
+// mutex. The thread takes one buffer of one spool at a time, so that uploads share the disk evenly.
+// Closing a large file takes the kernel long, so a spool that has one, or is the thread's just now,
+// is orphaned when it is freed, and freed by the thread, without the mutex.
 #include "server/spool.h"
 #include <errno.h>
 #include <pthread.h>
@@ -83,7 +84,9 @@ static Status write_buffer(Spool *spool, const uint8_t *data, size_t n)
 static Status finish(Spool *spool)
 {
         spool->digest = sha256_finish(&spool->sha);
-        Status status = spool->n_written == 0 ? STATUS_OK : engine_map_temporary(spool->fd, spool->n_written, &spool->bytes);
+        Status status = spool->n_written == 0
+                                ? STATUS_OK
+                                : engine_map_temporary(spool->fd, spool->n_written, &spool->bytes);
         if (spool->fd >= 0)
                 close(spool->fd);
         spool->fd = -1;
@@ -318,7 +321,8 @@ Status spool_result(Spool *spool, Storage **out_bytes, HashHex *out_digest)
 static void give_up(Spool *spool)
 {
         Spools *spools = spool->spools;
-        bool theirs = !spools->stopping && (spool->busy || spool->queued || spool->fd >= 0 || spool->bytes != NULL);
+        bool theirs =
+                !spools->stopping && (spool->busy || spool->queued || spool->fd >= 0 || spool->bytes != NULL);
         spool->orphaned = theirs;
         if (theirs && !spool->busy)
                 enqueue(spool);
@@ -345,7 +349,9 @@ Spool *spool_free(Spool *spool)
 
 void spools_drop(Spools *spools, Storage *take_bytes)
 {
-        Spool *spool = spools == NULL || take_bytes == NULL || !storage_is_mapped(take_bytes) ? NULL : calloc(1, sizeof(*spool));
+        Spool *spool = spools == NULL || take_bytes == NULL || !storage_is_mapped(take_bytes)
+                               ? NULL
+                               : calloc(1, sizeof(*spool));
         if (spool == NULL) {
                 storage_unref(take_bytes);
                 return;

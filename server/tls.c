@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files are checked here with GnuTLS's own readers, because libmicrohttpd says no more than that it could not start. Each handshake
-// gets a copy of certificate and key (about 10 µs), which GnuTLS frees with the session: so a pair can go as soon as another is there.
+// The files are checked here with GnuTLS's own readers, because libmicrohttpd says no more than
+// that it could not start. Each handshake gets a copy of certificate and key (about 10 µs), which
+// GnuTLS frees with the session: so a pair can go as soon as another is there.
 #include "server/tls.h"
 #include <fcntl.h>
 #include <gnutls/abstract.h>
@@ -41,7 +42,8 @@ static Status read_pem(const char *path, const char *flag, gnutls_datum_t *out_t
         if (text == NULL)
                 return fail_memory();
         *out_text = (gnutls_datum_t){ text, (unsigned)n };
-        return got == 0 ? STATUS_OK : fail(STATUS_USAGE, "%s cannot be read, or is larger than %d bytes", flag, FILE_MAX);
+        return got == 0 ? STATUS_OK
+                        : fail(STATUS_USAGE, "%s cannot be read, or is larger than %d bytes", flag, FILE_MAX);
 }
 
 static void wipe(gnutls_datum_t *text)
@@ -58,11 +60,15 @@ static Status make_pair(const gnutls_datum_t *cert, const gnutls_datum_t *key, T
         if (gnutls_certificate_allocate_credentials(&credentials) != GNUTLS_E_SUCCESS)
                 return fail_memory();
         int error = gnutls_certificate_set_x509_key_mem(credentials, cert, key, GNUTLS_X509_FMT_PEM);
-        bool copied = error >= 0 && gnutls_certificate_get_x509_crt(credentials, 0, &pair->chain, &pair->n_chain) == GNUTLS_E_SUCCESS &&
+        bool copied = error >= 0 &&
+                      gnutls_certificate_get_x509_crt(credentials, 0, &pair->chain, &pair->n_chain) ==
+                              GNUTLS_E_SUCCESS &&
                       gnutls_certificate_get_x509_key(credentials, 0, &pair->key) == GNUTLS_E_SUCCESS;
         gnutls_certificate_free_credentials(credentials);
         if (error < 0)
-                return fail(STATUS_USAGE, "--tls-cert and --tls-key are not a PEM certificate and its key: %s", gnutls_strerror(error));
+                return fail(STATUS_USAGE,
+                            "--tls-cert and --tls-key are not a PEM certificate and its key: %s",
+                            gnutls_strerror(error));
         return copied ? STATUS_OK : fail_memory();
 }
 
@@ -133,7 +139,9 @@ void tls_take(Tls *tls, TlsPair *pair)
 
 int64_t tls_expires(const Tls *tls)
 {
-        return tls == NULL || tls->pair == NULL ? 0 : (int64_t)gnutls_x509_crt_get_expiration_time(tls->pair->chain[0]);
+        return tls == NULL || tls->pair == NULL
+                       ? 0
+                       : (int64_t)gnutls_x509_crt_get_expiration_time(tls->pair->chain[0]);
 }
 
 static void free_chain(gnutls_pcert_st *chain, unsigned n)
@@ -166,8 +174,9 @@ static gnutls_privkey_t copy_key(const TlsPair *pair)
         return NULL;
 }
 
-static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info, gnutls_pcert_st **out_certs, unsigned *out_n_certs,
-                    gnutls_ocsp_data_st **out_ocsp, unsigned *out_n_ocsp, gnutls_privkey_t *out_key, unsigned *out_flags)
+static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                    gnutls_pcert_st **out_certs, unsigned *out_n_certs, gnutls_ocsp_data_st **out_ocsp,
+                    unsigned *out_n_ocsp, gnutls_privkey_t *out_key, unsigned *out_flags)
 {
         (void)session;
         (void)info;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate and key of --tls-cert and --tls-key. libmicrohttpd asks for them once per handshake, so that a connection keeps what it
-// began with when others are read. One per process, because GnuTLS hands its question no context; loop thread, unless said otherwise.
+// The certificate and key of --tls-cert and --tls-key. libmicrohttpd asks for them once per
+// handshake, so that a connection keeps what it began with when others are read. One per process,
+// because GnuTLS hands its question no context; loop thread, unless said otherwise.
 #pragma once
 #include "core/base/status.h"
 
 typedef struct Tls Tls;
 typedef struct TlsPair TlsPair; // a certificate with its chain, and its key
 
-// Nothing is read yet. Both paths or neither ("" = not given, *out_tls is NULL); STATUS_USAGE for one.
+// Nothing is read yet. Both paths or neither ("" = not given, *out_tls is NULL); STATUS_USAGE for
+// one.
 Status tls_new(const char *cert_path, const char *key_path, Tls **out_tls);
 Tls *tls_free(Tls *tls);
 // Reads both files. STATUS_USAGE says what is wrong with which flag. Any thread.

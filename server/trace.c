@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// version "-" trace-id "-" parent-id "-" flags, in lower-case hex digits. Version ff is none; version 00 is exactly this long; later ones
-// may go on after a further "-". Ids of zeros only are none.
+// version "-" trace-id "-" parent-id "-" flags, in lower-case hex digits. Version ff is none;
+// version 00 is exactly this long; later ones may go on after a further "-". Ids of zeros only are
+// none.
 #include "server/trace.h"
 #include <string.h>
 
@@ -34,11 +35,13 @@ bool trace_parse(const char *header, TraceIds *out_trace)
         const char *at = header;
         if (strlen(header) < HEADER_DIGITS)
                 return false;
-        if (!take(&at, VERSION_DIGITS, version) || !dash(&at) || !take(&at, TRACE_DIGITS, trace.trace_id) || !dash(&at) ||
-            !take(&at, PARENT_DIGITS, trace.parent_id) || !dash(&at) || !take(&at, FLAG_DIGITS, flags))
+        if (!take(&at, VERSION_DIGITS, version) || !dash(&at) || !take(&at, TRACE_DIGITS, trace.trace_id) ||
+            !dash(&at) || !take(&at, PARENT_DIGITS, trace.parent_id) || !dash(&at) ||
+            !take(&at, FLAG_DIGITS, flags))
                 return false;
         bool ends_well = *at == '\0' || (*at == '-' && strcmp(version, "00") != 0);
-        if (strcmp(version, "ff") == 0 || !ends_well || zeros_only(trace.trace_id) || zeros_only(trace.parent_id))
+        if (strcmp(version, "ff") == 0 || !ends_well || zeros_only(trace.trace_id) ||
+            zeros_only(trace.parent_id))
                 return false;
         *out_trace = trace;
         return true;

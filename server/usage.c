@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder is walked on libuv's thread, when somebody looks at /metrics and the last count is old: so what is shown is at most as old as
-// the scrape before. The longer a walk takes, the rarer it is.
+// The folder is walked on libuv's thread, when somebody looks at /metrics and the last count is
+// old: so what is shown is at most as old as the scrape before. The longer a walk takes, the rarer
+// it is.
 #include "server/usage.h"
 #include <fts.h>
 #include <stdatomic.h>
@@ -32,13 +33,15 @@ static void count(uv_work_t *work)
         char *const roots[] = { usage->folder, NULL };
         int64_t began_ns = clock_ns(), bytes = 0;
         FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
-        for (FTSENT *entry; walk != NULL && !atomic_load(&usage->stopped) && (entry = fts_read(walk)) != NULL;)
+        for (FTSENT *entry;
+             walk != NULL && !atomic_load(&usage->stopped) && (entry = fts_read(walk)) != NULL;)
                 if (entry->fts_info == FTS_D || entry->fts_info == FTS_F)
                         bytes += (int64_t)entry->fts_statp->st_blocks * 512;
         if (walk != NULL)
                 fts_close(walk);
         usage->found_bytes = walk == NULL ? -1 : bytes;
-        usage->found_free_bytes = statvfs(usage->folder, &disk) == 0 ? (int64_t)(disk.f_bavail * disk.f_frsize) : -1;
+        usage->found_free_bytes =
+                statvfs(usage->folder, &disk) == 0 ? (int64_t)(disk.f_bavail * disk.f_frsize) : -1;
         usage->took_ns = clock_ns() - began_ns;
 }
 
@@ -63,7 +66,8 @@ static void begin(Usage *usage)
 Status usage_new(const char *folder, Usage **out_usage)
 {
         Usage *usage = calloc(1, sizeof(*usage));
-        if (usage == NULL || (folder != NULL && (usage->folder = copy_text(folder, strlen(folder))) == NULL)) {
+        if (usage == NULL ||
+            (folder != NULL && (usage->folder = copy_text(folder, strlen(folder))) == NULL)) {
                 free(usage);
                 return fail_memory();
         }

@@ -41,15 +41,16 @@ static const struct {
         const char *without;
 } features[] = {
         { has_openmp, "one run uses one thread (built without OpenMP)" },
-        { http_pools_are_known,
-          "memory of idle connections stays with them (their pools are known for libmicrohttpd 0.9.75 and 1.0.1 only)" },
+        { http_pools_are_known, "memory of idle connections stays with them (their pools are known for "
+                                "libmicrohttpd 0.9.75 and 1.0.1 only)" },
 };
 
 void version_libraries(Text *out)
 {
         const Platform *platform = kernel_platform();
-        text_addf(out, "oneDNN %s (%s), libmicrohttpd %s, libuv %s, jansson %s, GnuTLS %s\n", platform->dnnl, platform->dnnl_isa,
-                  MHD_get_version(), uv_version_string(), summary_json_version(), gnutls_check_version(NULL));
+        text_addf(out, "oneDNN %s (%s), libmicrohttpd %s, libuv %s, jansson %s, GnuTLS %s\n", platform->dnnl,
+                  platform->dnnl_isa, MHD_get_version(), uv_version_string(), summary_json_version(),
+                  gnutls_check_version(NULL));
         for (size_t i = 0; i < ARRAY_LENGTH(features); i++)
                 if (!features[i].is_there())
                         text_addf(out, "without: %s\n", features[i].without);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// First in, first out, under one mutex. A task is run to its end or to where it parks; then the thread takes the next. Idle tasks have a
-// queue of their own, looked at when the other is empty. Threads with nothing to do sleep no longer than until the idle task is due.
+// First in, first out, under one mutex. A task is run to its end or to where it parks; then the
+// thread takes the next. Idle tasks have a queue of their own, looked at when the other is empty.
+// Threads with nothing to do sleep no longer than until the idle task is due.
 //
-// By itself the C library gives the end of its heap back as soon as a few hundred kilobytes there are free, so that every body, result and
-// reply of that size is made of new pages, which the kernel has to find, clear and map: a third of a request with 600 kB. Here freed memory
-// stays while requests follow each other, and the last thread that finds nothing to do gives it back.
+// By itself the C library gives the end of its heap back as soon as a few hundred kilobytes there
+// are free, so that every body, result and reply of that size is made of new pages, which the
+// kernel has to find, clear and map: a third of a request with 600 kB. Here freed memory stays
+// while requests follow each other, and the last thread that finds nothing to do gives it back.
 #include "server/workers.h"
 #include <malloc.h>
 #include <pthread.h>
@@ -87,7 +89,8 @@ static Task *next_task(Workers *workers)
         return workers->idle_running || idle == NULL || idle->due_ns > clock_ns() ? NULL : idle;
 }
 
-// When memory should be given back, if nothing is taken until then; INT64_MAX: not by this thread, or nothing was freed.
+// When memory should be given back, if nothing is taken until then; INT64_MAX: not by this thread,
+// or nothing was freed.
 static int64_t trim_due(const Workers *workers)
 {
         if (workers->n_waiting < workers->n_threads || workers->n_taken == workers->n_taken_then)
@@ -100,7 +103,8 @@ static void trim_memory(Workers *workers)
         workers->n_taken_then = workers->n_taken;
         workers->trimmed_ns = clock_ns();
         pthread_mutex_unlock(&workers->mutex);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // they bring a heap of their own, and libc's is not set up then
+#if !defined(__SANITIZE_ADDRESS__) &&                                                                        \
+        !defined(__SANITIZE_THREAD__) // they bring a heap of their own, and libc's is not set up then
         malloc_trim(0);
 #endif
         pthread_mutex_lock(&workers->mutex);
@@ -145,7 +149,8 @@ static Submitted room_for(const Workers *workers, const Task *task)
                 return workers->idle_queue.head == NULL ? SUBMITTED : IDLE_TASK_WAITS;
         if (workers->n_queued >= workers->max_queued)
                 return QUEUE_FULL;
-        bool fits = workers->n_queued == 0 || workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
+        bool fits = workers->n_queued == 0 ||
+                    workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
         return fits ? SUBMITTED : QUEUE_BYTES_FULL;
 }
 
@@ -159,7 +164,8 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         workers->idle_running |= is_idle;
         worker->is_idle_task = is_idle;
         if (workers->queue.head != NULL && workers->n_waiting == 0 && workers->idle_running)
-                stop_idle_task(workers); // this thread still counted as one with nothing to do when that was queued
+                stop_idle_task(
+                        workers); // this thread still counted as one with nothing to do when that was queued
         pthread_mutex_unlock(&workers->mutex);
         task->run(task, worker); // may be gone now
         atomic_store_explicit(&worker->beat_ns, 0, memory_order_relaxed);
@@ -200,7 +206,8 @@ void worker_stoppable(Worker *worker, _Atomic int *stop)
         Workers *workers = worker->pool;
         pthread_mutex_lock(&workers->mutex);
         worker->stop = stop;
-        if (stop != NULL && (workers->stopping || (worker->is_idle_task && workers->queue.head != NULL && workers->n_waiting == 0)))
+        if (stop != NULL && (workers->stopping || (worker->is_idle_task && workers->queue.head != NULL &&
+                                                   workers->n_waiting == 0)))
                 atomic_store(stop, 1);
         pthread_mutex_unlock(&workers->mutex);
 }
@@ -211,7 +218,8 @@ static int start_threads(Workers *workers, int n_threads)
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, STACK_BYTES);
         int n = 0;
-        while (n < n_threads && pthread_create(&workers->threads[n], &attributes, work, &workers->workers[n]) == 0)
+        while (n < n_threads &&
+               pthread_create(&workers->threads[n], &attributes, work, &workers->workers[n]) == 0)
                 n++;
         pthread_attr_destroy(&attributes);
         return n;
@@ -267,7 +275,8 @@ bool workers_end(Workers *workers, int64_t wait_ns)
         struct timespec end = { .tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000 };
         tell_to_end(workers);
         pthread_mutex_lock(&workers->mutex);
-        while (workers->n_ended < workers->n_threads && pthread_cond_timedwait(&workers->filled, &workers->mutex, &end) == 0)
+        while (workers->n_ended < workers->n_threads &&
+               pthread_cond_timedwait(&workers->filled, &workers->mutex, &end) == 0)
                 continue;
         bool all = workers->n_ended == workers->n_threads;
         pthread_mutex_unlock(&workers->mutex);

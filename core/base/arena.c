@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arena.c: a list of zeroed blocks, newest first; objects are cut from the newest. A block is twice as large as the one before, up to 1
-// MiB, or as large as the object that did not fit.
+// arena.c: a list of zeroed blocks, newest first; objects are cut from the newest. A block is twice
+// as large as the one before, up to 1 MiB, or as large as the object that did not fit.
 #include "core/base/arena.h"
 
 #include <stdarg.h>
@@ -32,10 +32,12 @@ void arena_deinit(Arena *arena)
         arena->used = arena->total_bytes = 0;
 }
 
-// A new newest block with room for `n_bytes`; shrinks to the object when the usual size would go over the cap.
+// A new newest block with room for `n_bytes`; shrinks to the object when the usual size would go
+// over the cap.
 static bool arena_grow(Arena *arena, size_t n_bytes)
 {
-        size_t size = arena->block == NULL ? ARENA_FIRST_BLOCK : MIN(arena->block->n_bytes * 2, (size_t)ARENA_LARGEST_BLOCK);
+        size_t size = arena->block == NULL ? ARENA_FIRST_BLOCK
+                                           : MIN(arena->block->n_bytes * 2, (size_t)ARENA_LARGEST_BLOCK);
         size = MAX(size, n_bytes);
         size_t total;
         if (!add_size(size, sizeof(ArenaBlock), &total))

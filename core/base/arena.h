@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arena: many small objects with one lifetime. Blocks grow geometrically; freed all at once. One thread at a time.
+// Arena: many small objects with one lifetime. Blocks grow geometrically; freed all at once. One
+// thread at a time.
 #pragma once
 #include "core/base/memory.h"
 

@@ -11,10 +11,11 @@ bool budget_take(Budget *budget, size_t n_bytes)
         do {
                 if (__builtin_add_overflow(used, n_bytes, &next) || next > budget->limit)
                         return false;
-        } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, next, memory_order_relaxed, memory_order_relaxed));
+        } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, next, memory_order_relaxed,
+                                                        memory_order_relaxed));
         size_t peak = atomic_load_explicit(&budget->peak, memory_order_relaxed);
-        while (peak < next &&
-               !atomic_compare_exchange_weak_explicit(&budget->peak, &peak, next, memory_order_relaxed, memory_order_relaxed))
+        while (peak < next && !atomic_compare_exchange_weak_explicit(
+                                      &budget->peak, &peak, next, memory_order_relaxed, memory_order_relaxed))
                 continue;
         return true;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// json.c: the pull parser's containers and scalars. One frame per open container (a fixed array, no recursion) says what may come
-// next:
-//   AT_START --value--> AFTER_VALUE --comma--> AT_VALUE --value--> AFTER_VALUE ... --bracket--> closed
-// A container counts as its parent's value from the moment it is entered. The grammar is RFC 8259, nothing more.
+// json.c: the pull parser's containers and scalars. One frame per open container (a fixed array, no
+// recursion) says what may come next:
+//   AT_START --value--> AFTER_VALUE --comma--> AT_VALUE --value--> AFTER_VALUE ... --bracket-->
+//   closed
+// A container counts as its parent's value from the moment it is entered. The grammar is RFC 8259,
+// nothing more.
 #include "core/base/json_reader.h"
 
 #include <string.h>
@@ -18,15 +20,17 @@ static bool is_digit(char c)
         return c >= '0' && c <= '9';
 }
 
-Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena, JsonReader **out_reader)
+Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena,
+                 JsonReader **out_reader)
 {
         if (max_depth < 0 || max_depth > JSON_MAX_DEPTH)
                 return fail(STATUS_INTERNAL, "json_open: depth %d is out of range", max_depth);
         if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-                return fail(STATUS_MALFORMED,
-                            "line 1, column 1: the text starts with a byte order mark (BOM); save it as UTF-8 without BOM");
+                return fail(STATUS_MALFORMED, "line 1, column 1: the text starts with a byte order mark "
+                                              "(BOM); save it as UTF-8 without BOM");
         if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
-                return fail(STATUS_MALFORMED, "line 1, column 1: the text is UTF-16; save it as UTF-8 without BOM");
+                return fail(STATUS_MALFORMED,
+                            "line 1, column 1: the text is UTF-16; save it as UTF-8 without BOM");
         JsonReader *reader = calloc(1, sizeof(*reader));
         if (reader == NULL)
                 return fail_memory();
@@ -82,20 +86,21 @@ JsonType json_peek(JsonReader *reader)
 
 static const char *type_name(JsonType type)
 {
-        static const char *const names[] = {
-                "nothing", "null", "true", "false", "a number", "a string", "an array", "an object", "nothing"
-        };
+        static const char *const names[] = { "nothing",  "null",     "true",      "false",  "a number",
+                                             "a string", "an array", "an object", "nothing" };
         return names[type];
 }
 
-// Stands before a value and counts it. Only a caller that reads out of turn meets the internal failure.
+// Stands before a value and counts it. Only a caller that reads out of turn meets the internal
+// failure.
 static Status begin_value(JsonReader *reader)
 {
         if (json_top(reader)->state != JSON_AT_VALUE)
                 return fail(STATUS_INTERNAL, "json: a value was read out of turn");
         json_space(reader);
         if (reader->max_values != 0 && reader->n_values >= reader->max_values)
-                return json_fail(reader, reader->at, STATUS_TOO_LARGE, "more than %lld values (max_json_values in GET /v1)",
+                return json_fail(reader, reader->at, STATUS_TOO_LARGE,
+                                 "more than %lld values (max_json_values in GET /v1)",
                                  (long long)reader->max_values);
         reader->n_values++;
         return STATUS_OK;
@@ -112,7 +117,8 @@ static Status fail_type(const JsonReader *reader, const char *expected)
         JsonType found = type_at(reader);
         if (found == JSON_BAD || found == JSON_END)
                 return json_fail_value(reader);
-        return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found %s", expected, type_name(found));
+        return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found %s", expected,
+                         type_name(found));
 }
 
 static Status enter(JsonReader *reader, char kind)
@@ -122,7 +128,8 @@ static Status enter(JsonReader *reader, char kind)
                 return fail_type(reader, kind == '{' ? "an object" : "an array");
         if (reader->depth >= reader->max_depth)
                 return json_fail(reader, reader->at, STATUS_TOO_LARGE,
-                                 "nesting is deeper than %d levels (max_json_depth_run or max_json_depth_model in GET /v1)",
+                                 "nesting is deeper than %d levels (max_json_depth_run or "
+                                 "max_json_depth_model in GET /v1)",
                                  reader->max_depth);
         end_value(reader);
         reader->at++;
@@ -186,7 +193,8 @@ static Status next_key(JsonReader *reader, bool keep, const char **out_key, bool
                 return STATUS_OK;
         const char *at = reader->at;
         if (at < reader->end && *at == '}')
-                return json_fail(reader, at, STATUS_MALFORMED, "expected a key, found '}'; remove the comma before it");
+                return json_fail(reader, at, STATUS_MALFORMED,
+                                 "expected a key, found '}'; remove the comma before it");
         if (at == reader->end || *at != '"')
                 return json_fail_key(reader);
         JsonString string;
@@ -237,7 +245,8 @@ Status json_read_bool(JsonReader *reader, bool *out_value)
         return read_word(reader, type == JSON_TRUE ? "true" : "false");
 }
 
-static Status scan_number(JsonReader *reader, const char *expected, NumberKind *out_kind, int64_t *out_int, double *out_double)
+static Status scan_number(JsonReader *reader, const char *expected, NumberKind *out_kind, int64_t *out_int,
+                          double *out_double)
 {
         TRY(begin_value(reader));
         if (type_at(reader) != JSON_NUMBER)
@@ -272,8 +281,8 @@ Status json_read_int(JsonReader *reader, int64_t *out_value)
         double value;
         TRY(scan_number(reader, "an integer", &kind, &whole, &value));
         if (kind != NUMBER_INT)
-                return json_fail(reader, at, STATUS_MALFORMED, "expected an integer of 64 bits, found %.*s", (int)MIN(reader->at - at, 60),
-                                 at);
+                return json_fail(reader, at, STATUS_MALFORMED, "expected an integer of 64 bits, found %.*s",
+                                 (int)MIN(reader->at - at, 60), at);
         *out_value = whole;
         return STATUS_OK;
 }
@@ -336,7 +345,8 @@ Status json_skip(JsonReader *reader)
                 bool more = true;
                 const char *key;
                 if (reader->depth > base)
-                        TRY(json_top(reader)->kind == '{' ? next_key(reader, false, &key, &more) : json_next_item(reader, &more));
+                        TRY(json_top(reader)->kind == '{' ? next_key(reader, false, &key, &more)
+                                                          : json_next_item(reader, &more));
                 if (more)
                         TRY(skip_token(reader));
         } while (reader->depth > base);

@@ -1,29 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON pull parser: reads one document from memory, in order, without a tree. The caller asks for what it expects; depth and the number of
-// values are capped. UTF-8 is validated, duplicate keys within an object are refused (exactly, whatever the size of the object). Failures
-// are STATUS_MALFORMED (or STATUS_TOO_LARGE over a cap) and name line and column: `line 3, column 17: expected ',' or '}'`. The text must
-// stay unchanged while the reader lives. One thread.
+// JSON pull parser: reads one document from memory, in order, without a tree. The caller asks for
+// what it expects; depth and the number of values are capped. UTF-8 is validated, duplicate keys
+// within an object are refused (exactly, whatever the size of the object). Failures are
+// STATUS_MALFORMED (or STATUS_TOO_LARGE over a cap) and name line and column: `line 3, column 17:
+// expected ',' or '}'`. The text must stay unchanged while the reader lives. One thread.
 #pragma once
 #include "core/base/arena.h"
 #include "core/base/text.h"
 #include "core/base/number.h"
 
-typedef enum JsonType { JSON_END, JSON_NULL, JSON_TRUE, JSON_FALSE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT, JSON_BAD } JsonType;
+typedef enum JsonType {
+        JSON_END,
+        JSON_NULL,
+        JSON_TRUE,
+        JSON_FALSE,
+        JSON_NUMBER,
+        JSON_STRING,
+        JSON_ARRAY,
+        JSON_OBJECT,
+        JSON_BAD
+} JsonType;
 enum { JSON_MAX_DEPTH = 256 };
 
 typedef struct JsonReader JsonReader;
 
-// `arena` receives decoded strings and keys. `max_depth` <= JSON_MAX_DEPTH; `max_values` 0 = no cap. A leading BOM is refused with its
-// cure.
-Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena, JsonReader **out_reader);
+// `arena` receives decoded strings and keys. `max_depth` <= JSON_MAX_DEPTH; `max_values` 0 = no
+// cap. A leading BOM is refused with its cure.
+Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena,
+                 JsonReader **out_reader);
 JsonReader *json_close(JsonReader *reader); // NULL-safe, returns NULL
 DEFINE_CLEANUP(JsonReader, json_close)
 
-// Type of the next value, without consuming it. JSON_BAD: not a value (the next read gives the failure).
+// Type of the next value, without consuming it. JSON_BAD: not a value (the next read gives the
+// failure).
 JsonType json_peek(JsonReader *reader);
 
-// Objects: enter, then while (next) read the value of `*out_key`; leaving happens when next sets *out_more = false.
-//   TRY(json_enter_object(r));  for (;;) { TRY(json_next_key(r, &key, &more)); if (!more) break; ... }
+// Objects: enter, then while (next) read the value of `*out_key`; leaving happens when next sets
+// *out_more = false.
+//   TRY(json_enter_object(r));  for (;;) { TRY(json_next_key(r, &key, &more)); if (!more) break;
+//   ... }
 Status json_enter_object(JsonReader *reader);
 Status json_next_key(JsonReader *reader, const char **out_key, bool *out_more);
 Status json_enter_array(JsonReader *reader);
@@ -38,17 +53,21 @@ Status json_read_string(JsonReader *reader, const char **out_text, size_t *out_n
 Status json_skip(JsonReader *reader); // any value, still validated
 // At most `more` values may follow from here on; 0 lifts the cap.
 void json_cap_values(JsonReader *reader, int64_t more);
-// The raw text of the next value (validated and consumed), for handing to another parser. Borrowed from the document.
+// The raw text of the next value (validated and consumed), for handing to another parser. Borrowed
+// from the document.
 Status json_read_raw(JsonReader *reader, const char **out_text, size_t *out_n);
 Status json_finish(JsonReader *reader); // nothing but white space may follow
 
-// Bulk numbers: the hot path of tensor data. A cursor over the raw document at the reader's position.
-// json_read_f32_row reads numbers (and the strings "NaN", "Infinity", "-Infinity") of the array the reader just entered, up to `capacity`,
-// until the array ends; stops at the first nested array. Returns how many were read; *out_state says why it stopped. END: the array closed
-// and was left (also when it closes right after `capacity` numbers). FULL: more may follow; call again, or json_next_item tells whether
-// there is any. OTHER: the next item is no such number; read it at once (json_next_item before it is allowed but not needed). Numbers read
-// in rows do not count as values: `capacity` bounds them. A literal beyond the range of the type (1e39 as float32) is STATUS_VALUE.
-// json_read_i64_row takes integer literals that fit int64; anything else, 1.0 too, is OTHER.
+// Bulk numbers: the hot path of tensor data. A cursor over the raw document at the reader's
+// position. json_read_f32_row reads numbers (and the strings "NaN", "Infinity", "-Infinity") of the
+// array the reader just entered, up to `capacity`, until the array ends; stops at the first nested
+// array. Returns how many were read; *out_state says why it stopped. END: the array closed and was
+// left (also when it closes right after `capacity` numbers). FULL: more may follow; call again, or
+// json_next_item tells whether there is any. OTHER: the next item is no such number; read it at
+// once (json_next_item before it is allowed but not needed). Numbers read in rows do not count as
+// values: `capacity` bounds them. A literal beyond the range of the type (1e39 as float32) is
+// STATUS_VALUE. json_read_i64_row takes integer literals that fit int64; anything else, 1.0 too, is
+// OTHER.
 typedef enum JsonRow {
         JSON_ROW_END,
         JSON_ROW_FULL,
@@ -56,7 +75,8 @@ typedef enum JsonRow {
 } JsonRow; // array closed (and left) | capacity reached | next item is no number
 Status json_read_f32_row(JsonReader *reader, float *out, size_t capacity, size_t *out_n, JsonRow *out_state);
 Status json_read_f64_row(JsonReader *reader, double *out, size_t capacity, size_t *out_n, JsonRow *out_state);
-Status json_read_i64_row(JsonReader *reader, int64_t *out, size_t capacity, size_t *out_n, JsonRow *out_state);
+Status json_read_i64_row(JsonReader *reader, int64_t *out, size_t capacity, size_t *out_n,
+                         JsonRow *out_state);
 
 // Where the reader is, for messages: 1-based.
 void json_position(const JsonReader *reader, int *out_line, int *out_column);

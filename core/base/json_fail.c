@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// json_fail.c: where the reader is, and failures that say what to do. Lines and columns are counted only when somebody asks.
+// json_fail.c: where the reader is, and failures that say what to do. Lines and columns are counted
+// only when somebody asks.
 #include "core/base/json_reader.h"
 
 #include <stdarg.h>
@@ -49,10 +50,12 @@ Status json_fail(const JsonReader *reader, const char *at, Status status, const 
 Status json_fail_expected(const JsonReader *reader, const char *expected)
 {
         if (reader->at == reader->end)
-                return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, but the text ends here", expected);
+                return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, but the text ends here",
+                                 expected);
         unsigned char c = (unsigned char)*reader->at;
         if (c > 0x20 && c < 0x7f)
-                return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found '%c'", expected, c);
+                return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found '%c'", expected,
+                                 c);
         return json_fail(reader, reader->at, STATUS_MALFORMED, "expected %s, found byte 0x%02x", expected, c);
 }
 
@@ -70,14 +73,18 @@ static bool is_digit(char c)
 Status json_fail_key(const JsonReader *reader)
 {
         if (starts_with(reader, "'"))
-                return json_fail(reader, reader->at, STATUS_MALFORMED,
-                                 "keys are written in double quotes: json.dumps(body) does, str(body) does not");
+                return json_fail(
+                        reader, reader->at, STATUS_MALFORMED,
+                        "keys are written in double quotes: json.dumps(body) does, str(body) does not");
         if (starts_with(reader, "/") || starts_with(reader, "#"))
-                return json_fail(reader, reader->at, STATUS_MALFORMED, "comments are not part of JSON; remove them");
-        bool is_word = reader->at < reader->end && ((*reader->at | 0x20) >= 'a' && (*reader->at | 0x20) <= 'z');
+                return json_fail(reader, reader->at, STATUS_MALFORMED,
+                                 "comments are not part of JSON; remove them");
+        bool is_word =
+                reader->at < reader->end && ((*reader->at | 0x20) >= 'a' && (*reader->at | 0x20) <= 'z');
         if (is_word)
                 return json_fail(reader, reader->at, STATUS_MALFORMED,
-                                 "expected a key in double quotes or '}', found '%c'; a shell takes quotes away unless the body stands in "
+                                 "expected a key in double quotes or '}', found '%c'; a shell takes quotes "
+                                 "away unless the body stands in "
                                  "single ones: -d '{\"inputs\": ...}'",
                                  *reader->at);
         return json_fail_expected(reader, "a key in double quotes or '}'");
@@ -88,13 +95,16 @@ Status json_fail_comma(const JsonReader *reader, bool in_object)
         const char *expected = in_object ? "',' or '}'" : "',' or ']'";
         char c = reader->at < reader->end ? *reader->at : '\0';
         if (c == '/' || c == '#')
-                return json_fail(reader, reader->at, STATUS_MALFORMED, "comments are not part of JSON; remove them");
+                return json_fail(reader, reader->at, STATUS_MALFORMED,
+                                 "comments are not part of JSON; remove them");
         bool begins_item = is_digit(c) || c == '-' || c == '"' || c == '[' || c == '{';
-        bool apart = reader->at > reader->text && (reader->at[-1] == ' ' || reader->at[-1] == '\n' || reader->at[-1] == ']');
+        bool apart = reader->at > reader->text &&
+                     (reader->at[-1] == ' ' || reader->at[-1] == '\n' || reader->at[-1] == ']');
         if (begins_item && apart && !in_object)
                 return json_fail(reader, reader->at, STATUS_MALFORMED,
-                                 "expected %s, found '%c'; items need commas between them (json.dumps(x.tolist()) writes them)", expected,
-                                 c);
+                                 "expected %s, found '%c'; items need commas between them "
+                                 "(json.dumps(x.tolist()) writes them)",
+                                 expected, c);
         return json_fail_expected(reader, expected);
 }
 
@@ -133,10 +143,12 @@ Status json_fail_value(const JsonReader *reader)
         if (digits < reader->end && *digits == '0' && digits + 1 < reader->end && is_digit(digits[1]))
                 return json_fail(reader, at, STATUS_MALFORMED, "a number has no leading zeros");
         if (digits < reader->end && is_digit(*digits))
-                return json_fail(reader, at, STATUS_MALFORMED, "a number needs digits after its point and after its 'e'");
+                return json_fail(reader, at, STATUS_MALFORMED,
+                                 "a number needs digits after its point and after its 'e'");
         if (digits > at)
                 return json_fail(reader, at, STATUS_MALFORMED, "expected digits after '-'");
         if (at < reader->end && (*at == ']' || *at == '}') && json_top((JsonReader *)reader)->kind != 0)
-                return json_fail(reader, at, STATUS_MALFORMED, "expected a value, found '%c'; remove the comma before it", *at);
+                return json_fail(reader, at, STATUS_MALFORMED,
+                                 "expected a value, found '%c'; remove the comma before it", *at);
         return json_fail_expected(reader, "a value");
 }

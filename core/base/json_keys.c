@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// json_keys.c: duplicate keys. The keys of all open objects are one stack with one hash table over it; a key is looked up under (depth,
-// text), which names its object since only one object is open per depth. Objects close in the opposite order of opening, so keys leave the
-// table newest first; that keeps linear probing intact by just freeing their slots.
+// json_keys.c: duplicate keys. The keys of all open objects are one stack with one hash table over
+// it; a key is looked up under (depth, text), which names its object since only one object is open
+// per depth. Objects close in the opposite order of opening, so keys leave the table newest first;
+// that keeps linear probing intact by just freeing their slots.
 #include "core/base/json_reader.h"
 
 #include <string.h>
@@ -45,11 +46,14 @@ Status json_keys_add(JsonReader *reader, const char *text, size_t n, const char 
         uint32_t mask = reader->n_key_slots - 1;
         for (uint32_t slot = hash & mask; reader->key_slots[slot] != 0; slot = (slot + 1) & mask) {
                 const JsonKey *key = &reader->keys[reader->key_slots[slot] - 1];
-                if (key->hash == hash && key->depth == depth && key->n == n && (n == 0 || memcmp(key->text, text, n) == 0))
-                        return json_fail(reader, at, STATUS_MALFORMED, "duplicate key \"%.*s\"; each key may stand once in an object",
+                if (key->hash == hash && key->depth == depth && key->n == n &&
+                    (n == 0 || memcmp(key->text, text, n) == 0))
+                        return json_fail(reader, at, STATUS_MALFORMED,
+                                         "duplicate key \"%.*s\"; each key may stand once in an object",
                                          (int)MIN(n, (size_t)200), text);
         }
-        reader->keys[reader->n_keys] = (JsonKey){ .text = text, .n = (uint32_t)n, .hash = hash, .depth = depth };
+        reader->keys[reader->n_keys] =
+                (JsonKey){ .text = text, .n = (uint32_t)n, .hash = hash, .depth = depth };
         place(reader, reader->n_keys);
         reader->n_keys++;
         return STATUS_OK;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of JsonReader, shared by json.c (containers and scalars), json_fail.c, json_string.c, json_keys.c and json_row.c. Not for
-// other rooms.
+// The inside of JsonReader, shared by json.c (containers and scalars), json_fail.c, json_string.c,
+// json_keys.c and json_row.c. Not for other rooms.
 #pragma once
 #include "core/base/json.h"
 
-// Where a container stands: just entered, a comma (or colon) was read and a value must follow, or a value is complete.
+// Where a container stands: just entered, a comma (or colon) was read and a value must follow, or a
+// value is complete.
 typedef enum JsonState { JSON_AT_START, JSON_AT_VALUE, JSON_AFTER_VALUE } JsonState;
 
 typedef struct JsonFrame {
@@ -66,12 +67,14 @@ Status json_fail_comma(const JsonReader *reader, bool in_object) __attribute__((
 // The failure for "no value starts at reader->at", with its cure where the mistake is a common one.
 Status json_fail_value(const JsonReader *reader) __attribute__((cold));
 
-// reader->at stands on the opening quote; moves behind the closing one. Validates everything, copies nothing.
+// reader->at stands on the opening quote; moves behind the closing one. Validates everything,
+// copies nothing.
 Status json_scan_string(JsonReader *reader, JsonString *out_string);
 // Decodes into `out` (string.n bytes suffice); returns the bytes written.
 size_t json_decode_string(JsonString string, char *out);
 
-// Notes a key of the innermost object; refuses the second of its name. `text` must live as long as the object is open.
+// Notes a key of the innermost object; refuses the second of its name. `text` must live as long as
+// the object is open.
 Status json_keys_add(JsonReader *reader, const char *text, size_t n, const char *at);
 // Forgets the keys from `first_key` on.
 void json_keys_close(JsonReader *reader, uint32_t first_key);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// json_row.c: numbers of an array in bulk, the hot path of tensor data. The quick loop takes "number, comma, number, ..." as long as
-// numbers are of the common kind and NUMBER_QUICK_ROOM bytes remain; whatever it does not take goes one step through the careful reader,
-// which knows the whole grammar and words the failures. One body serves the three types; it is inlined with the type as a constant.
+// json_row.c: numbers of an array in bulk, the hot path of tensor data. The quick loop takes
+// "number, comma, number, ..." as long as numbers are of the common kind and NUMBER_QUICK_ROOM
+// bytes remain; whatever it does not take goes one step through the careful reader, which knows the
+// whole grammar and words the failures. One body serves the three types; it is inlined with the
+// type as a constant.
 #include "core/base/json_reader.h"
 
 #include <float.h>
@@ -11,16 +13,20 @@
 
 typedef enum RowType { ROW_F32, ROW_F64, ROW_I64 } RowType;
 
-// The three strings that stand for floats JSON has no numbers for. Returns their length with quotes, 0 if none is there.
+// The three strings that stand for floats JSON has no numbers for. Returns their length with
+// quotes, 0 if none is there.
 static size_t word_at(const JsonReader *reader, double *out_value)
 {
         static const struct {
                 const char *text;
                 size_t n;
                 double value;
-        } words[] = { { "\"NaN\"", 5, (double)NAN }, { "\"Infinity\"", 10, (double)INFINITY }, { "\"-Infinity\"", 11, -(double)INFINITY } };
+        } words[] = { { "\"NaN\"", 5, (double)NAN },
+                      { "\"Infinity\"", 10, (double)INFINITY },
+                      { "\"-Infinity\"", 11, -(double)INFINITY } };
         for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
-                if ((size_t)(reader->end - reader->at) >= words[i].n && memcmp(reader->at, words[i].text, words[i].n) == 0) {
+                if ((size_t)(reader->end - reader->at) >= words[i].n &&
+                    memcmp(reader->at, words[i].text, words[i].n) == 0) {
                         *out_value = words[i].value;
                         return words[i].n;
                 }
@@ -65,10 +71,10 @@ static inline bool is_space(char c)
         return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-// Reads on from a place where a value must follow. Returns the place behind the last value taken; *out_at_value says that a comma was read
-// after it.
-static inline const char *read_quick(const JsonReader *reader, const char *at, RowType type, void *out, size_t capacity, size_t *n,
-                                     bool *out_at_value)
+// Reads on from a place where a value must follow. Returns the place behind the last value taken;
+// *out_at_value says that a comma was read after it.
+static inline const char *read_quick(const JsonReader *reader, const char *at, RowType type, void *out,
+                                     size_t capacity, size_t *n, bool *out_at_value)
 {
         const char *quick_end = reader->end - at > NUMBER_QUICK_ROOM ? reader->end - NUMBER_QUICK_ROOM : at;
         size_t i = *n;
@@ -76,7 +82,8 @@ static inline const char *read_quick(const JsonReader *reader, const char *at, R
         while (i < capacity && at < quick_end) {
                 double value = 0;
                 int64_t whole = 0;
-                const char *after = type == ROW_I64 ? scan_quick_int(at, &whole) : number_scan_quick(at, &value);
+                const char *after =
+                        type == ROW_I64 ? scan_quick_int(at, &whole) : number_scan_quick(at, &value);
                 if (after == NULL || !store(type, out, i, value, whole))
                         break;
                 i++;
@@ -96,7 +103,8 @@ static inline const char *read_quick(const JsonReader *reader, const char *at, R
         return at;
 }
 
-// One value by the careful reader. *out_taken false: it is not of the row's type, nothing was consumed.
+// One value by the careful reader. *out_taken false: it is not of the row's type, nothing was
+// consumed.
 static Status read_one(JsonReader *reader, RowType type, void *out, size_t i, bool *out_taken)
 {
         const char *at = reader->at, *after;
@@ -114,9 +122,10 @@ static Status read_one(JsonReader *reader, RowType type, void *out, size_t i, bo
                 if (type == ROW_I64 && kind != NUMBER_INT)
                         return STATUS_OK;
                 if (!store(type, out, i, value, whole))
-                        return json_fail(reader, at, STATUS_VALUE,
-                                         "%.*s is too large for %s; write \"Infinity\" as a string if that is meant",
-                                         (int)MIN(after - at, 60), at, type == ROW_F32 ? "float32" : "float64");
+                        return json_fail(
+                                reader, at, STATUS_VALUE,
+                                "%.*s is too large for %s; write \"Infinity\" as a string if that is meant",
+                                (int)MIN(after - at, 60), at, type == ROW_F32 ? "float32" : "float64");
         } else {
                 size_t n_bytes = type == ROW_I64 ? 0 : word_at(reader, &value);
                 if (n_bytes == 0)
@@ -130,7 +139,8 @@ static Status read_one(JsonReader *reader, RowType type, void *out, size_t i, bo
         return STATUS_OK;
 }
 
-static inline __attribute__((always_inline)) Status read_row(JsonReader *reader, RowType type, void *out, size_t capacity, size_t *out_n,
+static inline __attribute__((always_inline)) Status read_row(JsonReader *reader, RowType type, void *out,
+                                                             size_t capacity, size_t *out_n,
                                                              JsonRow *out_state)
 {
         size_t n = 0;
@@ -140,7 +150,8 @@ static inline __attribute__((always_inline)) Status read_row(JsonReader *reader,
                 return fail(STATUS_INTERNAL, "json: a row was read outside of an array");
         for (;;) {
                 json_space(reader);
-                if (n == capacity && (top->state == JSON_AT_VALUE || reader->at == reader->end || *reader->at != ']')) {
+                if (n == capacity &&
+                    (top->state == JSON_AT_VALUE || reader->at == reader->end || *reader->at != ']')) {
                         state = JSON_ROW_FULL;
                         break;
                 }

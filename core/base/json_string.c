@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// json_string.c: string literals in two passes. The first finds the closing quote and proves the text between (escapes, surrogate pairs,
-// UTF-8, no control characters, no U+0000); the second, needed only when there are escapes, decodes and cannot fail.
+// json_string.c: string literals in two passes. The first finds the closing quote and proves the
+// text between (escapes, surrogate pairs, UTF-8, no control characters, no U+0000); the second,
+// needed only when there are escapes, decodes and cannot fail.
 #include "core/base/json_reader.h"
 
 #include <string.h>
 #include "core/base/utf8.h"
 
-// The first byte that needs a look: a quote, a backslash, a control character or anything outside ASCII. Eight bytes at a time.
+// The first byte that needs a look: a quote, a backslash, a control character or anything outside
+// ASCII. Eight bytes at a time.
 static const char *plain_end(const char *at, const char *end)
 {
         const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -14,7 +16,8 @@ static const char *plain_end(const char *at, const char *end)
                 uint64_t word;
                 memcpy(&word, at, 8);
                 uint64_t quote = word ^ ones * '"', slash = word ^ ones * '\\';
-                // Borrows may mark a byte above a marked one, never one below the first that is marked.
+                // Borrows may mark a byte above a marked one, never one below the first that is
+                // marked.
                 uint64_t marks = ((quote - ones) | (slash - ones) | (word - ones * 0x20) | word) & tops;
                 if (marks != 0)
                         break;
@@ -33,7 +36,9 @@ static int hex4(const char *at, const char *end)
         int value = 0;
         for (int i = 0; i < 4; i++) {
                 char c = at[i];
-                int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+                int digit = c >= '0' && c <= '9'                     ? c - '0'
+                            : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                     : -1;
                 if (digit < 0)
                         return -1;
                 value = value * 16 + digit;
@@ -47,16 +52,20 @@ static Status check_unicode(const JsonReader *reader, const char **at)
         const char *escape = *at - 2;
         int unit = hex4(*at, reader->end);
         if (unit < 0)
-                return json_fail(reader, escape, STATUS_MALFORMED, "\\u must be followed by four hexadecimal digits");
+                return json_fail(reader, escape, STATUS_MALFORMED,
+                                 "\\u must be followed by four hexadecimal digits");
         if (unit == 0)
-                return json_fail(reader, escape, STATUS_MALFORMED, "the character U+0000 is not allowed in a string");
+                return json_fail(reader, escape, STATUS_MALFORMED,
+                                 "the character U+0000 is not allowed in a string");
         *at += 4;
         if (unit < 0xd800 || unit > 0xdfff)
                 return STATUS_OK;
-        int low = unit < 0xdc00 && reader->end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u' ? hex4(*at + 2, reader->end) : -1;
+        int low = unit < 0xdc00 && reader->end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u'
+                          ? hex4(*at + 2, reader->end)
+                          : -1;
         if (low < 0xdc00 || low > 0xdfff)
-                return json_fail(reader, escape, STATUS_MALFORMED, "\\u%04x is half of a surrogate pair; write both halves",
-                                 (unsigned)unit);
+                return json_fail(reader, escape, STATUS_MALFORMED,
+                                 "\\u%04x is half of a surrogate pair; write both halves", (unsigned)unit);
         *at += 6;
         return STATUS_OK;
 }
@@ -80,7 +89,8 @@ static Status check_escape(const JsonReader *reader, const char **at)
         case 't':
                 return STATUS_OK;
         default:
-                return json_fail(reader, escape, STATUS_MALFORMED, "unknown escape in a string; a backslash itself is written \\\\");
+                return json_fail(reader, escape, STATUS_MALFORMED,
+                                 "unknown escape in a string; a backslash itself is written \\\\");
         }
 }
 
@@ -101,13 +111,16 @@ Status json_scan_string(JsonReader *reader, JsonString *out_string)
                         continue;
                 }
                 if (c == 0)
-                        return json_fail(reader, at, STATUS_MALFORMED, "the character U+0000 is not allowed in a string");
+                        return json_fail(reader, at, STATUS_MALFORMED,
+                                         "the character U+0000 is not allowed in a string");
                 if (c < 0x20)
-                        return json_fail(reader, at, STATUS_MALFORMED, "the control character 0x%02x in a string must be written \\u%04x",
+                        return json_fail(reader, at, STATUS_MALFORMED,
+                                         "the control character 0x%02x in a string must be written \\u%04x",
                                          c, c);
                 size_t n = utf8_length(at, reader->end);
                 if (n == 0)
-                        return json_fail(reader, at, STATUS_MALFORMED, "byte 0x%02x is not valid UTF-8; send the text as UTF-8", c);
+                        return json_fail(reader, at, STATUS_MALFORMED,
+                                         "byte 0x%02x is not valid UTF-8; send the text as UTF-8", c);
                 at += n;
         }
         *out_string = (JsonString){ .text = start, .n = (size_t)(at - start), .escaped = escaped };

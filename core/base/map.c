@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// map.c: entries in insertion order plus a table of slots (linear probing, at most half full). A removed entry keeps its slot, with a NULL
-// key, until the next rebuild; the rebuild closes the gaps and keeps the order. The hash is SipHash-1-3 (Aumasson and Bernstein 2012) under
-// a key drawn once per process, so that nobody outside can choose keys that collide.
+// map.c: entries in insertion order plus a table of slots (linear probing, at most half full). A
+// removed entry keeps its slot, with a NULL key, until the next rebuild; the rebuild closes the
+// gaps and keeps the order. The hash is SipHash-1-3 (Aumasson and Bernstein 2012) under a key drawn
+// once per process, so that nobody outside can choose keys that collide.
 #include "core/base/map.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@
 
 static uint64_t seed[2];
 
-// Before main and before any thread; the clock and address space only stand in when the kernel has no randomness to give.
+// Before main and before any thread; the clock and address space only stand in when the kernel has
+// no randomness to give.
 __attribute__((constructor)) static void seed_init(void)
 {
         if (getrandom(seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
@@ -42,8 +44,8 @@ static inline void sip_round(uint64_t v[4])
 uint64_t hash_bytes(const void *bytes, size_t n)
 {
         const unsigned char *at = bytes;
-        uint64_t v[4] = { seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du, seed[0] ^ 0x6c7967656e657261u,
-                          seed[1] ^ 0x7465646279746573u };
+        uint64_t v[4] = { seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
+                          seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u };
         uint64_t word;
         size_t left = n;
         for (; left >= 8; left -= 8, at += 8) {
@@ -114,7 +116,8 @@ static StringMapEntry *find(const StringMap *map, const char *key, size_t n, uin
         uint32_t mask = map->n_slots - 1;
         for (uint32_t slot = (uint32_t)hash & mask; map->slots[slot] != 0; slot = (slot + 1) & mask) {
                 StringMapEntry *entry = &map->entries[map->slots[slot] - 1];
-                if (entry->key != NULL && entry->hash == hash && strnlen(entry->key, n + 1) == n && memcmp(entry->key, key, n) == 0)
+                if (entry->key != NULL && entry->hash == hash && strnlen(entry->key, n + 1) == n &&
+                    memcmp(entry->key, key, n) == 0)
                         return entry;
         }
         return NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StringMap: text -> pointer, insertion-ordered, seeded hash (no flooding by chosen keys). Keys are borrowed: they must outlive the map.
+// StringMap: text -> pointer, insertion-ordered, seeded hash (no flooding by chosen keys). Keys are
+// borrowed: they must outlive the map.
 #pragma once
 #include "core/base/memory.h"
 

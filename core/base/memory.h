@@ -11,21 +11,21 @@
 
 // A local that owns something: _cleanup_(freep) char *text = NULL;  Hand over with take_ptr().
 #define _cleanup_(function) __attribute__((cleanup(function)))
-#define take_ptr(pointer)                                                                                                                  \
-        __extension__({                                                                                                                    \
-                __typeof__(pointer) taken_ = (pointer);                                                                                    \
-                (pointer) = NULL;                                                                                                          \
-                taken_;                                                                                                                    \
+#define take_ptr(pointer)                                                                                    \
+        __extension__({                                                                                      \
+                __typeof__(pointer) taken_ = (pointer);                                                      \
+                (pointer) = NULL;                                                                            \
+                taken_;                                                                                      \
         })
 // Defines `void NAMEp(TYPE **p)` for use with _cleanup_.
-#define DEFINE_CLEANUP(TYPE, NAME)                                                                                                         \
-        static inline void NAME##p(TYPE **pointer_)                                                                                        \
-        {                                                                                                                                  \
-                if (*pointer_ != NULL)                                                                                                     \
-                        NAME(*pointer_);                                                                                                   \
+#define DEFINE_CLEANUP(TYPE, NAME)                                                                           \
+        static inline void NAME##p(TYPE **pointer_)                                                          \
+        {                                                                                                    \
+                if (*pointer_ != NULL)                                                                       \
+                        NAME(*pointer_);                                                                     \
         }
-// Asks the system for huge pages below a large new block, which may be of any size: giving back gigabytes in small pages takes a worker
-// longer than a deadline allows. Only advice.
+// Asks the system for huge pages below a large new block, which may be of any size: giving back
+// gigabytes in small pages takes a worker longer than a deadline allows. Only advice.
 void memory_prefer_huge(void *data, size_t n_bytes);
 
 static inline void freep(void *pointer)
@@ -75,7 +75,8 @@ static inline bool sub_i64(int64_t a, int64_t b, int64_t *out)
         return !__builtin_sub_overflow(a, b, out);
 }
 
-// Grows `*items` (elements of `item_bytes`) so that it holds at least `n_needed`; doubles. STATUS_NO_MEMORY leaves it as it was.
+// Grows `*items` (elements of `item_bytes`) so that it holds at least `n_needed`; doubles.
+// STATUS_NO_MEMORY leaves it as it was.
 Status array_reserve(void *items, uint32_t *capacity, uint32_t n_needed, size_t item_bytes);
 
 // n * item_bytes zeroed bytes, or NULL (also when the product overflows).

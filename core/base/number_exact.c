@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// number_exact.c: natural numbers of fixed room, just enough to compare. No middle between two doubles has more than 767 significant
-// digits; so of a longer number 770 digits are taken and the rest only says whether something not zero follows. Both sides are brought to
-// whole numbers by moving powers of five to the side where the exponent is positive, powers of two by shifting. The widest side has 10^770
-// or 2^54 * 5^1112: 2,640 bits.
+// number_exact.c: natural numbers of fixed room, just enough to compare. No middle between two
+// doubles has more than 767 significant digits; so of a longer number 770 digits are taken and the
+// rest only says whether something not zero follows. Both sides are brought to whole numbers by
+// moving powers of five to the side where the exponent is positive, powers of two by shifting. The
+// widest side has 10^770 or 2^54 * 5^1112: 2,640 bits.
 #include "core/base/number_exact.h"
 
 #include <stdbool.h>
@@ -86,7 +87,8 @@ static bool take_digits(const char *first, const char *last, Natural *number)
         return false;
 }
 
-int number_compare_exact(const char *first, const char *last, int64_t n, int64_t exponent, uint64_t middle, int scale)
+int number_compare_exact(const char *first, const char *last, int64_t n, int64_t exponent, uint64_t middle,
+                         int scale)
 {
         Natural left = { 0 }, right = { .n = 1, .words = { middle } };
         bool more = take_digits(first, last, &left);

@@ -9,7 +9,8 @@ enum {
         NUMBER_POWER_EXACT = 55, // 10^0 to 10^55 fit without a loss
 };
 
-// 10^e lies in [m, m + 1) * 2^(number_log2_power(e) - 127) with m = high * 2^64 + low of entry e - NUMBER_POWER_MIN.
+// 10^e lies in [m, m + 1) * 2^(number_log2_power(e) - 127) with m = high * 2^64 + low of entry e -
+// NUMBER_POWER_MIN.
 typedef struct NumberPower {
         uint64_t high, low;
 } NumberPower;

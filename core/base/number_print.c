@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// number_print.c: the shortest decimal text of a float, by the method of Giulietti, "The Schubfach way to render doubles" (2020). The value
-// c * 2^q and the ends of its rounding interval are scaled by a power of ten so that the interval is between 1 and 10 units wide; then at
-// most one multiple of ten lies inside (it is shorter, take it), else the unit nearest to the value. The scaled numbers are kept to two
-// fractional bits, the last one sticky, which the paper proves enough with the power of ten rounded up. Digits are then spread eight at a
-// time in one word and laid out around the point.
+// number_print.c: the shortest decimal text of a float, by the method of Giulietti, "The Schubfach
+// way to render doubles" (2020). The value c * 2^q and the ends of its rounding interval are scaled
+// by a power of ten so that the interval is between 1 and 10 units wide; then at most one multiple
+// of ten lies inside (it is shorter, take it), else the unit nearest to the value. The scaled
+// numbers are kept to two fractional bits, the last one sticky, which the paper proves enough with
+// the power of ten rounded up. Digits are then spread eight at a time in one word and laid out
+// around the point.
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -23,8 +25,9 @@ static inline int log10_two(int q, bool three_quarters)
         return (q * 1262611 - (three_quarters ? 524031 : 0)) >> 22;
 }
 
-// Chooses among the candidates around the scaled value. `low`, `value` and `high` are in quarters, the ends already moved inward where
-// excluded. Which candidate wins is as good as random: no branches.
+// Chooses among the candidates around the scaled value. `low`, `value` and `high` are in quarters,
+// the ends already moved inward where excluded. Which candidate wins is as good as random: no
+// branches.
 static inline Decimal choose(uint64_t low, uint64_t value, uint64_t high, int k)
 {
         uint64_t units = value / 4;
@@ -46,14 +49,15 @@ static inline uint64_t scale32(uint64_t power, uint64_t c)
 
 static inline uint64_t scale64(NumberPower power, uint64_t c)
 {
-        unsigned __int128 high = (unsigned __int128)power.high * c + (uint64_t)(((unsigned __int128)power.low * c) >> 64);
+        unsigned __int128 high =
+                (unsigned __int128)power.high * c + (uint64_t)(((unsigned __int128)power.low * c) >> 64);
         return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
 static inline Decimal shortest32(uint32_t bits)
 {
-        // Readers take (float)strtod, which rounds twice. Of all floats (a run over every one of them showed it) that spoils just this
-        // one's shortest text.
+        // Readers take (float)strtod, which rounds twice. Of all floats (a run over every one of
+        // them showed it) that spoils just this one's shortest text.
         if (__builtin_expect((bits & 0x7fffffff) == 0x15ae43fd, 0))
                 return (Decimal){ 70385307, -33 };
         uint32_t fraction = bits & 0x7fffff;
@@ -94,8 +98,9 @@ static inline Decimal shortest64(uint64_t bits)
         return choose(low, value, high, k);
 }
 
-// Eight decimal digits of high * 10000 + low, both < 10000, the first in the lowest byte. Each step splits all lanes at once: lane = lane /
-// 100 + (lane % 100) << 16 is written lane << 16 - lane / 100 * ((100 << 16) - 1).
+// Eight decimal digits of high * 10000 + low, both < 10000, the first in the lowest byte. Each step
+// splits all lanes at once: lane = lane / 100 + (lane % 100) << 16 is written lane << 16 - lane /
+// 100 * ((100 << 16) - 1).
 static inline uint64_t spread8(uint64_t high, uint64_t low)
 {
         uint64_t fours = high | low << 32;
@@ -143,7 +148,8 @@ static inline int count_digits(uint64_t x)
         return guess + (x >= tens[guess]);
 }
 
-// Digits of a number, left-aligned: 1 + 8 + 8, as values 0 to 9 in the bytes of words, the first in the lowest byte.
+// Digits of a number, left-aligned: 1 + 8 + 8, as values 0 to 9 in the bytes of words, the first in
+// the lowest byte.
 typedef struct Spread {
         uint64_t first, high, low;
         int n;     // digits that remain when zeros at the end are dropped
@@ -152,7 +158,8 @@ typedef struct Spread {
 
 static const uint64_t zeros8 = 0x3030303030303030u;
 
-// Widens to exactly 9 digits (floats) or 17 (doubles). What is not subnormal has at least 7 and 16 by construction.
+// Widens to exactly 9 digits (floats) or 17 (doubles). What is not subnormal has at least 7 and 16
+// by construction.
 static inline uint64_t widen(Decimal *decimal, bool narrow)
 {
         uint64_t digits = decimal->digits;
@@ -234,14 +241,16 @@ static size_t lay_out_large(const Spread *number, char *out)
         return (size_t)(whole + 1 + MAX(number->n - whole, 1));
 }
 
-// Zeros in front, digits and point are put together in two words and stored at once. What is written behind the text stays within
-// NUMBER_TEXT_MAX.
+// Zeros in front, digits and point are put together in two words and stored at once. What is
+// written behind the text stays within NUMBER_TEXT_MAX.
 static inline size_t lay_out(const Spread *number, bool narrow, bool python, char *out)
 {
         int point = number->point;
         if (__builtin_expect(point < -4 || point > 6, 0))
-                return point < -4 || point > 15 ? lay_out_exponent(number, python, out) : lay_out_large(number, out);
-        int lead = -point & (point >> 31); // zeros in front, without a branch: the sign of the exponent varies
+                return point < -4 || point > 15 ? lay_out_exponent(number, python, out)
+                                                : lay_out_large(number, out);
+        int lead =
+                -point & (point >> 31); // zeros in front, without a branch: the sign of the exponent varies
         int whole = 1 + (point & ~(point >> 31));
         uint64_t left = number->first | number->high << 8;
         uint64_t right = (number->high >> 56) << 8 * lead | left >> 1 >> (63 - 8 * lead);
@@ -258,7 +267,8 @@ static inline size_t lay_out(const Spread *number, bool narrow, bool python, cha
 
 static size_t print_special(double value, bool python, char *out)
 {
-        static const char *const names[2][3] = { { "NaN", "Infinity", "-Infinity" }, { "nan", "inf", "-inf" } };
+        static const char *const names[2][3] = { { "NaN", "Infinity", "-Infinity" },
+                                                 { "nan", "inf", "-inf" } };
         const char *name = names[python][isnan(value) ? 0 : value > 0 ? 1 : 2];
         size_t n = strlen(name);
         memcpy(out, name, n);

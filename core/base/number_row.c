@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// number_row.c: many floats as text. number_print.c takes one after the other; here eight go side by side, by the same method, where the
-// processor has lanes of 64 bits enough (AVX-512, told at run time; with less, one by one is faster). The digits of a lane end up in two
-// words, laid out around the point; putting them behind each other is all that is left to do one by one.
+// number_row.c: many floats as text. number_print.c takes one after the other; here eight go side
+// by side, by the same method, where the processor has lanes of 64 bits enough (AVX-512, told at
+// run time; with less, one by one is faster). The digits of a lane end up in two words, laid out
+// around the point; putting them behind each other is all that is left to do one by one.
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -59,7 +60,8 @@ static inline char *put(const Block *block, int i, float value, char *at)
         at += bits >> 31;
         memcpy(at, &block->text[0][i], 8);
         memcpy(at + 8, &block->text[1][i], 8);
-        uint64_t rest = block->rest[i], n = 9 - ((uint64_t)__builtin_clzll(rest | 1) >> 3) - (rest == 0); // no branch: as good as random
+        uint64_t rest = block->rest[i], n = 9 - ((uint64_t)__builtin_clzll(rest | 1) >> 3) -
+                                            (rest == 0); // no branch: as good as random
         at += MAX(block->lead[i] + n, block->whole[i] + 1) + 1;
         memcpy(at, ", ", 2);
         return at + 2;
@@ -67,9 +69,9 @@ static inline char *put(const Block *block, int i, float value, char *at)
 
 #define TARGET "avx512f,avx512dq,avx512bw,avx512vl"
 
-// Lanes that leave the common path (subnormal, not finite, from 1e7, below 1e-4) are marked. On it, powers of ten are exact (10^0 to
-// 10^12), and no end of a rounding interval is a candidate, which would take 2^q with q >= 1: whether ends belong to the interval does not
-// matter.
+// Lanes that leave the common path (subnormal, not finite, from 1e7, below 1e-4) are marked. On it,
+// powers of ten are exact (10^0 to 10^12), and no end of a rounding interval is a candidate, which
+// would take 2^q with q >= 1: whether ends belong to the interval does not matter.
 __attribute__((target(TARGET))) static void block_avx512(const float *values, Block *out)
 {
         Lanes32 bits32;
@@ -81,7 +83,8 @@ __attribute__((target(TARGET))) static void block_avx512(const float *values, Bl
         // k = floor(log10(2^q)) and floor(log2(10^-k)), kept positive: kk = k + 64.
         Lanes kk = (biased * 1262611 + 79043806 - (narrow & 524031)) >> 22;
         Lanes shift = biased + ((178574272 - kk * 1741647) >> 19) - 277;
-        Lanes power = (Lanes)_mm512_i64gather_epi64((__m512i)(2 * (64 - NUMBER_POWER_MIN - kk)), (const void *)number_powers, 8);
+        Lanes power = (Lanes)_mm512_i64gather_epi64((__m512i)(2 * (64 - NUMBER_POWER_MIN - kk)),
+                                                    (const void *)number_powers, 8);
         Lanes power_high = power >> 32, power_low = power & 0xffffffff, t;
         Lanes from = (4 * c - 2 - narrow) << shift, middle = (4 * c) << shift, to = (4 * c + 2) << shift;
         t = power_high * from + (power_low * from >> 32);
@@ -92,8 +95,10 @@ __attribute__((target(TARGET))) static void block_avx512(const float *values, Bl
         Lanes high = (t >> 32 | ((Lanes)((Signed)(t & 0xffffffff) > 1) & 1));
         // The candidates.
         Lanes units = value >> 2, tens = (units * 0xcccccccd >> 35) * 10;
-        Lanes tens_below = (Lanes)((Signed)low <= (Signed)(4 * tens)), tens_above = (Lanes)((Signed)(4 * tens + 40) <= (Signed)high);
-        Lanes below = (Lanes)((Signed)low <= (Signed)(4 * units)), above = (Lanes)((Signed)(4 * units + 4) <= (Signed)high);
+        Lanes tens_below = (Lanes)((Signed)low <= (Signed)(4 * tens)),
+              tens_above = (Lanes)((Signed)(4 * tens + 40) <= (Signed)high);
+        Lanes below = (Lanes)((Signed)low <= (Signed)(4 * units)),
+              above = (Lanes)((Signed)(4 * units + 4) <= (Signed)high);
         Lanes nearest = (Lanes)((Signed)(value + (units & 1)) > (Signed)(4 * units + 2));
         Lanes unit = units + ((nearest ^ ((nearest ^ above) & (below ^ above))) & 1);
         Lanes digits = unit ^ ((unit ^ (tens + (10 & tens_above))) & (tens_below ^ tens_above));
@@ -103,8 +108,8 @@ __attribute__((target(TARGET))) static void block_avx512(const float *values, Bl
         digits += digits * 9 & below7;
         digits &= ~zero;
         Signed point = (Signed)((kk - 56 + below8 + below7) & ~zero);
-        Lanes special = (Lanes)(point < -4) | (Lanes)(point > 6) | (Lanes)(biased == 255) | ((Lanes)(biased == 0) & ~zero) |
-                        (Lanes)(bits == 0x15ae43fd);
+        Lanes special = (Lanes)(point < -4) | (Lanes)(point > 6) | (Lanes)(biased == 255) |
+                        ((Lanes)(biased == 0) & ~zero) | (Lanes)(bits == 0x15ae43fd);
         point &= (Signed)~special;
         // Spread, one digit to a byte.
         Lanes first = digits * 0x55e63b89 >> 57, five = digits * 0xd1b71759 >> 45;
@@ -114,14 +119,16 @@ __attribute__((target(TARGET))) static void block_avx512(const float *values, Bl
         Lanes ones = (Lanes)((Halves)twos * 103) >> 10 & 0x000f000f000f000f;
         Lanes rest = (twos << 8) - (Lanes)((Halves)ones * ((10 << 8) - 1));
         // Zeros in front, and the point put in.
-        Lanes negative = (Lanes)(point < 0), lead = (Lanes)(-point) & negative, whole = 1 + ((Lanes)point & ~negative);
+        Lanes negative = (Lanes)(point < 0), lead = (Lanes)(-point) & negative,
+              whole = 1 + ((Lanes)point & ~negative);
         Lanes left = first | rest << 8;
         Lanes right = (rest >> 56) << 8 * lead | left >> 1 >> (63 - 8 * lead);
         left <<= 8 * lead;
         Lanes mask = ~(Lanes){ 0 } << 8 * whole;
         right = right << 8 | (left & mask) >> 56;
         left = (left & ~mask) | (left & mask) << 8;
-        Lanes dot = ((Lanes){ 0 } + ('0' ^ '.')) << 8 * whole, text0 = (left | ZEROS8) ^ dot, text1 = right | ZEROS8;
+        Lanes dot = ((Lanes){ 0 } + ('0' ^ '.')) << 8 * whole, text0 = (left | ZEROS8) ^ dot,
+              text1 = right | ZEROS8;
         memcpy(out->text[0], &text0, sizeof(text0));
         memcpy(out->text[1], &text1, sizeof(text1));
         memcpy(out->rest, &rest, sizeof(rest));
@@ -146,8 +153,8 @@ __attribute__((target(TARGET))) static size_t row_avx512(const float *values, si
 
 static bool has_lanes(void)
 {
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl");
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 
 size_t number_print_f32_row(const float *values, size_t n, char *out)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // number_scan.c: decimal text to double, correctly rounded. Three steps, each exact or undecided:
 //  1. w <= 2^53 and |exponent| <= 22: one IEEE division or product of exact doubles (Clinger 1990).
-//  2. w of 64 bits times 128 bits of the power of ten (the product of Eisel and Lemire 2020). The table is cut off, so the true product
+//  2. w of 64 bits times 128 bits of the power of ten (the product of Eisel and Lemire 2020). The
+//     table is cut off, so the true product
 //  lies in a known
-//     interval of two units; if both ends round alike that is the answer. A number of more than 19 digits lies between w and w + 1: both
+//     interval of two units; if both ends round alike that is the answer. A number of more than 19
+//     digits lies between w and w + 1: both
 //     must agree.
-//  3. otherwise the number is within 2^-60 of the middle between two doubles: it is compared with that middle in whole numbers
+//  3. otherwise the number is within 2^-60 of the middle between two doubles: it is compared with
+//     that middle in whole numbers
 //  (number_exact.c).
 #include "core/base/number.h"
 #include "core/base/number_exact.h"
@@ -14,8 +17,9 @@
 
 typedef unsigned __int128 Wide;
 
-const double number_exact_powers[23] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                         1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+const double number_exact_powers[23] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                         1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                         1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 const uint64_t number_integer_powers[20] = {
         1u,
         10u,
@@ -52,8 +56,8 @@ static double from_bits(uint64_t bits)
         return value;
 }
 
-// A double and its neighbourhood as whole numbers: the value lies in [half, half + 1) * 2^scale, where half >> 1 is the mantissa of the
-// double below it.
+// A double and its neighbourhood as whole numbers: the value lies in [half, half + 1) * 2^scale,
+// where half >> 1 is the mantissa of the double below it.
 typedef struct Neighbour {
         uint64_t half; // at most 54 bits
         int scale;     // of `half`
@@ -65,7 +69,8 @@ typedef struct Neighbour {
 static double assemble(const Neighbour *at, bool up)
 {
         uint64_t mantissa = (at->half >> 1) + up;
-        // A mantissa that grew by a bit moves into the exponent field by itself; so does a subnormal that became normal.
+        // A mantissa that grew by a bit moves into the exponent field by itself; so does a
+        // subnormal that became normal.
         uint64_t bits = at->exponent == 0 ? mantissa : ((uint64_t)(at->exponent - 1) << 52) + mantissa;
         return bits >= 0x7ffull << 52 ? __builtin_inf() : from_bits(bits);
 }
@@ -108,8 +113,9 @@ static bool locate(uint64_t w, int64_t e, Neighbour *out, double *out_beyond)
         return true;
 }
 
-// The common case of locate(): an ordinary double decided by the upper half of the power alone, since no carry from the lower half can
-// reach the bits that round. Nine bits lie between; they must be neither all ones nor all zeros (there a tie may hide).
+// The common case of locate(): an ordinary double decided by the upper half of the power alone,
+// since no carry from the lower half can reach the bits that round. Nine bits lie between; they
+// must be neither all ones nor all zeros (there a tie may hide).
 static inline bool round_quick(uint64_t w, int64_t e, double *out_value)
 {
         if (e < -290 || e > 285)
@@ -140,7 +146,8 @@ bool number_from_decimal(uint64_t w, int64_t exponent, double *out_value)
         return true;
 }
 
-// The significant digits of a number: `first` to `last` may hold the point; value = 0.ddd... * 10^point.
+// The significant digits of a number: `first` to `last` may hold the point; value = 0.ddd... *
+// 10^point.
 typedef struct Digits {
         const char *first, *last; // first nonzero digit, and behind the last digit
         int64_t n;                // digits in between
@@ -149,7 +156,8 @@ typedef struct Digits {
 
 static double exact_value(const Digits *digits, const Neighbour *at)
 {
-        int order = number_compare_exact(digits->first, digits->last, digits->n, digits->exponent, at->half | 1, at->scale);
+        int order = number_compare_exact(digits->first, digits->last, digits->n, digits->exponent,
+                                         at->half | 1, at->scale);
         return assemble(at, order > 0 || (order == 0 && (at->half & 2) != 0));
 }
 
@@ -192,7 +200,8 @@ static inline bool is_digit(const char *at, const char *end)
         return at < end && (unsigned char)(*at - '0') < 10;
 }
 
-// The exponent part at `at` (on the 'e'). NULL when it has no digits. Saturates: no text has 10^15 digits to make up for it.
+// The exponent part at `at` (on the 'e'). NULL when it has no digits. Saturates: no text has 10^15
+// digits to make up for it.
 static const char *scan_exponent(const char *at, const char *end, int64_t *out_exponent)
 {
         at++;
@@ -231,7 +240,8 @@ static double value_of_long(const char *start, const char *last, int64_t exponen
         return round_digits(&digits);
 }
 
-const char *number_scan(const char *text, const char *end, NumberKind *out_kind, int64_t *out_int, double *out_double)
+const char *number_scan(const char *text, const char *end, NumberKind *out_kind, int64_t *out_int,
+                        double *out_double)
 {
         const char *at = text;
         bool negative = at < end && *at == '-';
@@ -265,7 +275,8 @@ const char *number_scan(const char *text, const char *end, NumberKind *out_kind,
                 whole = false;
         }
         double value;
-        if (n_digits > 19 || exponent < -400 || exponent > 400 || !number_finish(w, (int)exponent, false, &value))
+        if (n_digits > 19 || exponent < -400 || exponent > 400 ||
+            !number_finish(w, (int)exponent, false, &value))
                 value = value_of_long(start, last, exponent);
         *out_double = negative ? -value : value;
         *out_kind = whole && n_digits <= 19 && fits_int(w, negative, out_int) ? NUMBER_INT : NUMBER_FLOAT;

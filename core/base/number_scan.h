@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path of number reading, inlined into the row readers of json_row.c. Digits are taken eight at a time from one 64-bit word
-// (little-endian). Not for other rooms.
+// The hot path of number reading, inlined into the row readers of json_row.c. Digits are taken
+// eight at a time from one 64-bit word (little-endian). Not for other rooms.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@ enum { NUMBER_QUICK_ROOM = 48 };
 extern const double number_exact_powers[23];     // 10^0 to 10^22: exact as doubles
 extern const uint64_t number_integer_powers[20]; // 10^0 to 10^19
 
-// w * 10^exponent rounded to the nearest double, ties to even; w != 0. False when 128 bits of the power do not decide.
+// w * 10^exponent rounded to the nearest double, ties to even; w != 0. False when 128 bits of the
+// power do not decide.
 bool number_from_decimal(uint64_t w, int64_t exponent, double *out_value);
 
 static inline uint64_t number_load8(const char *at)
@@ -26,7 +27,8 @@ static inline uint64_t number_load8(const char *at)
         return word;
 }
 
-// Nonzero bytes mark what is no digit. Above the first mark they mean nothing: the addition may carry.
+// Nonzero bytes mark what is no digit. Above the first mark they mean nothing: the addition may
+// carry.
 static inline uint64_t number_other_bytes(uint64_t word)
 {
         const uint64_t high = 0xf0f0f0f0f0f0f0f0u, zeros = 0x3030303030303030u;
@@ -39,7 +41,8 @@ static inline uint64_t number_value8(uint64_t word)
         word &= 0x0f0f0f0f0f0f0f0fu;
         word = word * 10 + (word >> 8); // pairs, in the even bytes
         const uint64_t mask = 0x000000ff000000ffu;
-        return ((word & mask) * (100 + (1000000ull << 32)) + (word >> 16 & mask) * (1 + (10000ull << 32))) >> 32;
+        return ((word & mask) * (100 + (1000000ull << 32)) + (word >> 16 & mask) * (1 + (10000ull << 32))) >>
+               32;
 }
 
 // Appends the leading digits (at most 8) at `at` to *w. Returns how many there were.
@@ -63,7 +66,8 @@ static inline bool number_finish(uint64_t w, int exponent, bool negative, double
         double value;
         if (__builtin_expect(w <= 1ull << 53 && exponent >= -22 && exponent <= 22, 1)) {
                 value = (double)w;
-                value = exponent < 0 ? value / number_exact_powers[-exponent] : value * number_exact_powers[exponent];
+                value = exponent < 0 ? value / number_exact_powers[-exponent]
+                                     : value * number_exact_powers[exponent];
         } else if (w == 0) {
                 value = 0;
         } else if (!number_from_decimal(w, exponent, &value)) {
@@ -73,8 +77,9 @@ static inline bool number_finish(uint64_t w, int exponent, bool negative, double
         return true;
 }
 
-// Reads a number of the common kind: up to 7 digits before the point, up to 19 in all, a short exponent. Returns the first byte after it,
-// or NULL: then it is of another kind or malformed, and number_scan decides. NUMBER_QUICK_ROOM bytes must be readable at `at`.
+// Reads a number of the common kind: up to 7 digits before the point, up to 19 in all, a short
+// exponent. Returns the first byte after it, or NULL: then it is of another kind or malformed, and
+// number_scan decides. NUMBER_QUICK_ROOM bytes must be readable at `at`.
 static inline const char *number_scan_quick(const char *at, double *out_value)
 {
         bool negative = *at == '-';

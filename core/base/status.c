@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// status.c: one Failure per thread, in thread-local storage, so that recording one needs no memory. Messages are formatted aside first:
-// their arguments may point into the Failure that is being replaced.
+// status.c: one Failure per thread, in thread-local storage, so that recording one needs no memory.
+// Messages are formatted aside first: their arguments may point into the Failure that is being
+// replaced.
 #include "core/base/status.h"
 
 #include <stdarg.h>

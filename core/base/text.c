@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text.c: a growing buffer; capacity always leaves room for the NUL. Once an addition failed nothing more is added, so that the text is
-// never silently missing its middle.
+// text.c: a growing buffer; capacity always leaves room for the NUL. Once an addition failed
+// nothing more is added, so that the text is never silently missing its middle.
 #include "core/base/text.h"
 
 #include <stdarg.h>
@@ -29,7 +29,8 @@ char *text_reserve(Text *text, size_t n)
                 return NULL;
         }
         if (needed > text->capacity) {
-                size_t capacity = MAX(MAX(needed, (size_t)TEXT_FIRST), text->capacity > SIZE_MAX / 2 ? needed : text->capacity * 2);
+                size_t capacity = MAX(MAX(needed, (size_t)TEXT_FIRST),
+                                      text->capacity > SIZE_MAX / 2 ? needed : text->capacity * 2);
                 char *grown = realloc(text->data, capacity);
                 if (grown == NULL) {
                         text->failed = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text: a growing byte buffer for printing. Out-of-memory is sticky: add freely, ask text_status() once at the end.
+// Text: a growing byte buffer for printing. Out-of-memory is sticky: add freely, ask text_status()
+// once at the end.
 #pragma once
 #include "core/base/memory.h"
 
@@ -19,7 +20,8 @@ void text_add_int(Text *text, int64_t value);
 // Adds `string` as a JSON string literal, quotes included; invalid UTF-8 becomes U+FFFD.
 void text_add_json(Text *text, const char *string);
 void text_add_json_n(Text *text, const char *bytes, size_t n);
-// Room for `n` more bytes at the returned address (then add to text->n what was written); NULL when out of memory.
+// Room for `n` more bytes at the returned address (then add to text->n what was written); NULL when
+// out of memory.
 char *text_reserve(Text *text, size_t n);
 Status text_status(const Text *text);
 // The bytes (caller frees; "" rather than NULL), leaving the text empty. NULL when out of memory.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8: length and well-formedness of one character (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
+// UTF-8: length and well-formedness of one character (Unicode 15, table 3-7: no overlong forms, no
+// surrogates, nothing above U+10FFFF).
 #pragma once
 #include <stddef.h>
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// check.c: what an exported graph cannot do here, found at upload by walking it once on metas. Inputs have the sizes that the exporter
-// recorded, the state has no bytes. A node that fails, or whose inputs are not known, gets the tensor that the exporter recorded for it, so
-// that the walk reaches every node. Only STATUS_UNSUPPORTED counts: other failures may be the fault of these sizes.
+// check.c: what an exported graph cannot do here, found at upload by walking it once on metas.
+// Inputs have the sizes that the exporter recorded, the state has no bytes. A node that fails, or
+// whose inputs are not known, gets the tensor that the exporter recorded for it, so that the walk
+// reaches every node. Only STATUS_UNSUPPORTED counts: other failures may be the fault of these
+// sizes.
 //
-// The walk is bounded by calls and by values; the caller's deadline is a last resort, since it makes the outcome depend on the machine.
-// Where the walk stops, or is not sure of something, the graph is accepted: a run will tell.
+// The walk is bounded by calls and by values; the caller's deadline is a last resort, since it
+// makes the outcome depend on the machine. Where the walk stops, or is not sure of something, the
+// graph is accepted: a run will tell.
 #include "core/compile/check.h"
 
 #include <stdio.h>
@@ -51,8 +54,8 @@ static Status input_value(Recorder *recorder, const Input *input, Value *out)
         *out = (Value){ .kind = input->kind == INPUT_STATE ? VALUE_ABSENT : VALUE_DYNAMIC };
         if (input->kind == INPUT_LITERAL)
                 *out = value_ref(input->literal);
-        else if (input->kind == INPUT_USER && input->value_kind == VALUE_INT && input->spec.dtype == DTYPE_I64 &&
-                 input->spec.size[0].value >= 0)
+        else if (input->kind == INPUT_USER && input->value_kind == VALUE_INT &&
+                 input->spec.dtype == DTYPE_I64 && input->spec.size[0].value >= 0)
                 *out = value_int(input->spec.size[0].value);
         else if (input->kind == INPUT_USER && input->value_kind == VALUE_TENSOR)
                 return tensor_of_spec(recorder, &input->spec, out);
@@ -64,7 +67,8 @@ static Status note_unsupported(CheckReport *report, const Node *node)
 {
         char what[200], reason[1200];
         report_name(node, what);
-        snprintf(reason, sizeof(reason), "%.*s", (int)MIN(strcspn(failure_current()->message, "\n"), (size_t)1100),
+        snprintf(reason, sizeof(reason), "%.*s",
+                 (int)MIN(strcspn(failure_current()->message, "\n"), (size_t)1100),
                  failure_current()->message);
         return report_unsupported(report, what, reason, node);
 }

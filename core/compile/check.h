@@ -4,7 +4,8 @@
 #include "core/kernels/run_context.h"
 #include "core/targets/targets.h"
 
-// Adds to `report` a row for each call of a finished, resolved graph with a signature that fails with STATUS_UNSUPPORTED at the sizes the
-// exporter recorded. Computes no numbers and reads no state. Its memory and time are bounded, whatever the graph says. STATUS_OK also when
-// rows were added; `poll` may be NULL, a cancelled check has found what it has found.
+// Adds to `report` a row for each call of a finished, resolved graph with a signature that fails
+// with STATUS_UNSUPPORTED at the sizes the exporter recorded. Computes no numbers and reads no
+// state. Its memory and time are bounded, whatever the graph says. STATUS_OK also when rows were
+// added; `poll` may be NULL, a cancelled check has found what it has found.
 Status check_graph(const Graph *graph, const RunContext *poll, CheckReport *report);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile.c: record, passes, plan, emit. The stages in between are not kept: recording again costs less than keeping what is seldom
-// printed.
+// compile.c: record, passes, plan, emit. The stages in between are not kept: recording again costs
+// less than keeping what is seldom printed.
 #include "core/compile/compile.h"
 
-static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage, const RunContext *poll,
-                           PassContext *passed, Recording **out_recording)
+static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options,
+                           ProgramStage stage, const RunContext *poll, PassContext *passed,
+                           Recording **out_recording)
 {
         RecordOptions record = { .inputs = inputs, .fetch = options->fetch, .n_fetch = options->n_fetch };
         _cleanup_(recording_freep) Recording *recording = NULL;
@@ -23,11 +24,14 @@ static Status check_worth(const Recording *recording)
                 if (recording->calls[i]->computes)
                         return STATUS_OK;
         }
-        return recording->rest == NULL ? STATUS_OK
-                                       : fail(STATUS_DYNAMIC, "all that the graph computes depends on numbers that only a run knows");
+        return recording->rest == NULL
+                       ? STATUS_OK
+                       : fail(STATUS_DYNAMIC,
+                              "all that the graph computes depends on numbers that only a run knows");
 }
 
-// Programs keep the input values they were made for, tensors without their bytes, so that their stages can be shown later.
+// Programs keep the input values they were made for, tensors without their bytes, so that their
+// stages can be shown later.
 static Status keep_signature(Program *program, ValueSpan inputs, const CompileOptions *options)
 {
         program->signature = arena_array(&program->arena, inputs.n, sizeof(Value));
@@ -43,13 +47,16 @@ static Status keep_signature(Program *program, ValueSpan inputs, const CompileOp
         return STATUS_OK;
 }
 
-Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions *options, const RunContext *poll, Program **out_program)
+Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions *options,
+                     const RunContext *poll, Program **out_program)
 {
         Recording *recording;
         PassContext passed;
         ProgramKey key;
         _cleanup_(program_unrefp) Program *program = NULL;
-        EmitOptions emit = { .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = poll };
+        EmitOptions emit = {
+                .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = poll
+        };
         TRY(record_stage(graph, inputs, options, STAGE_OPTIMISED, poll, &passed, &recording));
         Status status = check_worth(recording);
         if (status != STATUS_OK) {
@@ -59,14 +66,16 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         TRY(emit_program(recording, &emit, &program));
         program->figures.constant_bytes = passed.folded_bytes;
         program->by_value = program->recording->by_value;
-        TRY(program_key(graph, inputs, options, program->by_value, &key)); // now: what a learning record learnt counts
+        TRY(program_key(graph, inputs, options, program->by_value,
+                        &key)); // now: what a learning record learnt counts
         program->id = program_key_id(&key);
         TRY(keep_signature(program, inputs, options));
         *out_program = take_ptr(program);
         return STATUS_OK;
 }
 
-Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage, Graph **out_graph)
+Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage,
+                     Graph **out_graph)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
         PassContext passed;
@@ -76,8 +85,11 @@ Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions 
 
 Status program_stage(const Program *program, ProgramStage stage, Graph **out_graph)
 {
-        CompileOptions options = { .n_threads = program->n_threads, .fetch = program->fetch, .n_fetch = program->n_fetch };
-        return compile_stage(program->recording->graph, (ValueSpan){ program->signature, program->n_signature }, &options, stage,
+        CompileOptions options = { .n_threads = program->n_threads,
+                                   .fetch = program->fetch,
+                                   .n_fetch = program->n_fetch };
+        return compile_stage(program->recording->graph,
+                             (ValueSpan){ program->signature, program->n_signature }, &options, stage,
                              out_graph);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling: graph + input signature -> program. Any thread; nothing is shared but the graph, which is immutable.
+// Compiling: graph + input signature -> program. Any thread; nothing is shared but the graph, which
+// is immutable.
 #pragma once
 #include "core/base/hash.h"
 #include "core/compile/emit_program.h"
@@ -21,26 +22,35 @@ typedef struct ProgramKey {
         uint8_t bytes[32];
 } ProgramKey;
 
-// What a program depends on: the graph, dtypes, shapes and strides of input tensors, kinds of all other input values, what is fetched,
-// threads, and the lines of the tune record. A learning record's own program has the id that the finished record gives. `inputs`: one Value
-// per placeholder, as bind_inputs gives them. `by_value`: bit i: the value of input i, too, if it is a float or an int (texts, flags and
-// containers count by value always, and so does every input from 64 on). A program says which bits it needs (Program.by_value): with no
-// bits all numbers give one key, under which a caller may remember the bits; with the program's own bits the key is the program's.
+// What a program depends on: the graph, dtypes, shapes and strides of input tensors, kinds of all
+// other input values, what is fetched, threads, and the lines of the tune record. A learning
+// record's own program has the id that the finished record gives. `inputs`: one Value per
+// placeholder, as bind_inputs gives them. `by_value`: bit i: the value of input i, too, if it is a
+// float or an int (texts, flags and containers count by value always, and so does every input from
+// 64 on). A program says which bits it needs (Program.by_value): with no bits all numbers give one
+// key, under which a caller may remember the bits; with the program's own bits the key is the
+// program's.
 #define BY_VALUE_ALL UINT64_MAX
-Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, uint64_t by_value, ProgramKey *out_key);
+Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, uint64_t by_value,
+                   ProgramKey *out_key);
 ProgramId program_key_id(const ProgramKey *key);
 
-// Of input tensors only metas are looked at. What needs numbers that only a run knows (data-dependent shapes, loops, branches) becomes the
-// program's dynamic rest. STATUS_DYNAMIC: that is everything, or cannot be told apart from the rest of the graph: run it eagerly. Shape and
-// dtype failures are those an eager run gives. `poll` (cancel, deadline) may be NULL. The program counts the graph.
-Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions *options, const RunContext *poll, Program **out_program);
+// Of input tensors only metas are looked at. What needs numbers that only a run knows
+// (data-dependent shapes, loops, branches) becomes the program's dynamic rest. STATUS_DYNAMIC: that
+// is everything, or cannot be told apart from the rest of the graph: run it eagerly. Shape and
+// dtype failures are those an eager run gives. `poll` (cancel, deadline) may be NULL. The program
+// counts the graph.
+Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions *options,
+                     const RunContext *poll, Program **out_program);
 
 // Stages of a program as graphs for printing, and its listing.
 typedef enum ProgramStage { STAGE_ATEN, STAGE_OPTIMISED } ProgramStage;
-// Compiles up to the stage once more: programs keep no copies for printing. *out_graph is finished; counted by the caller.
-Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage, Graph **out_graph);
+// Compiles up to the stage once more: programs keep no copies for printing. *out_graph is finished;
+// counted by the caller.
+Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage,
+                     Graph **out_graph);
 // The same for a program that is at hand: signature as it was compiled for.
 Status program_stage(const Program *program, ProgramStage stage, Graph **out_graph);
-// Prints it. Below the graph, in forms that are text: bodies of fused calls, under the path by which the graph fetches them, and the nodes
-// of the dynamic rest as authored.
+// Prints it. Below the graph, in forms that are text: bodies of fused calls, under the path by
+// which the graph fetches them, and the nodes of the dynamic rest as authored.
 Status program_print_stage(const Program *program, ProgramStage stage, GraphForm form, Text *out);

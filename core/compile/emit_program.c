@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// emit_program.c: first the implementations (pack where the row has one, else prepare), then the plan, which needs their scratch, then
-// operands. What a run would look up is looked up here.
+// emit_program.c: first the implementations (pack where the row has one, else prepare), then the
+// plan, which needs their scratch, then operands. What a run would look up is looked up here.
 #include "core/compile/emit_program.h"
 
 #include <string.h>
@@ -18,11 +18,15 @@ typedef struct Making {
 } Making;
 
 // ---- implementations ----
-static Status pack_call(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
+static Status pack_call(Making *making, const RecordedCall *call, Instruction *instruction,
+                        uint64_t *out_baked, size_t *out_scratch)
 {
         Program *program = making->program;
         const EmitOptions *options = making->options;
-        PackContext context = { .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = options->poll };
+        PackContext context = { .n_threads = options->n_threads,
+                                .cache = options->cache,
+                                .tune = options->tune,
+                                .poll = options->poll };
         Packed packed = { 0 };
         TRY(call->call.op->pack(&call->call, &context, &packed));
         if (packed.run == NULL) {
@@ -50,10 +54,12 @@ static Status prepare_call(Making *making, const RecordedCall *call, Instruction
         return call->call.op->prepare == NULL ? STATUS_OK : call->call.op->prepare(&call->call, block);
 }
 
-static Status find_kernel(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
+static Status find_kernel(Making *making, const RecordedCall *call, Instruction *instruction,
+                          uint64_t *out_baked, size_t *out_scratch)
 {
         const OpDef *op = call->call.op;
-        *instruction = (Instruction){ .call = call, .name = op->kernel != NULL ? op->kernel : call->call.schema->name };
+        *instruction = (Instruction){ .call = call,
+                                      .name = op->kernel != NULL ? op->kernel : call->call.schema->name };
         instruction->run.call = &call->call;
         *out_baked = 0;
         *out_scratch = 0;
@@ -62,7 +68,8 @@ static Status find_kernel(Making *making, const RecordedCall *call, Instruction 
         return instruction->kernel != NULL ? STATUS_OK : prepare_call(making, call, instruction);
 }
 
-static Status choose_kernel(Making *making, const RecordedCall *call, Instruction *instruction, uint64_t *out_baked, size_t *out_scratch)
+static Status choose_kernel(Making *making, const RecordedCall *call, Instruction *instruction,
+                            uint64_t *out_baked, size_t *out_scratch)
 {
         Status status = find_kernel(making, call, instruction, out_baked, out_scratch);
         return status == STATUS_OK || call->n_nodes == 0 ? status : walk_annotate(status, call->nodes[0]);
@@ -71,10 +78,13 @@ static Status choose_kernel(Making *making, const RecordedCall *call, Instructio
 // ---- operands ----
 static Operand operand_of(const Making *making, const Recorded *value)
 {
-        uintptr_t offset = (uintptr_t)value->tensor.offset * (uintptr_t)dtype_info[value->tensor.meta.dtype].bytes;
+        uintptr_t offset =
+                (uintptr_t)value->tensor.offset * (uintptr_t)dtype_info[value->tensor.meta.dtype].bytes;
         if (recorded_is_constant(value))
                 return (Operand){ .slot = SLOT_CONSTANT,
-                                  .offset = value->tensor.storage->data == NULL ? 0 : (uintptr_t)value->tensor.storage->data + offset };
+                                  .offset = value->tensor.storage->data == NULL
+                                                    ? 0
+                                                    : (uintptr_t)value->tensor.storage->data + offset };
         const Place *place = &making->plan.places[recorded_buffer(value)->index];
         if (recorded_buffer(value)->n_bytes == 0)
                 return (Operand){ .slot = SLOT_CONSTANT };
@@ -84,7 +94,8 @@ static Operand operand_of(const Making *making, const Recorded *value)
 static Status add_operand(Making *making, Operand operand)
 {
         Program *program = making->program;
-        TRY(array_reserve(&program->operands, &making->operands_capacity, program->n_operands + 1, sizeof(Operand)));
+        TRY(array_reserve(&program->operands, &making->operands_capacity, program->n_operands + 1,
+                          sizeof(Operand)));
         program->operands[program->n_operands++] = operand;
         return STATUS_OK;
 }
@@ -108,10 +119,12 @@ static Status add_input(void *context, Recorded *value)
         Inputs *inputs = context;
         bool baked = inputs->n < 64 && (inputs->baked >> inputs->n & 1) != 0;
         inputs->metas[inputs->n++] = value == NULL ? NULL : &value->tensor.meta;
-        return add_operand(inputs->making, value == NULL || baked ? (Operand){ .slot = SLOT_CONSTANT } : operand_of(inputs->making, value));
+        return add_operand(inputs->making, value == NULL || baked ? (Operand){ .slot = SLOT_CONSTANT }
+                                                                  : operand_of(inputs->making, value));
 }
 
-static Status lay_out(Making *making, uint32_t index, uint64_t baked, size_t scratch_bytes, Instruction *instruction)
+static Status lay_out(Making *making, uint32_t index, uint64_t baked, size_t scratch_bytes,
+                      Instruction *instruction)
 {
         const RecordedCall *call = instruction->call;
         uint32_t n_in = 0, n_out = call->call.n_outs;
@@ -127,11 +140,13 @@ static Status lay_out(Making *making, uint32_t index, uint64_t baked, size_t scr
         for (uint32_t k = 0; k < n_out; k++) {
                 const Recorded *value = call->outs[k];
                 metas[k] = value == NULL ? NULL : &value->tensor.meta;
-                TRY(add_operand(making, value == NULL ? (Operand){ .slot = SLOT_CONSTANT } : operand_of(making, value)));
+                TRY(add_operand(making, value == NULL ? (Operand){ .slot = SLOT_CONSTANT }
+                                                      : operand_of(making, value)));
         }
         Inputs inputs = { .making = making, .metas = metas + n_out, .baked = baked };
         TRY(recorded_visit_inputs(call, add_input, &inputs));
-        Operand scratch = { .slot = scratch_bytes > 0 ? SLOT_ARENA : SLOT_CONSTANT, .offset = making->plan.scratch_offsets[index] };
+        Operand scratch = { .slot = scratch_bytes > 0 ? SLOT_ARENA : SLOT_CONSTANT,
+                            .offset = making->plan.scratch_offsets[index] };
         return add_operand(making, scratch);
 }
 
@@ -153,11 +168,15 @@ static Status add_copy(Making *making, const Buffer *buffer, Instruction *instru
         if (metas == NULL)
                 return fail_memory();
         metas[0] = metas[1] = &buffer->base->tensor.meta;
-        *instruction = (Instruction){ .kernel = copy_run, .name = "copy", .first_operand = program->n_operands };
-        instruction->run = (OpRun){ .n_out = 1, .n_in = 1, .out_meta = metas, .in_meta = metas + 1, .state = &buffer->n_bytes };
+        *instruction =
+                (Instruction){ .kernel = copy_run, .name = "copy", .first_operand = program->n_operands };
+        instruction->run = (OpRun){
+                .n_out = 1, .n_in = 1, .out_meta = metas, .in_meta = metas + 1, .state = &buffer->n_bytes
+        };
         TRY(add_operand(making, (Operand){ .slot = place->slot, .offset = place->offset }));
         if (buffer->kind == BUFFER_STATE)
-                TRY(add_operand(making, (Operand){ .slot = SLOT_CONSTANT, .offset = (uintptr_t)buffer->origin->data }));
+                TRY(add_operand(making, (Operand){ .slot = SLOT_CONSTANT,
+                                                   .offset = (uintptr_t)buffer->origin->data }));
         else
                 TRY(add_operand(making, (Operand){ .slot = SLOT_FIRST_INPUT + buffer->input }));
         return add_operand(making, (Operand){ .slot = SLOT_CONSTANT });
@@ -186,14 +205,17 @@ static Status make_code(Making *making)
         Instruction *chosen = arena_array(making->arena, n, sizeof(*chosen));
         uint64_t *baked = arena_array(making->arena, n, sizeof(*baked));
         making->scratch_bytes = arena_array(making->arena, n, sizeof(size_t));
-        if (program->code == NULL || program->packed == NULL || chosen == NULL || baked == NULL || making->scratch_bytes == NULL)
+        if (program->code == NULL || program->packed == NULL || chosen == NULL || baked == NULL ||
+            making->scratch_bytes == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < n; i++) {
                 TRY(run_poll(making->options->poll));
                 if (recording->calls[i]->computes)
-                        TRY(choose_kernel(making, recording->calls[i], &chosen[i], &baked[i], &making->scratch_bytes[i]));
+                        TRY(choose_kernel(making, recording->calls[i], &chosen[i], &baked[i],
+                                          &making->scratch_bytes[i]));
         }
-        TRY(plan_memory(recording, making->scratch_bytes, making->options->poll, making->arena, &making->plan));
+        TRY(plan_memory(recording, making->scratch_bytes, making->options->poll, making->arena,
+                        &making->plan));
         TRY(add_copies(making));
         for (uint32_t i = 0; i < n; i++) {
                 if (!recording->calls[i]->computes)
@@ -221,7 +243,8 @@ static Cost cost_of(const Instruction *instruction)
                 cost.bytes += meta_bytes(run->in_meta[i]);
         for (uint32_t k = 0; k < run->n_out; k++) {
                 cost.bytes += meta_bytes(run->out_meta[k]);
-                if (instruction->call != NULL && (instruction->call->call.op->flags & OP_ELEMENTWISE) != 0 && run->out_meta[k] != NULL)
+                if (instruction->call != NULL && (instruction->call->call.op->flags & OP_ELEMENTWISE) != 0 &&
+                    run->out_meta[k] != NULL)
                         cost.flops += meta_numel(run->out_meta[k]);
         }
         return cost;
@@ -266,7 +289,9 @@ static void add_rest_rows(Program *program)
         const DynamicRest *rest = program->recording->rest;
         for (uint32_t i = 0; rest != NULL && i < rest->n_nodes; i++) {
                 if (node_is_call(rest->nodes[i]))
-                        add_row(program, (ProgramRow){ .nodes = &rest->nodes[i], .n_nodes = 1, .instruction = ROW_OF_REST });
+                        add_row(program, (ProgramRow){ .nodes = &rest->nodes[i],
+                                                       .n_nodes = 1,
+                                                       .instruction = ROW_OF_REST });
         }
 }
 
@@ -286,7 +311,8 @@ static Status make_rows(Making *making)
         Program *program = making->program;
         const Graph *graph = program->recording->graph;
         uint8_t *what = arena_alloc(making->arena, graph->n_nodes);
-        program->rows = arena_array(making->arena, 2 * (size_t)graph->n_nodes + program->n_code, sizeof(ProgramRow));
+        program->rows =
+                arena_array(making->arena, 2 * (size_t)graph->n_nodes + program->n_code, sizeof(ProgramRow));
         if (what == NULL || program->rows == NULL)
                 return fail_memory();
         mark_nodes(program->recording, what);
@@ -298,15 +324,16 @@ static Status make_rows(Making *making)
                         continue; // copies made for the run: nobody wrote them
                 TRY(add_idle_rows(making, what, call->nodes[0]->index, &next));
                 Cost cost = cost_of(instruction);
-                add_row(program, (ProgramRow){
-                                         .nodes = call->nodes,
-                                         .n_nodes = call->n_nodes,
-                                         .instruction = (int32_t)i,
-                                         .kernel = instruction->name,
-                                         .meta = instruction->run.n_out > 0 ? instruction->run.out_meta[0] : NULL,
-                                         .bytes = cost.bytes,
-                                         .flops = cost.flops,
-                                 });
+                add_row(program,
+                        (ProgramRow){
+                                .nodes = call->nodes,
+                                .n_nodes = call->n_nodes,
+                                .instruction = (int32_t)i,
+                                .kernel = instruction->name,
+                                .meta = instruction->run.n_out > 0 ? instruction->run.out_meta[0] : NULL,
+                                .bytes = cost.bytes,
+                                .flops = cost.flops,
+                        });
         }
         TRY(add_idle_rows(making, what, graph->n_nodes, &next));
         add_rest_rows(program);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// key.c: the identity of a program: SHA-256 of everything it depends on, in a form without ambiguity (kinds and lengths first). Equal keys,
-// equal programs.
+// key.c: the identity of a program: SHA-256 of everything it depends on, in a form without
+// ambiguity (kinds and lengths first). Equal keys, equal programs.
 #include "core/compile/compile.h"
 
 #include <string.h>
@@ -110,14 +110,16 @@ static Status add_input(Sha256 *sha, Value value, bool by_value)
         return STATUS_OK;
 }
 
-Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, uint64_t by_value, ProgramKey *out_key)
+Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *options, uint64_t by_value,
+                   ProgramKey *out_key)
 {
         Sha256 sha;
         sha256_start(&sha);
         add_int(&sha, KEY_FORMAT);
         sha256_add(&sha, kernel_platform()->digest.hex, sizeof(HashHex) - 1);
         sha256_add(&sha, graph->fingerprint, sizeof(graph->fingerprint));
-        sha256_add(&sha, graph->content, sizeof(graph->content)); // programs hold weights, and what was folded from them
+        sha256_add(&sha, graph->content,
+                   sizeof(graph->content)); // programs hold weights, and what was folded from them
         add_int(&sha, (int64_t)graph->generation);
         add_int(&sha, options->n_threads);
         add_int(&sha, options->no_passes);

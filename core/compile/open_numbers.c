@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// open_numbers.c: a number may stay open as long as every node that reads it hands it, as it is, to an operator: then it arrives at emit()
-// with its mark, or at a place that reports a look at it. Containers, child graphs, modules, rows with a Python body of their own and the
-// output node could do anything with it.
+// open_numbers.c: a number may stay open as long as every node that reads it hands it, as it is, to
+// an operator: then it arrives at emit() with its mark, or at a place that reports a look at it.
+// Containers, child graphs, modules, rows with a Python body of their own and the output node could
+// do anything with it.
 #include "core/compile/open_numbers.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan.c: greedy by size (Pisarchyk and Lee, arXiv 2001.03288). The life of a buffer is the union of the lives of all its views, in steps:
-// 0 before the first call, i + 1 at call i, then the end. An elementwise call whose input dies with it writes its result over it. What is
-// only made to be put side by side with others (cat) is made there, if that costs no bytes in all. Largest first, each block goes to the
-// lowest gap among the blocks that live at the same time.
+// plan.c: greedy by size (Pisarchyk and Lee, arXiv 2001.03288). The life of a buffer is the union
+// of the lives of all its views, in steps: 0 before the first call, i + 1 at call i, then the end.
+// An elementwise call whose input dies with it writes its result over it. What is only made to be
+// put side by side with others (cat) is made there, if that costs no bytes in all. Largest first,
+// each block goes to the lowest gap among the blocks that live at the same time.
 #include "core/compile/plan.h"
 
 #include <string.h>
@@ -102,7 +103,8 @@ static Status look_for_reuse(void *context, Recorded *value)
         const Planner *planner = reuse->planner;
         Block *block = root_of(planner, recorded_buffer(value), NULL);
         const Tensor *in = &value->tensor, *out = &reuse->out->tensor;
-        bool fits = in->offset == out->offset && in->meta.dtype == out->meta.dtype && meta_same_places(&in->meta, &out->meta);
+        bool fits = in->offset == out->offset && in->meta.dtype == out->meta.dtype &&
+                    meta_same_places(&in->meta, &out->meta);
         if (reuse->found == block)
                 reuse->refused |= !fits; // another view of the same bytes, read in another order
         if (!fits || reuse->found != NULL || !block->planned || block->last != planner->step ||
@@ -118,16 +120,17 @@ static Status merge_in_place(Planner *planner)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
                 planner->step = i + 1;
-                if (!call->computes || (call->call.op->flags & OP_ELEMENTWISE) == 0 || call->call.inplace || call->call.n_outs != 1 ||
-                    call->outs[0] == NULL || call->outs[0]->call != call || recorded_is_constant(call->outs[0]) ||
-                    fused_reduces(&call->call))
+                if (!call->computes || (call->call.op->flags & OP_ELEMENTWISE) == 0 || call->call.inplace ||
+                    call->call.n_outs != 1 || call->outs[0] == NULL || call->outs[0]->call != call ||
+                    recorded_is_constant(call->outs[0]) || fused_reduces(&call->call))
                         continue;
                 Reuse reuse = { .planner = planner, .out = call->outs[0] };
                 Block *out = &planner->blocks[recorded_buffer(call->outs[0])->index];
                 if (!out->planned || out->n_bytes == 0)
                         continue;
                 TRY(recorded_visit_inputs(call, look_for_reuse, &reuse));
-                if (reuse.found != NULL) // once more: earlier arguments were not yet compared with what was found
+                if (reuse.found !=
+                    NULL) // once more: earlier arguments were not yet compared with what was found
                         TRY(recorded_visit_inputs(call, look_for_reuse, &reuse));
                 if (reuse.found == NULL || reuse.refused)
                         continue;
@@ -148,7 +151,8 @@ typedef struct Joining {
         int64_t start; // along dim
 } Joining;
 
-// The output's slice for `value` is one dense run of bytes, and the value is all that its buffer holds.
+// The output's slice for `value` is one dense run of bytes, and the value is all that its buffer
+// holds.
 static bool is_whole_slice(const Joining *joining, const Recorded *value, size_t n_bytes)
 {
         const TensorMeta *slice = &value->tensor.meta, *out = &joining->out->tensor.meta;
@@ -156,8 +160,8 @@ static bool is_whole_slice(const Joining *joining, const Recorded *value, size_t
                 if (slice->size[d] != 1)
                         return false;
         }
-        return slice->dtype == out->dtype && meta_is_contiguous(slice) && meta_is_contiguous(out) && value->tensor.offset == 0 &&
-               recorded_buffer(value)->n_bytes == n_bytes;
+        return slice->dtype == out->dtype && meta_is_contiguous(slice) && meta_is_contiguous(out) &&
+               value->tensor.offset == 0 && recorded_buffer(value)->n_bytes == n_bytes;
 }
 
 static Status join(void *context, Recorded *value)
@@ -167,15 +171,17 @@ static Status join(void *context, Recorded *value)
         if (value == NULL || (value->tensor.meta.rank == 1 && value->tensor.meta.size[0] == 0))
                 return STATUS_OK;
         const TensorMeta *out = &joining->out->tensor.meta;
-        size_t bytes = dtype_info[out->dtype].bytes, n_bytes = (size_t)meta_numel(&value->tensor.meta) * bytes;
+        size_t bytes = dtype_info[out->dtype].bytes,
+               n_bytes = (size_t)meta_numel(&value->tensor.meta) * bytes;
         size_t inside = joining->inside + (size_t)(joining->start * out->stride[joining->dim]) * bytes;
         joining->start += value->tensor.meta.size[joining->dim];
-        if (recorded_is_constant(value) || recorded_buffer(value)->kind != BUFFER_RUN || inside % STORAGE_ALIGN != 0 ||
-            !is_whole_slice(joining, value, n_bytes))
+        if (recorded_is_constant(value) || recorded_buffer(value)->kind != BUFFER_RUN ||
+            inside % STORAGE_ALIGN != 0 || !is_whole_slice(joining, value, n_bytes))
                 return STATUS_OK;
         Block *root = root_of(planner, recorded_buffer(value), NULL);
         // A value that stands twice in the list has moved already.
-        if (!root->planned || root->is_output || root == joining->root || root->last != planner->step || root->n_bytes != aligned(n_bytes))
+        if (!root->planned || root->is_output || root == joining->root || root->last != planner->step ||
+            root->n_bytes != aligned(n_bytes))
                 return STATUS_OK;
         root->merged_into = (uint32_t)(joining->root - planner->blocks) + 1;
         root->inside = inside;
@@ -189,13 +195,15 @@ static Status join_in_place(Planner *planner)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
                 planner->step = i + 1;
-                if (!call->computes || (call->call.op->flags & OP_JOINS) == 0 || call->call.n_outs != 1 || call->outs[0] == NULL ||
-                    call->outs[0]->call != call || recorded_is_constant(call->outs[0]) || call->outs[0]->tensor.offset != 0 ||
+                if (!call->computes || (call->call.op->flags & OP_JOINS) == 0 || call->call.n_outs != 1 ||
+                    call->outs[0] == NULL || call->outs[0]->call != call ||
+                    recorded_is_constant(call->outs[0]) || call->outs[0]->tensor.offset != 0 ||
                     recorded_buffer(call->outs[0])->kind != BUFFER_RUN)
                         continue;
                 Joining joining = { .planner = planner, .out = call->outs[0] };
                 joining.root = root_of(planner, recorded_buffer(call->outs[0]), &joining.inside);
-                if (!joining.root->planned || arg_dim(&call->call, 1, joining.out->tensor.meta.rank, &joining.dim) != STATUS_OK)
+                if (!joining.root->planned ||
+                    arg_dim(&call->call, 1, joining.out->tensor.meta.rank, &joining.dim) != STATUS_OK)
                         continue;
                 TRY(recorded_visit_inputs(call, join, &joining));
         }
@@ -291,13 +299,16 @@ static Status give_places(Planner *planner, Arena *arena, MemoryPlan *plan)
         for (uint32_t i = 0; i < n; i++) { // roots first: merged blocks look at theirs
                 const Buffer *buffer = recording->buffers[i];
                 const Block *block = &planner->blocks[i];
-                plan->places[i] = (Place){ .slot = SLOT_ARENA, .offset = block->offset, .n_bytes = buffer->n_bytes };
+                plan->places[i] =
+                        (Place){ .slot = SLOT_ARENA, .offset = block->offset, .n_bytes = buffer->n_bytes };
                 plan->copied[i] = block->planned && buffer->kind != BUFFER_RUN;
                 if (!block->planned && buffer->kind == BUFFER_INPUT)
-                        plan->places[i] = (Place){ .slot = SLOT_FIRST_INPUT + buffer->input, .n_bytes = buffer->n_bytes };
+                        plan->places[i] = (Place){ .slot = SLOT_FIRST_INPUT + buffer->input,
+                                                   .n_bytes = buffer->n_bytes };
                 if (!block->planned || block->merged_into != 0 || !block->is_output)
                         continue;
-                plan->places[i] = (Place){ .slot = SLOT_FIRST_INPUT + recording->n_inputs + plan->n_outputs, .n_bytes = buffer->n_bytes };
+                plan->places[i] = (Place){ .slot = SLOT_FIRST_INPUT + recording->n_inputs + plan->n_outputs,
+                                           .n_bytes = buffer->n_bytes };
                 plan->output_bytes[plan->n_outputs++] = buffer->n_bytes;
                 plan->figures.output_bytes += buffer->n_bytes;
         }
@@ -305,7 +316,8 @@ static Status give_places(Planner *planner, Arena *arena, MemoryPlan *plan)
                 size_t inside;
                 if (planner->blocks[i].merged_into == 0)
                         continue;
-                plan->places[i] = plan->places[root_of(planner, recording->buffers[i], &inside) - planner->blocks];
+                plan->places[i] =
+                        plan->places[root_of(planner, recording->buffers[i], &inside) - planner->blocks];
                 plan->places[i].offset += inside;
                 plan->places[i].n_bytes = recording->buffers[i]->n_bytes;
         }
@@ -317,13 +329,16 @@ static void add_scratch(Planner *planner, const size_t *scratch_bytes)
         uint32_t n = planner->recording->n_buffers;
         for (uint32_t i = 0; i < planner->recording->n_calls; i++) {
                 if (scratch_bytes[i] > 0)
-                        planner->blocks[n + i] = (Block){
-                                .first = i + 1, .last = i + 1, .n_bytes = aligned(scratch_bytes[i]), .planned = true, .used = true
-                        };
+                        planner->blocks[n + i] = (Block){ .first = i + 1,
+                                                          .last = i + 1,
+                                                          .n_bytes = aligned(scratch_bytes[i]),
+                                                          .planned = true,
+                                                          .used = true };
         }
 }
 
-// Places everything. When values that were made in their joins cost more bytes than copies of them, once more without.
+// Places everything. When values that were made in their joins cost more bytes than copies of them,
+// once more without.
 static Status place(Planner *planner, Arena *work, PlanFigures *out_figures)
 {
         size_t n = planner->n_blocks;
@@ -348,7 +363,8 @@ static Status place(Planner *planner, Arena *work, PlanFigures *out_figures)
         return STATUS_OK;
 }
 
-Status plan_memory(const Recording *recording, const size_t *scratch_bytes, const RunContext *poll, Arena *arena, MemoryPlan *out_plan)
+Status plan_memory(const Recording *recording, const size_t *scratch_bytes, const RunContext *poll,
+                   Arena *arena, MemoryPlan *out_plan)
 {
         uint32_t n = recording->n_buffers, n_calls = recording->n_calls;
         Planner planner = { .recording = recording, .poll = poll, .n_blocks = n + n_calls };
@@ -356,7 +372,8 @@ Status plan_memory(const Recording *recording, const size_t *scratch_bytes, cons
         arena_init(&work, 0);
         planner.blocks = arena_array(&work, planner.n_blocks, sizeof(Block));
         MemoryPlan plan = { .scratch_offsets = arena_array(arena, n_calls, sizeof(size_t)) };
-        Status status = planner.blocks == NULL || plan.scratch_offsets == NULL ? fail_memory() : find_lives(&planner);
+        Status status =
+                planner.blocks == NULL || plan.scratch_offsets == NULL ? fail_memory() : find_lives(&planner);
         if (status == STATUS_OK)
                 status = merge_in_place(&planner);
         if (status == STATUS_OK) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory plan: which bytes each buffer gets, so that buffers that are never alive together share them.
+// Memory plan: which bytes each buffer gets, so that buffers that are never alive together share
+// them.
 #pragma once
 #include "core/program/program.h"
 
@@ -13,4 +14,5 @@ typedef struct MemoryPlan {
 } MemoryPlan;
 
 // `scratch_bytes`: per call of the recording. Everything in *out_plan is taken from `arena`.
-Status plan_memory(const Recording *recording, const size_t *scratch_bytes, const RunContext *poll, Arena *arena, MemoryPlan *out_plan);
+Status plan_memory(const Recording *recording, const size_t *scratch_bytes, const RunContext *poll,
+                   Arena *arena, MemoryPlan *out_plan);

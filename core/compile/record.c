@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.c: specialising. The walk is eval's own; tensors in it are live ones as in an eager run, on storages that stand for buffers
-// without bytes. Views share the storage, in-place twins are checked by the same code as eagerly, so that aliasing while recording is the
-// aliasing of the run. Whoever asks for a number that no buffer holds yet gets STATUS_DYNAMIC.
+// record.c: specialising. The walk is eval's own; tensors in it are live ones as in an eager run,
+// on storages that stand for buffers without bytes. Views share the storage, in-place twins are
+// checked by the same code as eagerly, so that aliasing while recording is the aliasing of the run.
+// Whoever asks for a number that no buffer holds yet gets STATUS_DYNAMIC.
 //
-// A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not: calls point to Recorded values, and a live
-// tensor whose geometry has moved away from its value gets a new one, by as_strided.
+// A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not:
+// calls point to Recorded values, and a live tensor whose geometry has moved away from its value
+// gets a new one, by as_strided.
 #include "core/compile/recorder.h"
 
 #include <string.h>
@@ -30,7 +32,8 @@ static bool same_geometry(const Tensor *a, const Tensor *b)
 {
         size_t bytes = a->meta.rank * sizeof(int64_t);
         return a->offset == b->offset && a->meta.dtype == b->meta.dtype && a->meta.rank == b->meta.rank &&
-               memcmp(a->meta.size, b->meta.size, bytes) == 0 && memcmp(a->meta.stride, b->meta.stride, bytes) == 0;
+               memcmp(a->meta.size, b->meta.size, bytes) == 0 &&
+               memcmp(a->meta.stride, b->meta.stride, bytes) == 0;
 }
 
 static void drop_values(const Value *take_values, size_t n)
@@ -46,7 +49,9 @@ static Status add_call(Recorder *recorder, const OpCall *call, Value *take_args,
                 return fail(STATUS_DYNAMIC, "the graph unrolls to more than %u calls", recorder->max_calls);
         }
         TRY(recording_add_call(recorder->recording, call, take_args, out_call));
-        return recorder->base.node == NULL ? STATUS_OK : recording_add_node(recorder->recording, *out_call, recorder->base.node);
+        return recorder->base.node == NULL
+                       ? STATUS_OK
+                       : recording_add_node(recorder->recording, *out_call, recorder->base.node);
 }
 
 // A value of the geometry of `tensor`, made from `from`, which has the same storage.
@@ -56,8 +61,8 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
         if (overload == NULL)
                 return fail(STATUS_INTERNAL, "the table lacks aten::as_strided");
         OpCall call;
-        Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(), value_none(),
-                          value_int(tensor->offset) };
+        Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(),
+                          value_none(), value_int(tensor->offset) };
         Status status = value_ints_new(VALUE_LIST, tensor->meta.size, tensor->meta.rank, &args[1]);
         if (status == STATUS_OK)
                 status = value_ints_new(VALUE_LIST, tensor->meta.stride, tensor->meta.rank, &args[2]);
@@ -75,24 +80,28 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
                 drop_values(args, ARRAY_LENGTH(args));
         call_close(&call);
         TRY(status);
-        TRY(recording_add_value(recorder->recording, FROM_CALL, tensor->storage, &tensor->meta, tensor->offset, out_value));
+        TRY(recording_add_value(recorder->recording, FROM_CALL, tensor->storage, &tensor->meta,
+                                tensor->offset, out_value));
         (*out_value)->call = added;
         added->outs[0] = *out_value;
         return STATUS_OK;
 }
 
-// The value that a live tensor stands for now. Tensors nobody told us of are literals, or views an expansion made by itself.
+// The value that a live tensor stands for now. Tensors nobody told us of are literals, or views an
+// expansion made by itself.
 static Status value_of(Recorder *recorder, Tensor *tensor, Recorded **out_value)
 {
         Recorded *value = tensor->recorded;
-        if (value != NULL && value->tensor.storage == tensor->storage && same_geometry(&value->tensor, tensor)) {
+        if (value != NULL && value->tensor.storage == tensor->storage &&
+            same_geometry(&value->tensor, tensor)) {
                 *out_value = value;
                 return STATUS_OK;
         }
         if (tensor->storage == NULL)
                 return fail(STATUS_INTERNAL, "a tensor without storage in a recording");
         if (value == NULL && tensor->storage->buffer == NULL)
-                return recording_add_value(recorder->recording, FROM_LITERAL, tensor->storage, &tensor->meta, tensor->offset, out_value);
+                return recording_add_value(recorder->recording, FROM_LITERAL, tensor->storage, &tensor->meta,
+                                           tensor->offset, out_value);
         if (value == NULL || value->tensor.storage != tensor->storage)
                 value = tensor->storage->buffer == NULL ? NULL : tensor->storage->buffer->base;
         if (value == NULL)
@@ -120,8 +129,8 @@ static Status leaf_value(void *context, const Value *leaf, Value *out)
 static Status check_number(const OpCall *call, uint32_t i, const Value *value)
 {
         if (value->kind == VALUE_DYNAMIC || (value->kind == VALUE_TENSOR && !tensor_is_known(value->tensor)))
-                return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[i].name,
-                            call->schema->name);
+                return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run",
+                            call->schema->args[i].name, call->schema->name);
         return STATUS_OK;
 }
 
@@ -131,7 +140,9 @@ static Status check_numbers(Emitter *emitter, const OpCall *call)
         for (uint32_t i = 0; i < call->n_args; i++) {
                 const Value *value = &call->args[i];
                 ArgType type = call->schema->args[i].type;
-                if (type == ARG_TENSOR || (type == ARG_ANY && call->op->expand != NULL)) // an expansion looks for itself what it is given
+                if (type == ARG_TENSOR ||
+                    (type == ARG_ANY &&
+                     call->op->expand != NULL)) // an expansion looks for itself what it is given
                         continue;
                 TRY(check_number(call, i, value));
                 for (uint32_t k = 0; value_is_sequence(*value) && k < value->seq->n; k++)
@@ -148,9 +159,11 @@ static bool is_number_buffer(const Recording *recording, const Buffer *buffer)
 static Status check_written(const Recording *recording, const OpCall *call, const Tensor *self)
 {
         if (self->storage == NULL || self->storage->buffer == NULL)
-                return fail(STATUS_DYNAMIC, "%s writes to a constant", call == NULL ? "an assignment" : call->schema->name);
+                return fail(STATUS_DYNAMIC, "%s writes to a constant",
+                            call == NULL ? "an assignment" : call->schema->name);
         if (is_number_buffer(recording, self->storage->buffer))
-                return fail(STATUS_DYNAMIC, "%s writes to a number", call == NULL ? "an assignment" : call->schema->name);
+                return fail(STATUS_DYNAMIC, "%s writes to a number",
+                            call == NULL ? "an assignment" : call->schema->name);
         self->storage->buffer->written = true;
         return STATUS_OK;
 }
@@ -160,7 +173,8 @@ static Status fresh_buffer(Recorder *recorder, const TensorMeta *meta, Buffer **
         int64_t n_elements, n_bytes;
         TRY(meta_span(meta, &n_elements));
         if (!mul_i64(n_elements, dtype_info[meta->dtype].bytes, &n_bytes) || n_bytes > limits.max_run_memory)
-                return fail(STATUS_TOO_LARGE, "a tensor of %lld elements is over --max-run-memory", (long long)n_elements);
+                return fail(STATUS_TOO_LARGE, "a tensor of %lld elements is over --max-run-memory",
+                            (long long)n_elements);
         return recording_add_buffer(recorder->recording, BUFFER_RUN, (size_t)n_bytes, out_buffer);
 }
 
@@ -173,8 +187,10 @@ Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out
         return live_tensor(value, out_tensor);
 }
 
-// The live tensor of output k and, when the call makes it, its value (call and place are filled in by the caller).
-static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *spec, Tensor **out_tensor, Recorded **out_value)
+// The live tensor of output k and, when the call makes it, its value (call and place are filled in
+// by the caller).
+static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *spec, Tensor **out_tensor,
+                       Recorded **out_value)
 {
         Buffer *buffer;
         switch (spec->kind) {
@@ -182,11 +198,12 @@ static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *sp
                 if (spec->undefined)
                         return STATUS_OK;
                 TRY(fresh_buffer(recorder, &spec->meta, &buffer));
-                TRY(recording_add_value(recorder->recording, FROM_CALL, buffer->storage, &spec->meta, 0, out_value));
+                TRY(recording_add_value(recorder->recording, FROM_CALL, buffer->storage, &spec->meta, 0,
+                                        out_value));
                 return live_tensor(*out_value, out_tensor);
         case OUT_VIEW:
-                TRY(recording_add_value(recorder->recording, FROM_CALL, call->args[spec->arg].tensor->storage, &spec->meta, spec->offset,
-                                        out_value));
+                TRY(recording_add_value(recorder->recording, FROM_CALL, call->args[spec->arg].tensor->storage,
+                                        &spec->meta, spec->offset, out_value));
                 return live_tensor(*out_value, out_tensor);
         case OUT_SAME:
                 *out_tensor = tensor_ref(call->args[spec->arg].tensor);
@@ -269,7 +286,9 @@ static Status record_op(Emitter *emitter, OpCall *call, Value *out)
 static Status record_copy(Recorder *recorder, Tensor *to, Tensor *from)
 {
         OpCall call;
-        Value args[3] = { { .kind = VALUE_TENSOR, .tensor = to }, { .kind = VALUE_TENSOR, .tensor = from }, value_bool(false) };
+        Value args[3] = { { .kind = VALUE_TENSOR, .tensor = to },
+                          { .kind = VALUE_TENSOR, .tensor = from },
+                          value_bool(false) };
         const Overload *overload = op_find("aten::copy_");
         if (overload == NULL || overload->schema.n_args != 3)
                 return fail(STATUS_INTERNAL, "the table lacks aten::copy_");
@@ -343,7 +362,8 @@ static Status record_state(Emitter *emitter, const Graph *graph, const char *pat
                         return STATUS_OK;
                 }
         }
-        TRY(array_reserve(&recorder->views, &recorder->views_capacity, recorder->n_views + 1, sizeof(*recorder->views)));
+        TRY(array_reserve(&recorder->views, &recorder->views_capacity, recorder->n_views + 1,
+                          sizeof(*recorder->views)));
         Storage *storage = state->tensor->storage;
         if (storage == NULL)
                 return fail(STATUS_DYNAMIC, "the state %s has no bytes", path);
@@ -351,7 +371,8 @@ static Status record_state(Emitter *emitter, const Graph *graph, const char *pat
                 TRY(state_storage(recorder, storage, &storage));
         Recorded *value;
         Tensor *seen;
-        TRY(recording_add_value(recorder->recording, FROM_STATE, storage, &state->tensor->meta, state->tensor->offset, &value));
+        TRY(recording_add_value(recorder->recording, FROM_STATE, storage, &state->tensor->meta,
+                                state->tensor->offset, &value));
         value->path = value->name = state->path;
         TRY(live_tensor(value, &seen));
         recorder->views[recorder->n_views++] = (StateView){ .entry = state->tensor, .seen = seen };
@@ -364,7 +385,8 @@ static Status record_child(Emitter *emitter, const Graph *graph, ValueSpan input
 {
         TRY(run_poll(recorder_of(emitter)->poll));
         if (emitter->depth >= limits.max_child_graphs)
-                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels", (int)limits.max_child_graphs);
+                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels",
+                            (int)limits.max_child_graphs);
         const Graph *outer = emitter->graph;
         emitter->graph = graph;
         emitter->depth++;
@@ -375,15 +397,19 @@ static Status record_child(Emitter *emitter, const Graph *graph, ValueSpan input
         return status;
 }
 
-static Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out)
+static Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
+                          ValueSpan operands, Value *out)
 {
         if (predicate.kind == VALUE_BOOL || predicate.kind == VALUE_INT)
-                return record_child(emitter, (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true : if_false, operands,
-                                    out);
+                return record_child(
+                        emitter,
+                        (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true : if_false,
+                        operands, out);
         return fail(STATUS_DYNAMIC, "which branch is taken is not known before the run");
 }
 
-static Status record_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried, ValueSpan additional, Value *out)
+static Status record_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
+                          ValueSpan additional, Value *out)
 {
         (void)emitter, (void)condition, (void)body, (void)carried, (void)additional, (void)out;
         return fail(STATUS_DYNAMIC, "how often a loop runs is not known before the run");
@@ -402,8 +428,10 @@ static Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
                 uint32_t n = recording->n_inputs - recording->n_tensor_inputs;
                 meta_init(&meta, number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64, 0, NULL);
                 meta.wrapped = true;
-                TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1, sizeof(Recorded *)));
-                TRY(array_reserve(&recording->number_inputs, &recording->number_inputs_capacity, n + 1, sizeof(uint32_t)));
+                TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1,
+                                  sizeof(Recorded *)));
+                TRY(array_reserve(&recording->number_inputs, &recording->number_inputs_capacity, n + 1,
+                                  sizeof(uint32_t)));
                 TRY(recording_add_buffer(recording, BUFFER_INPUT, sizeof(int64_t), &buffer));
                 TRY(recording_add_value(recording, FROM_INPUT, buffer->storage, &meta, 0, &value));
                 value->input = buffer->input = recording->n_inputs;
@@ -454,8 +482,10 @@ static Status input_leaf(void *context, const Value *leaf, Value *out)
         Tensor *tensor;
         TensorMeta meta = leaf->tensor->meta;
         TRY(meta_span(&meta, &n_elements));
-        TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1, sizeof(Recorded *)));
-        TRY(recording_add_buffer(recording, BUFFER_INPUT, (size_t)(n_elements * dtype_info[meta.dtype].bytes), &buffer));
+        TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1,
+                          sizeof(Recorded *)));
+        TRY(recording_add_buffer(recording, BUFFER_INPUT, (size_t)(n_elements * dtype_info[meta.dtype].bytes),
+                                 &buffer));
         TRY(recording_add_value(recording, FROM_INPUT, buffer->storage, &meta, 0, &value));
         value->input = buffer->input = recording->n_inputs;
         value->name = leaves->name;
@@ -491,7 +521,8 @@ static Status mark_output(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-// With a dynamic rest the result is what the rest takes from the calls; the rest makes the graph's own.
+// With a dynamic rest the result is what the rest takes from the calls; the rest makes the graph's
+// own.
 static Status keep_for_rest(Recorder *recorder, Split *split)
 {
         ValueSpan values;
@@ -518,7 +549,8 @@ static Status keep_results(Recorder *recorder, Value result, const Value *fetche
         return recording_visit_results(recording, mark_output, recording);
 }
 
-// Readers mark the whole state when a graph writes to some of it; what no call writes is constant after all.
+// Readers mark the whole state when a graph writes to some of it; what no call writes is constant
+// after all.
 static void settle_state(Recording *recording)
 {
         for (uint32_t i = 0; i < recording->n_values; i++) {
@@ -534,7 +566,8 @@ static void settle_state(Recording *recording)
 
 static bool is_ours(Status status)
 {
-        return status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE;
+        return status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED ||
+               status == STATUS_DEADLINE;
 }
 
 // State that a call turned in place (`t_`) is not what the rest would find.
@@ -543,28 +576,34 @@ static Status check_state_views(const Recorder *recorder, const Split *split)
         for (uint32_t i = 0; i < recorder->n_views && !split_is_whole(split); i++) {
                 const StateView *view = &recorder->views[i];
                 if (!same_geometry(view->entry, view->seen))
-                        return fail(STATUS_DYNAMIC, "state changes its geometry in place beside nodes that run on real numbers");
+                        return fail(
+                                STATUS_DYNAMIC,
+                                "state changes its geometry in place beside nodes that run on real numbers");
         }
         return STATUS_OK;
 }
 
-static Status walk_and_keep(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split, Value *inputs,
-                            Value *fetched, bool *out_again)
+static Status walk_and_keep(Recorder *recorder, const Graph *graph, const RecordOptions *options,
+                            Split *split, Value *inputs, Value *fetched, bool *out_again)
 {
-        WalkOptions walk = {
-                .inputs = { inputs, options->inputs.n }, .fetch = options->fetch, .n_fetch = options->n_fetch, .split = split_walk(split)
-        };
+        WalkOptions walk = { .inputs = { inputs, options->inputs.n },
+                             .fetch = options->fetch,
+                             .n_fetch = options->n_fetch,
+                             .split = split_walk(split) };
         _cleanup_(value_clear) Value result = value_none();
         Status status = walk_graph(&recorder->base, graph, &walk, &result, fetched);
         recorder->base.node = NULL;
         for (uint32_t i = 0; i < options->n_fetch && status == STATUS_OK && !split_is_whole(split); i++)
                 status = split_keep(split, options->fetch[i], fetched[i]);
-        if (status == STATUS_OK || (!is_ours(status) && split_gave_up(split))) // half of a node may stand in the way of those after it
+        if (status == STATUS_OK ||
+            (!is_ours(status) &&
+             split_gave_up(split))) // half of a node may stand in the way of those after it
                 status = split_settle(split, out_again);
         if (status == STATUS_OK && !*out_again)
                 status = check_state_views(recorder, split);
         if (status == STATUS_OK && !*out_again)
-                status = split_is_whole(split) ? keep_results(recorder, result, fetched, options->n_fetch) : keep_for_rest(recorder, split);
+                status = split_is_whole(split) ? keep_results(recorder, result, fetched, options->n_fetch)
+                                               : keep_for_rest(recorder, split);
         for (uint32_t i = 0; i < options->n_fetch; i++)
                 value_clear(&fetched[i]);
         TRY(status);
@@ -572,7 +611,8 @@ static Status walk_and_keep(Recorder *recorder, const Graph *graph, const Record
         return STATUS_OK;
 }
 
-static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split, bool *out_again)
+static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split,
+                          bool *out_again)
 {
         uint32_t n = options->inputs.n;
         _cleanup_(freep) Value *inputs = new_array((size_t)n + options->n_fetch, sizeof(Value));
@@ -590,11 +630,15 @@ static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOp
 
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll)
 {
-        *recorder = (Recorder){ .poll = poll, .recording = recording, .max_calls = (uint32_t)limits.max_nodes, .max_values = UINT32_MAX };
+        *recorder = (Recorder){ .poll = poll,
+                                .recording = recording,
+                                .max_calls = (uint32_t)limits.max_nodes,
+                                .max_values = UINT32_MAX };
         run_context_within(&recorder->ctx, poll);
         recorder->ctx.budget = NULL;
         recorder->ctx.pool = NULL;
-        recorder->base = (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder->ctx, .graph = recording->graph };
+        recorder->base =
+                (Emitter){ .vtbl = &recorder_vtbl, .ctx = &recorder->ctx, .graph = recording->graph };
 }
 
 void recorder_deinit(Recorder *recorder)
@@ -606,8 +650,8 @@ void recorder_deinit(Recorder *recorder)
                 tensor_unref(recorder->numbers[i]);
 }
 
-static Status record_once(const Graph *graph, const RecordOptions *options, const RunContext *poll, uint64_t open, Split *split,
-                          bool *out_again, Recording **out_recording)
+static Status record_once(const Graph *graph, const RecordOptions *options, const RunContext *poll,
+                          uint64_t open, Split *split, bool *out_again, Recording **out_recording)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(recording_new(graph, &recording));
@@ -627,12 +671,12 @@ static Status record_once(const Graph *graph, const RecordOptions *options, cons
         return STATUS_OK;
 }
 
-// Every attempt leaves more nodes to the rest than the one before. Few are needed: those that ask for numbers are found in the first, those
-// that come too near to them in the second.
+// Every attempt leaves more nodes to the rest than the one before. Few are needed: those that ask
+// for numbers are found in the first, those that come too near to them in the second.
 enum { MAX_ATTEMPTS = 12 };
 
-static Status record_split(const Graph *graph, const RecordOptions *options, const RunContext *poll, uint64_t open, bool *out_closed,
-                           Recording **out_recording)
+static Status record_split(const Graph *graph, const RecordOptions *options, const RunContext *poll,
+                           uint64_t open, bool *out_closed, Recording **out_recording)
 {
         _cleanup_(split_freep) Split *split = NULL;
         TRY(split_new(graph, poll, &split));
@@ -653,7 +697,8 @@ static Status record_split(const Graph *graph, const RecordOptions *options, con
         return fail(STATUS_DYNAMIC, "too much of the graph depends on numbers that only a run knows");
 }
 
-Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording)
+Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll,
+                    Recording **out_recording)
 {
         uint64_t open = open_numbers(graph, options->inputs, options->fetch, options->n_fetch);
         bool closed = false; // somebody asked for an open number after all: then all of them count by value

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recording emitter: walks the authored graph once on metas and writes down the calls an eager run would make.
+// The recording emitter: walks the authored graph once on metas and writes down the calls an eager
+// run would make.
 #pragma once
 #include "core/program/recording.h"
 #include "core/eval/walk.h"
 
 typedef struct RecordOptions {
-        ValueSpan inputs;         // as for a run (WalkOptions.inputs): of tensors only the metas are looked at
+        ValueSpan inputs; // as for a run (WalkOptions.inputs): of tensors only the metas are looked at
         const Node *const *fetch; // nodes whose values are wanted besides the output
         uint32_t n_fetch;
         uint32_t max_calls; // 0: limits.max_nodes
 } RecordOptions;
 
-// What asks for numbers that only a run knows goes to recording->rest. STATUS_DYNAMIC: it cannot be told apart from the calls; the graph
-// stays eager. Other failures are those an eager run would give. `poll` (cancel, deadline) may be NULL.
-Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll, Recording **out_recording);
+// What asks for numbers that only a run knows goes to recording->rest. STATUS_DYNAMIC: it cannot be
+// told apart from the calls; the graph stays eager. Other failures are those an eager run would
+// give. `poll` (cancel, deadline) may be NULL.
+Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll,
+                    Recording **out_recording);

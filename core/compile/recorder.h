@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside compile/: the recording emitter, shared by record.c (recordings for programs) and check.c (a recording that is thrown away).
+// Inside compile/: the recording emitter, shared by record.c (recordings for programs) and check.c
+// (a recording that is thrown away).
 #pragma once
 #include "core/compile/open_numbers.h"
 #include "core/compile/record.h"
@@ -26,5 +27,6 @@ typedef struct Recorder {
 // Caller's storage; the recording is borrowed.
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll);
 void recorder_deinit(Recorder *recorder);
-// A live tensor (counted) on a buffer of its own whose numbers nobody knows. STATUS_TOO_LARGE over --max-run-memory.
+// A live tensor (counted) on a buffer of its own whose numbers nobody knows. STATUS_TOO_LARGE over
+// --max-run-memory.
 Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor);

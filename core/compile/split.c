@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// split.c: planned calls run first, then the dynamic rest, whatever the authored order. That gives what the authored order gives as long as
-// neither side sees a write or a random draw of the other that comes after it (before it) in the graph. So, for every node left out: what
-// bytes may it touch, may it write them, may its result share them, may it draw? And for every call: a write to bytes that an earlier node
-// of the rest touches, a read of bytes that an earlier one may write, a draw behind one that may draw: its node has to join the rest, and
-// the graph is recorded again. Names of operators tell what a node may do (node_effects), rather too much than too little.
+// split.c: planned calls run first, then the dynamic rest, whatever the authored order. That gives
+// what the authored order gives as long as neither side sees a write or a random draw of the other
+// that comes after it (before it) in the graph. So, for every node left out: what bytes may it
+// touch, may it write them, may its result share them, may it draw? And for every call: a write to
+// bytes that an earlier node of the rest touches, a read of bytes that an earlier one may write, a
+// draw behind one that may draw: its node has to join the rest, and the graph is recorded again.
+// Names of operators tell what a node may do (node_effects), rather too much than too little.
 //
-// One thing does change: where both a call and an earlier node of the rest fail, the failure of the call is the one that is seen.
+// One thing does change: where both a call and an earlier node of the rest fail, the failure of the
+// call is the one that is seen.
 //
-// Bytes are told apart by storage. State that some node may write is one item as a whole: modules and child graphs read it by themselves.
+// Bytes are told apart by storage. State that some node may write is one item as a whole: modules
+// and child graphs read it by themselves.
 #include "core/compile/split.h"
 
 #include <string.h>
@@ -58,7 +62,8 @@ static bool any_written(const Graph *graph, int depth)
                         return true;
         }
         for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
-                if (graph->modules[i]->graph != NULL && any_written(graph->modules[i]->graph, depth + 1)) // depth: limits.max_child_graphs
+                if (graph->modules[i]->graph != NULL &&
+                    any_written(graph->modules[i]->graph, depth + 1)) // depth: limits.max_child_graphs
                         return true;
         }
         return false;
@@ -106,7 +111,8 @@ Status split_new(const Graph *graph, const RunContext *poll, Split **out_split)
         split->walked = new_array(n, sizeof(bool));
         split->is_met = new_array(n, sizeof(bool));
         split->results = new_array(n, sizeof(BytesSet));
-        if (split->left == NULL || split->left_before == NULL || split->walked == NULL || split->is_met == NULL || split->results == NULL)
+        if (split->left == NULL || split->left_before == NULL || split->walked == NULL ||
+            split->is_met == NULL || split->results == NULL)
                 return fail_memory();
         split->state_written = any_written(graph, 0);
         split->walk = (WalkSplit){ .left = split->left, .leave = leave, .context = split };
@@ -193,8 +199,10 @@ static Status index_of(Split *split, const Storage *storage, uint32_t *out_index
                 TRY(grow_slots(split));
         uint32_t slot = slot_of(split, storage);
         if (split->slots[slot] == 0) {
-                TRY(array_reserve(&split->bytes, &split->bytes_capacity, split->n_bytes + 1, sizeof(*split->bytes)));
-                split->bytes[split->n_bytes++] = (Bytes){ .storage = storage, .touched = NEVER, .written = NEVER };
+                TRY(array_reserve(&split->bytes, &split->bytes_capacity, split->n_bytes + 1,
+                                  sizeof(*split->bytes)));
+                split->bytes[split->n_bytes++] =
+                        (Bytes){ .storage = storage, .touched = NEVER, .written = NEVER };
                 split->slots[slot] = split->n_bytes;
         }
         *out_index = split->slots[slot] - 1;
@@ -221,7 +229,8 @@ static Status set_room(Split *split, BytesSet *set, uint32_t n_words)
         if (n_words <= set->n_words)
                 return STATUS_OK;
         split->set_words += n_words;
-        uint64_t *words = split->set_words > MAX_SET_WORDS ? NULL : arena_array(&split->arena, n_words, sizeof(*words));
+        uint64_t *words =
+                split->set_words > MAX_SET_WORDS ? NULL : arena_array(&split->arena, n_words, sizeof(*words));
         if (words == NULL)
                 return fail(STATUS_DYNAMIC, "too much of the graph depends on numbers that only a run knows");
         if (set->n_words > 0)
@@ -272,7 +281,8 @@ static bool runs_by_itself(const Node *node, Value value)
                 return true;
         if (node->op != OP_PLACEHOLDER || value_is_sequence(value) || value.kind == VALUE_DICT)
                 return false;
-        return value.kind != VALUE_TENSOR || (value.tensor->recorded != NULL && value.tensor->recorded->from == FROM_STATE);
+        return value.kind != VALUE_TENSOR ||
+               (value.tensor->recorded != NULL && value.tensor->recorded->from == FROM_STATE);
 }
 
 Status split_keep(Split *split, const Node *node, Value value)
@@ -285,7 +295,8 @@ Status split_keep(Split *split, const Node *node, Value value)
                 return STATUS_OK;
         }
         TRY(array_reserve(&split->kept, &split->kept_capacity, split->n_kept + 1, sizeof(*split->kept)));
-        TRY(array_reserve(&split->kept_values, &split->kept_values_capacity, split->n_kept + 1, sizeof(*split->kept_values)));
+        TRY(array_reserve(&split->kept_values, &split->kept_values_capacity, split->n_kept + 1,
+                          sizeof(*split->kept_values)));
         split->kept[split->n_kept] = node;
         split->kept_values[split->n_kept++] = value_ref(value);
         return STATUS_OK;
@@ -353,7 +364,9 @@ static Status find_first(const Leaving *leaving, BytesSet *out_set)
 static Status leave(void *context, const Node *node, const Value *values)
 {
         Split *split = context;
-        Leaving leaving = { .split = split, .node = node, .values = values, .reads_state = node->op == OP_CALL_MODULE };
+        Leaving leaving = {
+                .split = split, .node = node, .values = values, .reads_state = node->op == OP_CALL_MODULE
+        };
         TRY(run_poll(split->poll));
         // One that was tried and gave up in the middle: what it recorded so far must go.
         if (!split->left_before[node->index] && node_visit_inputs(node, reads_left, &leaving) == STATUS_OK) {
@@ -370,7 +383,8 @@ static Status leave(void *context, const Node *node, const Value *values)
         uint32_t effects = node_effects(split->graph, node);
         BytesSet shared = leaving.reads;
         if ((effects & NODE_MOVES) != 0 && leaving.reads.n_words > 0)
-                return fail(STATUS_DYNAMIC, "a node that runs on real numbers changes the geometry of a tensor in place");
+                return fail(STATUS_DYNAMIC,
+                            "a node that runs on real numbers changes the geometry of a tensor in place");
         note_touched(split, &leaving.reads, node->index, (effects & NODE_WRITES) != 0);
         if ((effects & (NODE_WRITES | NODE_WRITES_FIRST)) == NODE_WRITES_FIRST) {
                 TRY(find_first(&leaving, &shared));
@@ -431,10 +445,12 @@ static Status mark_conflicts(Split *split, bool *out_again)
                         Conflict conflict = { .split = split, .at = call->nodes[0]->index };
                         TRY(recorded_visit_inputs(call, look_at_read, &conflict));
                         look_at_writes(call, &conflict, &call_writes_state);
-                        conflict.found |= (call->call.op->flags & OP_RANDOM) != 0 && conflict.at > split->first_draw;
+                        conflict.found |=
+                                (call->call.op->flags & OP_RANDOM) != 0 && conflict.at > split->first_draw;
                         // Both sides would have a copy of the state of their own.
                         writes_state |= call_writes_state;
-                        conflict.found |= touches_state && writes_state && (conflict.reads_state || call_writes_state);
+                        conflict.found |=
+                                touches_state && writes_state && (conflict.reads_state || call_writes_state);
                         if (conflict.found)
                                 *out_again |= mark(split, conflict.at);
                 }
@@ -446,7 +462,8 @@ static Status mark_conflicts(Split *split, bool *out_again)
 
 static Status look_for_state(void *context, const Value *leaf)
 {
-        *(bool *)context |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage != NULL && storage_key(leaf->tensor) == NULL;
+        *(bool *)context |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage != NULL &&
+                            storage_key(leaf->tensor) == NULL;
         return STATUS_OK;
 }
 
@@ -462,7 +479,8 @@ static void mark_views_of_state(Split *split, bool *out_again)
         }
 }
 
-// unsqueeze_ and the like leave no call behind. A tensor that the rest knows, perhaps under another name, must not change under it.
+// unsqueeze_ and the like leave no call behind. A tensor that the rest knows, perhaps under another
+// name, must not change under it.
 static Status check_moves(const Split *split)
 {
         uint32_t at = 0;
@@ -471,8 +489,11 @@ static Status check_moves(const Split *split)
         for (; at < split->graph->n_nodes; at++) {
                 const Node *node = split->graph->nodes[at];
                 TRY(run_poll(split->poll));
-                if (!split->left[at] && node_is_call(node) && (node_effects(split->graph, node) & NODE_MOVES) != 0)
-                        return fail(STATUS_DYNAMIC, "%s changes the geometry of a tensor in place behind nodes that run on real numbers",
+                if (!split->left[at] && node_is_call(node) &&
+                    (node_effects(split->graph, node) & NODE_MOVES) != 0)
+                        return fail(STATUS_DYNAMIC,
+                                    "%s changes the geometry of a tensor in place behind nodes that run on "
+                                    "real numbers",
                                     node->name);
         }
         return STATUS_OK;
@@ -502,7 +523,8 @@ static Status mark_written(Split *split)
                 buffer->written = buffer->written_later = true;
         }
         const Bytes *state = state_bytes(split);
-        for (uint32_t i = 0; i < split->recording->n_buffers && state != NULL && state->written != NEVER; i++) {
+        for (uint32_t i = 0; i < split->recording->n_buffers && state != NULL && state->written != NEVER;
+             i++) {
                 Buffer *buffer = split->recording->buffers[i];
                 if (buffer->kind == BUFFER_STATE)
                         buffer->written = buffer->written_later = true;

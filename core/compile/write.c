@@ -11,11 +11,15 @@ static Status write_run(const OpRun *run)
         from.meta.rank = to_meta->rank;
         for (int i = 0; i < to_meta->rank; i++) {
                 from.meta.size[i] = to_meta->size[i];
-                from.meta.stride[i] = i < shift || from_meta->size[i - shift] != to_meta->size[i] ? 0 : from_meta->stride[i - shift];
+                from.meta.stride[i] = i < shift || from_meta->size[i - shift] != to_meta->size[i]
+                                              ? 0
+                                              : from_meta->stride[i - shift];
         }
         return copy_region(run->ctx, &from, &to);
 }
 
-const OpDef write_op = { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-                         .run = write_run,
-                         .kernel = "copy" };
+const OpDef write_op = {
+        .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+        .run = write_run,
+        .kernel = "copy"
+};

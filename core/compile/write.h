@@ -3,5 +3,6 @@
 #pragma once
 #include "core/ops/op.h"
 
-// in[0] and out[0]: the tensor written to; in[1]: what is written, broadcast and cast. They share no element.
+// in[0] and out[0]: the tensor written to; in[1]: what is written, broadcast and cast. They share
+// no element.
 extern const OpDef write_op;

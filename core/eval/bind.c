@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bind.c: inputs against the signature, in passes: kinds and literals, shapes and symbols, ranges, guards. A symbol gets its value where it
-// stands alone or in an expression that can be solved for it; everything else is then computed and compared. What cannot be computed is not
-// checked.
+// bind.c: inputs against the signature, in passes: kinds and literals, shapes and symbols, ranges,
+// guards. A symbol gets its value where it stands alone or in an expression that can be solved for
+// it; everything else is then computed and compared. What cannot be computed is not checked.
 #include "core/eval/bind.h"
 
 #include <inttypes.h>
@@ -29,7 +29,9 @@ typedef struct Binding {
 // ---- names ----
 static const char *input_name(const Input *input)
 {
-        return input->placeholder == NULL ? "input" : input->placeholder->target + strspn(input->placeholder->target, "*");
+        return input->placeholder == NULL
+                       ? "input"
+                       : input->placeholder->target + strspn(input->placeholder->target, "*");
 }
 
 static Status at_input(Status status, const Input *input)
@@ -69,12 +71,14 @@ static Status fail_shape(Status status, const Input *input, Value value, const c
                 shape_text(meta->rank, meta->size, have + n, sizeof(have) - (size_t)n);
                 add_spec(&input->spec, &want);
         }
-        status = fail(status, "input \"%s\" %s, expected %s%s", input_name(input), have, want.data == NULL ? "another" : want.data, tail);
+        status = fail(status, "input \"%s\" %s, expected %s%s", input_name(input), have,
+                      want.data == NULL ? "another" : want.data, tail);
         text_deinit(&want);
         return at_input(status, input);
 }
 
-// ---- what the spec says of a value: a tensor's sizes, or a symbolic int, which stands in size[0] of a spec of rank 0 ----
+// ---- what the spec says of a value: a tensor's sizes, or a symbolic int, which stands in size[0]
+// of a spec of rank 0 ----
 static bool is_symbolic_int(const Input *input, Value value)
 {
         return input->value_kind == VALUE_INT && value.kind == VALUE_INT && input->spec.rank == 0;
@@ -100,12 +104,14 @@ static const Symbol *find_symbol(const Binding *binding, const char *name)
         return NULL;
 }
 
-static Status set_symbol(Binding *binding, const char *name, int64_t number, const Input *input, int dim, Value value)
+static Status set_symbol(Binding *binding, const char *name, int64_t number, const Input *input, int dim,
+                         Value value)
 {
         if (binding->n_symbols == MAX_SYMBOLS)
                 return fail(STATUS_TOO_LARGE, "the signature has more than %d symbols", MAX_SYMBOLS);
         dim = value.kind == VALUE_INT ? -1 : dim;
-        binding->symbols[binding->n_symbols++] = (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
+        binding->symbols[binding->n_symbols++] =
+                (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
         return STATUS_OK;
 }
 
@@ -130,8 +136,8 @@ static bool is_name(const char *expr)
 static Status fail_unify(const Symbol *symbol, const Input *input, Value value)
 {
         char tail[200];
-        snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name, symbol->value,
-                 input_name(symbol->input));
+        snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name,
+                 symbol->value, input_name(symbol->input));
         return fail_shape(STATUS_SHAPE, input, value, tail);
 }
 
@@ -157,7 +163,8 @@ static Status bind_expression(Binding *binding, const char *text, const Input *i
                 if (equal)
                         return STATUS_OK;
                 char tail[100];
-                snprintf(tail, sizeof(tail), ", where %.40s is %" PRId64, text, wanted.is_float ? (int64_t)wanted.f : wanted.i);
+                snprintf(tail, sizeof(tail), ", where %.40s is %" PRId64, text,
+                         wanted.is_float ? (int64_t)wanted.f : wanted.i);
                 return fail_shape(STATUS_SHAPE, input, value, tail);
         }
         const char *single = expr_single_symbol(expr);
@@ -171,7 +178,8 @@ static Status bind_expression(Binding *binding, const char *text, const Input *i
 // ---- kinds, literals ----
 static bool same_literal(Value a, Value b)
 {
-        bool both_real = (a.kind == VALUE_INT || a.kind == VALUE_FLOAT) && (b.kind == VALUE_INT || b.kind == VALUE_FLOAT);
+        bool both_real = (a.kind == VALUE_INT || a.kind == VALUE_FLOAT) &&
+                         (b.kind == VALUE_INT || b.kind == VALUE_FLOAT);
         if (both_real)
                 return (a.kind == VALUE_INT ? (double)a.i : a.f) == (b.kind == VALUE_INT ? (double)b.i : b.f);
         if (a.kind != b.kind)
@@ -215,8 +223,10 @@ static Status check_literal(const Input *input, Value value)
         Text want = { 0 }, have = { 0 };
         add_literal(input->literal, &want);
         add_literal(value, &have);
-        Status status = fail(STATUS_INPUT, "input \"%s\" was fixed to %s when the graph was exported, but got %s", input_name(input),
-                             want.data == NULL ? "another value" : want.data, have.data == NULL ? "another value" : have.data);
+        Status status =
+                fail(STATUS_INPUT, "input \"%s\" was fixed to %s when the graph was exported, but got %s",
+                     input_name(input), want.data == NULL ? "another value" : want.data,
+                     have.data == NULL ? "another value" : have.data);
         text_deinit(&want);
         text_deinit(&have);
         return at_input(status, input);
@@ -230,8 +240,8 @@ static Status fail_missing(const Graph *graph, const Input *missing)
                 if (input->kind == INPUT_USER && names.n < 1000)
                         text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", input_name(input));
         }
-        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s", input_name(missing),
-                             names.data == NULL ? "" : names.data);
+        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s",
+                             input_name(missing), names.data == NULL ? "" : names.data);
         text_deinit(&names);
         return at_input(status, missing);
 }
@@ -242,15 +252,18 @@ static Status check_kind(const Graph *graph, const Input *input, Value value)
                 return value.kind == VALUE_ABSENT ? STATUS_OK : check_literal(input, value);
         if (value.kind == VALUE_ABSENT) {
                 const Node *placeholder = input->placeholder;
-                bool has_default = placeholder != NULL && (placeholder->target[0] == '*' || placeholder->args.seq->n > 0);
+                bool has_default = placeholder != NULL &&
+                                   (placeholder->target[0] == '*' || placeholder->args.seq->n > 0);
                 return has_default ? STATUS_OK : fail_missing(graph, input);
         }
         if (input->value_kind == VALUE_TENSOR && value.kind != VALUE_TENSOR)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input), value_kind_name(value.kind)),
-                                input);
-        if (input->value_kind != VALUE_NONE && input->value_kind != VALUE_TENSOR && value.kind != input->value_kind)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", input_name(input), value_kind_name(input->value_kind),
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input),
                                      value_kind_name(value.kind)),
+                                input);
+        if (input->value_kind != VALUE_NONE && input->value_kind != VALUE_TENSOR &&
+            value.kind != input->value_kind)
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", input_name(input),
+                                     value_kind_name(input->value_kind), value_kind_name(value.kind)),
                                 input);
         return STATUS_OK;
 }
@@ -259,7 +272,8 @@ static Status check_kind(const Graph *graph, const Input *input, Value value)
 static Status check_rank(Binding *binding, const Input *input, Value value)
 {
         (void)binding;
-        bool fits = value.kind == VALUE_INT || input->spec.rank < 0 || input->spec.rank == value.tensor->meta.rank;
+        bool fits = value.kind == VALUE_INT || input->spec.rank < 0 ||
+                    input->spec.rank == value.tensor->meta.rank;
         return fits ? STATUS_OK : fail_shape(STATUS_SHAPE, input, value, "");
 }
 
@@ -285,7 +299,8 @@ static Status bind_symbols(Binding *binding, const Input *input, Value value, bo
                 const char *expr = input->spec.size[d].expr;
                 if (expr == NULL || is_name(expr) != plain)
                         continue;
-                TRY(plain ? bind_plain_symbol(binding, expr, input, d, value) : bind_expression(binding, expr, input, d, value));
+                TRY(plain ? bind_plain_symbol(binding, expr, input, d, value)
+                          : bind_expression(binding, expr, input, d, value));
         }
         return STATUS_OK;
 }
@@ -302,7 +317,8 @@ static Status bind_expressions(Binding *binding, const Input *input, Value value
 
 static Status check_shapes(Binding *binding)
 {
-        static Status (*const passes[])(Binding *, const Input *, Value) = { check_rank, check_static, bind_plain_symbols,
+        static Status (*const passes[])(Binding *, const Input *, Value) = { check_rank, check_static,
+                                                                             bind_plain_symbols,
                                                                              bind_expressions };
         const Signature *signature = &binding->graph->signature;
         for (size_t pass = 0; pass < ARRAY_LENGTH(passes); pass++) {
@@ -311,7 +327,8 @@ static Status check_shapes(Binding *binding)
                         if (input->kind == INPUT_STATE)
                                 continue;
                         Value value = binding->user.items[at++];
-                        if (input->kind == INPUT_USER && (value.kind == VALUE_TENSOR || is_symbolic_int(input, value)))
+                        if (input->kind == INPUT_USER &&
+                            (value.kind == VALUE_TENSOR || is_symbolic_int(input, value)))
                                 TRY(passes[pass](binding, input, value));
                 }
         }
@@ -328,13 +345,15 @@ static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *
         if (symbol != NULL && symbol->dim >= 0)
                 snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
         snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);
-        Status status =
-                symbol == NULL || symbol->dim < 0
-                        ? fail(STATUS_GUARD, "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64, name, value, range->symbol,
-                               below ? ">=" : "<=", bound)
-                        : fail(STATUS_GUARD,
-                               "input \"%.80s\" has size %" PRId64 " in dimension %d (%s); the graph was exported for %s %s %" PRId64, name,
-                               value, symbol->dim, range->symbol, range->symbol, below ? ">=" : "<=", bound);
+        Status status = symbol == NULL || symbol->dim < 0
+                                ? fail(STATUS_GUARD,
+                                       "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64,
+                                       name, value, range->symbol, below ? ">=" : "<=", bound)
+                                : fail(STATUS_GUARD,
+                                       "input \"%.80s\" has size %" PRId64
+                                       " in dimension %d (%s); the graph was exported for %s %s %" PRId64,
+                                       name, value, symbol->dim, range->symbol, range->symbol,
+                                       below ? ">=" : "<=", bound);
         failure_detail(status, "guard", guard);
         return symbol == NULL ? status : at_input(status, symbol->input);
 }
@@ -354,8 +373,10 @@ static Status check_ranges(Binding *binding)
                         TRY(expr_parse(range->symbol, &binding->arena, &expr));
                         TRY(expr_eval(expr, lookup_symbol, binding, &value, &known));
                 }
-                // As in PyTorch, a lower bound that only says "0 and 1 are special" is not enforced.
-                if (known && !value.is_float && ((range->min > 2 && value.i < range->min) || value.i > range->max))
+                // As in PyTorch, a lower bound that only says "0 and 1 are special" is not
+                // enforced.
+                if (known && !value.is_float &&
+                    ((range->min > 2 && value.i < range->min) || value.i > range->max))
                         return fail_range(range, value.i, symbol);
         }
         return STATUS_OK;
@@ -448,13 +469,15 @@ static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
                 return false;
         Value value = binding->user.items[path.leaf];
         int dim, end = 0;
-        if (*path.at == '\0' && (value.kind == VALUE_INT || value.kind == VALUE_BOOL || value.kind == VALUE_FLOAT)) {
-                *out = value.kind == VALUE_FLOAT ? (ExprNumber){ .is_float = true, .f = value.f }
-                                                 : (ExprNumber){ .i = value.kind == VALUE_INT ? value.i : value.b };
+        if (*path.at == '\0' &&
+            (value.kind == VALUE_INT || value.kind == VALUE_BOOL || value.kind == VALUE_FLOAT)) {
+                *out = value.kind == VALUE_FLOAT
+                               ? (ExprNumber){ .is_float = true, .f = value.f }
+                               : (ExprNumber){ .i = value.kind == VALUE_INT ? value.i : value.b };
                 return true;
         }
-        if (value.kind != VALUE_TENSOR || sscanf(path.at, ".size()[%d]%n", &dim, &end) != 1 || path.at[end] != '\0' || dim < 0 ||
-            dim >= value.tensor->meta.rank)
+        if (value.kind != VALUE_TENSOR || sscanf(path.at, ".size()[%d]%n", &dim, &end) != 1 ||
+            path.at[end] != '\0' || dim < 0 || dim >= value.tensor->meta.rank)
                 return false;
         *out = (ExprNumber){ .i = value.tensor->meta.size[dim] };
         return true;
@@ -492,8 +515,10 @@ static Status check_guards(Binding *binding)
                 char shown[FAILURE_DETAIL_MAX];
                 shown_guard(signature->guards[i], shown, sizeof(shown));
                 return failure_detail(
-                        fail(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs %.1000s", shown), "guard",
-                        shown);
+                        fail(STATUS_GUARD,
+                             "these inputs do not fit what the graph was exported for: it needs %.1000s",
+                             shown),
+                        "guard", shown);
         }
         return STATUS_OK;
 }
@@ -520,8 +545,8 @@ Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)
         for (uint32_t i = 0; i < signature->n_inputs; i++)
                 n_user += signature->inputs[i].kind != INPUT_STATE;
         if (user.n != n_user)
-                return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user, n_user == 1 ? "" : "s", user.n,
-                            user.n == 1 ? "was" : "were");
+                return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user,
+                            n_user == 1 ? "" : "s", user.n, user.n == 1 ? "was" : "were");
         Binding binding; // the symbols stay as they are until set
         binding.graph = graph;
         binding.user = user;

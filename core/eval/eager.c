@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// eager.c: the eager emitter. A kernel call becomes: output tensors as infer described them, POD state in a stack buffer, run. Views share
-// storage, in-place twins write where the tensor lives. Where a node may write state, all state is seen through shells of this run, one per
-// shared storage, so that tied entries and views see each other's writes and other runs see none; else as it is. One run, one thread.
+// eager.c: the eager emitter. A kernel call becomes: output tensors as infer described them, POD
+// state in a stack buffer, run. Views share storage, in-place twins write where the tensor lives.
+// Where a node may write state, all state is seen through shells of this run, one per shared
+// storage, so that tied entries and views see each other's writes and other runs see none; else as
+// it is. One run, one thread.
 #include "core/eval/eager.h"
 
 #include "core/base/limits.h"
@@ -27,7 +29,9 @@ struct EagerEmitter {
         uint32_t n_views, views_capacity;
         Shell *shells;
         uint32_t n_shells, shells_capacity;
-        bool writes; // some state entry, here or in a child graph, may be written; or somebody holds a shell: state is seen through shells
+        // some state entry, here or in a child graph, may be written; or somebody holds a shell:
+        // state is seen through shells
+        bool writes;
 };
 
 static EagerEmitter *eager_of(Emitter *emitter)
@@ -36,7 +40,8 @@ static EagerEmitter *eager_of(Emitter *emitter)
 }
 
 // ---- outputs ----
-static Status make_out(const EagerEmitter *eager, const OpCall *call, const OutSpec *spec, Tensor **out_tensor)
+static Status make_out(const EagerEmitter *eager, const OpCall *call, const OutSpec *spec,
+                       Tensor **out_tensor)
 {
         Tensor *source;
         switch (spec->kind) {
@@ -116,7 +121,8 @@ static int64_t meta_bytes(const TensorMeta *meta)
         return meta == NULL ? 0 : meta_numel(meta) * dtype_info[meta->dtype].bytes;
 }
 
-// Rows that say nothing read every operand once, write every result once and do one operation per element.
+// Rows that say nothing read every operand once, write every result once and do one operation per
+// element.
 static Status add_cost(Emitter *emitter, const OpRun *run)
 {
         Cost cost = { 0 };
@@ -136,7 +142,8 @@ static Status add_cost(Emitter *emitter, const OpRun *run)
         return run_check_cost(cost.flops, cost.bytes);
 }
 
-static Status run_kernel(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data, const TensorMeta **out_metas)
+static Status run_kernel(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data,
+                         const TensorMeta **out_metas)
 {
         _Alignas(64) uint8_t state[OP_STATE_BYTES];
         _cleanup_(operands_close) Operands operands;
@@ -166,7 +173,8 @@ static Status run_kernel(EagerEmitter *eager, OpCall *call, Tensor **tensors, vo
         return call->op->run(&run);
 }
 
-static Status run_call(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data, const TensorMeta **out_metas, Value *out)
+static Status run_call(EagerEmitter *eager, OpCall *call, Tensor **tensors, void **out_data,
+                       const TensorMeta **out_metas, Value *out)
 {
         bool computes = call->inplace || call->n_outs == 0;
         if (call->inplace) {
@@ -228,16 +236,20 @@ static Status eager_write(Emitter *emitter, Tensor *to, const Tensor *from)
                 TensorMeta dense = from->meta;
                 meta_set_contiguous(&dense);
                 TRY(tensor_new(&dense, budget, &copy));
-                Region source = region_of(&from->meta, tensor_data(from)), target = region_of(&dense, tensor_data(copy));
+                Region source = region_of(&from->meta, tensor_data(from)),
+                       target = region_of(&dense, tensor_data(copy));
                 TRY(copy_region(emitter->ctx, &source, &target));
                 from = copy;
         }
-        Region source = region_of(&from->meta, tensor_data(from)), target = region_of(&to->meta, tensor_data(to));
+        Region source = region_of(&from->meta, tensor_data(from)),
+               target = region_of(&to->meta, tensor_data(to));
         int shift = to->meta.rank - from->meta.rank;
         source.meta.rank = to->meta.rank;
         for (int i = 0; i < to->meta.rank; i++) {
                 source.meta.size[i] = to->meta.size[i];
-                source.meta.stride[i] = i < shift || from->meta.size[i - shift] != to->meta.size[i] ? 0 : from->meta.stride[i - shift];
+                source.meta.stride[i] = i < shift || from->meta.size[i - shift] != to->meta.size[i]
+                                                ? 0
+                                                : from->meta.stride[i - shift];
         }
         return copy_region(emitter->ctx, &source, &target);
 }
@@ -253,7 +265,8 @@ Status eager_shell(EagerEmitter *eager, Storage *origin, Storage **out_storage)
         }
         Storage *shell;
         eager->writes = true;
-        TRY(array_reserve(&eager->shells, &eager->shells_capacity, eager->n_shells + 1, sizeof(*eager->shells)));
+        TRY(array_reserve(&eager->shells, &eager->shells_capacity, eager->n_shells + 1,
+                          sizeof(*eager->shells)));
         TRY(storage_shell(origin, eager->base.ctx->budget, &shell));
         eager->shells[eager->n_shells++] = (Shell){ .origin = origin, .shell = shell };
         *out_storage = storage_ref(shell);
@@ -295,7 +308,8 @@ static Status eager_state(Emitter *emitter, const Graph *graph, const char *path
 static Status eager_call(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
 {
         if (emitter->depth >= limits.max_child_graphs)
-                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels", (int)limits.max_child_graphs);
+                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels",
+                            (int)limits.max_child_graphs);
         const Graph *outer = emitter->graph;
         emitter->graph = graph;
         emitter->depth++;
@@ -320,16 +334,19 @@ static Status truth(Value value, bool *out)
                 return STATUS_OK;
         case VALUE_TENSOR:
                 if (meta_numel(&value.tensor->meta) != 1)
-                        return fail(STATUS_VALUE, "Boolean value of Tensor with more than one value is ambiguous");
+                        return fail(STATUS_VALUE,
+                                    "Boolean value of Tensor with more than one value is ambiguous");
                 TRY(tensor_item_f64(value.tensor, &number));
                 *out = number != 0;
                 return STATUS_OK;
         default:
-                return fail(STATUS_VALUE, "a condition must be a bool or a one-element tensor, not %s", value_kind_name(value.kind));
+                return fail(STATUS_VALUE, "a condition must be a bool or a one-element tensor, not %s",
+                            value_kind_name(value.kind));
         }
 }
 
-static Status eager_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out)
+static Status eager_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
+                         ValueSpan operands, Value *out)
 {
         bool taken = false;
         TRY(truth(predicate, &taken));
@@ -342,7 +359,8 @@ static Status take_carried(Value result, uint32_t n_carried, Value *carried)
         const Value *items = value_is_sequence(result) ? result.seq->items : &single;
         uint32_t n = value_is_sequence(result) ? result.seq->n : 1;
         if (n != n_carried)
-                return fail(STATUS_RUN, "while_loop: the body returns %u values; %u are carried", n, n_carried);
+                return fail(STATUS_RUN, "while_loop: the body returns %u values; %u are carried", n,
+                            n_carried);
         for (uint32_t i = 0; i < n; i++) {
                 Value old = carried[i];
                 carried[i] = value_ref(items[i]);
@@ -351,7 +369,8 @@ static Status take_carried(Value result, uint32_t n_carried, Value *carried)
         return STATUS_OK;
 }
 
-static Status run_loop(Emitter *emitter, const Graph *condition, const Graph *body, Value *values, uint32_t n_carried, uint32_t n)
+static Status run_loop(Emitter *emitter, const Graph *condition, const Graph *body, Value *values,
+                       uint32_t n_carried, uint32_t n)
 {
         ValueSpan inputs = { .items = values, .n = n };
         for (;;) {
@@ -368,15 +387,18 @@ static Status run_loop(Emitter *emitter, const Graph *condition, const Graph *bo
         }
 }
 
-static Status eager_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried, ValueSpan additional, Value *out)
+static Status eager_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
+                         ValueSpan additional, Value *out)
 {
-        // The sequence holds carried and additional values; it becomes the result when the additional ones are cut off.
+        // The sequence holds carried and additional values; it becomes the result when the
+        // additional ones are cut off.
         uint32_t n = carried.n + additional.n;
         _cleanup_(seq_unrefp) Seq *values = NULL;
         Seq *result;
         TRY(seq_new(n, &values));
         for (uint32_t i = 0; i < n; i++)
-                values->items[i] = value_ref(i < carried.n ? carried.items[i] : additional.items[i - carried.n]);
+                values->items[i] =
+                        value_ref(i < carried.n ? carried.items[i] : additional.items[i - carried.n]);
         TRY(run_loop(emitter, condition, body, values->items, carried.n, n));
         TRY(seq_new(carried.n, &result));
         for (uint32_t i = 0; i < carried.n; i++)

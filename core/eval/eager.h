@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eager emitter: infers and runs at once on real tensors, with real storage sharing and real in-place writes, as torch.fx.Interpreter
-// does. State is seen through per-run copy-on-write shells, so that writes never leak into other runs.
+// The eager emitter: infers and runs at once on real tensors, with real storage sharing and real
+// in-place writes, as torch.fx.Interpreter does. State is seen through per-run copy-on-write
+// shells, so that writes never leak into other runs.
 #pragma once
 #include "core/eval/walk.h"
 
@@ -10,6 +11,7 @@ Status eager_open(const Graph *graph, RunContext *ctx, EagerEmitter **out_eager)
 EagerEmitter *eager_close(EagerEmitter *eager);
 DEFINE_CLEANUP(EagerEmitter, eager_close)
 Emitter *eager_emitter(EagerEmitter *eager);
-// The storage by which this run sees `origin`, which other runs share: a copy-on-write shell, the same one every time, so that tied entries
-// and views share it. Counted. `origin` must live as long as the emitter.
+// The storage by which this run sees `origin`, which other runs share: a copy-on-write shell, the
+// same one every time, so that tied entries and views share it. Counted. `origin` must live as long
+// as the emitter.
 Status eager_shell(EagerEmitter *eager, Storage *origin, Storage **out_storage);

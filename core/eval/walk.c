@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk.c: torch.fx.Interpreter's walk. One array of values by node index; a node's arguments are laid out on the stack and borrow from it,
-// only containers that hold nodes are rebuilt. A value is dropped by its last reader, so memory peaks where PyTorch's does.
+// walk.c: torch.fx.Interpreter's walk. One array of values by node index; a node's arguments are
+// laid out on the stack and borrow from it, only containers that hold nodes are rebuilt. A value is
+// dropped by its last reader, so memory peaks where PyTorch's does.
 #include "core/eval/walk.h"
 
 #include <string.h>
@@ -54,7 +55,9 @@ static Status read_node(const Walk *walk, const Node *node, Value *out)
 {
         const Value *value = &walk->env[node->index];
         if (value->kind == VALUE_ABSENT)
-                return fail(STATUS_LINT, "the value of node %s is read before it is there or after its last use", node->name);
+                return fail(STATUS_LINT,
+                            "the value of node %s is read before it is there or after its last use",
+                            node->name);
         *out = *value;
         return STATUS_OK;
 }
@@ -101,7 +104,8 @@ static Status node_args_room(NodeArgs *args, uint32_t n_args, uint32_t n_kwargs)
 
 static Status node_args_open(Walk *walk, const Node *node, NodeArgs *args)
 {
-        uint32_t n_args = node->args.seq->n, n_kwargs = node->kwargs.kind == VALUE_DICT ? node->kwargs.dict->n : 0;
+        uint32_t n_args = node->args.seq->n,
+                 n_kwargs = node->kwargs.kind == VALUE_DICT ? node->kwargs.dict->n : 0;
         args->n_owned = 0;
         args->block = NULL;
         TRY(node_args_room(args, n_args, n_kwargs));
@@ -111,7 +115,9 @@ static Status node_args_open(Walk *walk, const Node *node, NodeArgs *args)
                 args->kwargs[k].key = node->kwargs.dict->items[k].key;
                 TRY(read_arg(walk, node->kwargs.dict->items[k].value, args, &args->kwargs[k].value));
         }
-        args->call = (CallArgs){ .args = args->args, .n_args = n_args, .kwargs = args->kwargs, .n_kwargs = n_kwargs };
+        args->call = (CallArgs){
+                .args = args->args, .n_args = n_args, .kwargs = args->kwargs, .n_kwargs = n_kwargs
+        };
         return STATUS_OK;
 }
 
@@ -150,11 +156,15 @@ static Status run_placeholder(Walk *walk, const Node *node, Value *out)
         }
         if (node->target[0] == '*')
                 return empty_rest(node, out);
-        if (at < signature->n_inputs && signature->inputs[at].placeholder == node && signature->inputs[at].kind == INPUT_STATE)
-                return walk->emitter->vtbl->state(walk->emitter, walk->graph, signature->inputs[at].path, out);
+        if (at < signature->n_inputs && signature->inputs[at].placeholder == node &&
+            signature->inputs[at].kind == INPUT_STATE)
+                return walk->emitter->vtbl->state(walk->emitter, walk->graph, signature->inputs[at].path,
+                                                  out);
         if (node->args.seq->n == 0)
                 return failure_at_argument(
-                        fail(STATUS_INPUT, "Expected positional argument for parameter %s, but one was not passed in!", node->target),
+                        fail(STATUS_INPUT,
+                             "Expected positional argument for parameter %s, but one was not passed in!",
+                             node->target),
                         node->target);
         *out = value_ref(node->args.seq->items[0]);
         return STATUS_OK;
@@ -172,7 +182,8 @@ static Status run_method(Walk *walk, const Node *node, const CallArgs *call, Val
 {
         const Target *target = node->resolved != NULL ? node->resolved : target_method(node->target);
         if (target == NULL && call->n_args > 0)
-                return fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'", value_kind_name(call->args[0].kind), node->target);
+                return fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'",
+                            value_kind_name(call->args[0].kind), node->target);
         if (target == NULL)
                 return fail(STATUS_UNSUPPORTED, "no method is known as %s", node->target);
         return target_call(walk->emitter, target, call, out);
@@ -246,10 +257,12 @@ static Status lay_out_call(const Graph *graph, const CallArgs *call, bool *used,
                 at++;
         }
         if (next < call->n_args && !takes_all)
-                return fail(STATUS_VALUE, "forward() takes %u positional arguments but %u were given", at, call->n_args);
+                return fail(STATUS_VALUE, "forward() takes %u positional arguments but %u were given", at,
+                            call->n_args);
         for (uint32_t k = 0; k < call->n_kwargs && !takes_any_keyword; k++) {
                 if (!used[k])
-                        return fail(STATUS_VALUE, "forward() got an unexpected keyword argument '%s'", call->kwargs[k].key->text);
+                        return fail(STATUS_VALUE, "forward() got an unexpected keyword argument '%s'",
+                                    call->kwargs[k].key->text);
         }
         return STATUS_OK;
 }
@@ -267,7 +280,8 @@ static Status call_child(Walk *walk, const Graph *graph, const CallArgs *call, V
                 inputs[i].kind = VALUE_ABSENT;
         Status status = lay_out_call(graph, call, used, inputs);
         if (status == STATUS_OK)
-                status = walk->emitter->vtbl->call(walk->emitter, graph, (ValueSpan){ .items = inputs, .n = n }, out);
+                status = walk->emitter->vtbl->call(walk->emitter, graph,
+                                                   (ValueSpan){ .items = inputs, .n = n }, out);
         for (uint32_t i = 0; i < n; i++)
                 value_unref(inputs[i]);
         return status;
@@ -277,8 +291,10 @@ static Status run_module(Walk *walk, const Node *node, const CallArgs *call, Val
 {
         const Module *module = graph_module(walk->graph, node->target);
         if (module == NULL)
-                return fail(STATUS_LINT, "Node %s target %s references nonexistent attribute", node->name, node->target);
-        return module->graph != NULL ? call_child(walk, module->graph, call, out) : module_call(walk->emitter, module, call, out);
+                return fail(STATUS_LINT, "Node %s target %s references nonexistent attribute", node->name,
+                            node->target);
+        return module->graph != NULL ? call_child(walk, module->graph, call, out)
+                                     : module_call(walk->emitter, module, call, out);
 }
 
 static Status run_call(Walk *walk, const Node *node, Value *out)
@@ -325,11 +341,12 @@ static Status run_node(Walk *walk, const Node *node, Value *out)
         }
 }
 
-// ---- failures, timing ----
-// A failure goes on with the line PyTorch prints. Cancelled runs, deadlines and our own faults are nobody's node.
+// ---- failures, timing ---- A failure goes on with the line PyTorch prints. Cancelled runs,
+// deadlines and our own faults are nobody's node.
 Status walk_annotate(Status status, const Node *node)
 {
-        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED || status == STATUS_DEADLINE)
+        if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED ||
+            status == STATUS_DEADLINE)
                 return status;
         Text line = { 0 };
         node_print(node, &line);
@@ -428,7 +445,8 @@ static Status run_or_mend(Walk *walk, const Node *node, Value *out)
         const WalkMend *mend = walk->options->mend;
         if (node->op == OP_OUTPUT)
                 return STATUS_OK;
-        Status status = node_visit_inputs(node, note_left, walk) != STATUS_OK ? STATUS_DYNAMIC : run_node(walk, node, out);
+        Status status = node_visit_inputs(node, note_left, walk) != STATUS_OK ? STATUS_DYNAMIC
+                                                                              : run_node(walk, node, out);
         return status == STATUS_OK ? STATUS_OK : mend->mend(mend->context, node, status, out);
 }
 
@@ -474,15 +492,20 @@ static Status walk_nodes(Walk *walk, Value *out_fetched)
                 }
         }
         if (walk->n_placeholders < walk->options->inputs.n)
-                return fail(STATUS_INPUT, "forward() takes %u positional arguments but %u were given", walk->n_placeholders,
-                            walk->options->inputs.n);
+                return fail(STATUS_INPUT, "forward() takes %u positional arguments but %u were given",
+                            walk->n_placeholders, walk->options->inputs.n);
         return STATUS_OK;
 }
 
-Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value, Value *out_fetched)
+Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value,
+                  Value *out_fetched)
 {
         Value inline_env[INLINE_NODES];
-        Walk walk = { .emitter = emitter, .graph = graph, .options = options, .env = inline_env, .result = value_none() };
+        Walk walk = { .emitter = emitter,
+                      .graph = graph,
+                      .options = options,
+                      .env = inline_env,
+                      .result = value_none() };
         _cleanup_(freep) Value *block = NULL;
         if (graph->n_nodes > INLINE_NODES) {
                 walk.env = block = new_array(graph->n_nodes, sizeof(Value));
@@ -500,7 +523,8 @@ Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *optio
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 value_unref(walk.env[i]);
         if (options->trace != NULL && emitter->ctx->budget != NULL)
-                options->trace->live_bytes_peak = atomic_load_explicit(&emitter->ctx->budget->peak, memory_order_relaxed);
+                options->trace->live_bytes_peak =
+                        atomic_load_explicit(&emitter->ctx->budget->peak, memory_order_relaxed);
         if (status == STATUS_OK) {
                 *out_value = walk.result;
                 return STATUS_OK;

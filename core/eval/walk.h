@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk_graph: the only code that knows the six opcodes at run time. Visits nodes in order with torch.fx.Interpreter's meaning (defaults,
-// *args, nested arguments, values freed at their last use) and reports failures with the line PyTorch prints: "While executing %add :
-// [num_users=1] = ...".
+// walk_graph: the only code that knows the six opcodes at run time. Visits nodes in order with
+// torch.fx.Interpreter's meaning (defaults, *args, nested arguments, values freed at their last
+// use) and reports failures with the line PyTorch prints: "While executing %add : [num_users=1] =
+// ...".
 #pragma once
 #include "core/ops/emitter.h"
 
@@ -13,7 +14,8 @@ typedef struct NodeTiming {
         bool has_tensor;
         TensorMeta meta; // of the (first) tensor result
         int64_t bytes, flops;
-        // Rows of programs: all authored nodes that the instruction computes, in order; `node` is the first. Eager rows: NULL.
+        // Rows of programs: all authored nodes that the instruction computes, in order; `node` is
+        // the first. Eager rows: NULL.
         const Node *const *nodes;
         uint32_t n_nodes;
         const char *why; // "view", "folded": nothing ran for the node; static; else NULL
@@ -25,17 +27,20 @@ typedef struct WalkTrace { // caller's storage; rows: capacity >= graph->n_nodes
         size_t live_bytes_peak;
 } WalkTrace;
 
-// A walk that leaves out what cannot be done yet: nodes that say STATUS_DYNAMIC and all that read them (directly or through others) have
-// the value VALUE_DYNAMIC and are not run. For the outermost graph of a recording.
+// A walk that leaves out what cannot be done yet: nodes that say STATUS_DYNAMIC and all that read
+// them (directly or through others) have the value VALUE_DYNAMIC and are not run. For the outermost
+// graph of a recording.
 typedef struct WalkSplit {
         bool *left; // by node index, in and out: true = leave it out
-        // Told of every node left out, in order; `values` by node index are those of the nodes before it (VALUE_DYNAMIC: left out, too).
+        // Told of every node left out, in order; `values` by node index are those of the nodes
+        // before it (VALUE_DYNAMIC: left out, too).
         Status (*leave)(void *context, const Node *node, const Value *values);
         void *context;
 } WalkSplit;
 
-// A walk that goes on behind nodes that fail: they, and nodes that read VALUE_DYNAMIC (those are not run: STATUS_DYNAMIC), get the value
-// that `mend` gives (VALUE_DYNAMIC: none is known). A failure of `mend` ends the walk. The output node is not run.
+// A walk that goes on behind nodes that fail: they, and nodes that read VALUE_DYNAMIC (those are
+// not run: STATUS_DYNAMIC), get the value that `mend` gives (VALUE_DYNAMIC: none is known). A
+// failure of `mend` ends the walk. The output node is not run.
 typedef struct WalkMend {
         Status (*mend)(void *context, const Node *node, Status status, Value *out);
         void *context;
@@ -48,23 +53,27 @@ typedef struct WalkKnown {
 } WalkKnown;
 
 typedef struct WalkOptions {
-        // One Value per placeholder, in order. VALUE_ABSENT: not given (the state entry for INPUT_STATE placeholders, else the default). A
-        // "*args" placeholder's value is a tuple, a "**kwargs" placeholder's a dict; absent they are empty.
+        // One Value per placeholder, in order. VALUE_ABSENT: not given (the state entry for
+        // INPUT_STATE placeholders, else the default). A "*args" placeholder's value is a tuple, a
+        // "**kwargs" placeholder's a dict; absent they are empty.
         ValueSpan inputs;
         const Node *const *fetch; // nodes whose values are wanted besides the output (kept alive to the end)
         uint32_t n_fetch;
         WalkTrace *trace;       // NULL: no timing
         const WalkSplit *split; // NULL: every node is run
         const WalkMend *mend;   // NULL: the first failure ends the walk
-        // The rest of a graph: nodes of which `skip` (by node index; NULL: none) is true are not run, and `known` tells the values of those
-        // of them that others read or that are fetched.
+        // The rest of a graph: nodes of which `skip` (by node index; NULL: none) is true are not
+        // run, and `known` tells the values of those of them that others read or that are fetched.
         const bool *skip;
         const WalkKnown *known;
         uint32_t n_known;
 } WalkOptions;
 
-// Adds the line PyTorch prints and the node's name to the thread's failure, if it is somebody's node that failed; returns `status`.
+// Adds the line PyTorch prints and the node's name to the thread's failure, if it is somebody's
+// node that failed; returns `status`.
 Status walk_annotate(Status status, const Node *node);
 
-// `out_fetched` (n_fetch Values, may be NULL when n_fetch is 0) and *out_value (the output node's structure) are owned by the caller.
-Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value, Value *out_fetched);
+// `out_fetched` (n_fetch Values, may be NULL when n_fetch is 0) and *out_value (the output node's
+// structure) are owned by the caller.
+Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value,
+                  Value *out_fetched);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolic expressions of dimensions and guards: one capped, iterative parser for three spellings — sympy srepr (`Mul(Integer(2),
-// Symbol('s39', ...))`), infix (`2*s39`, `s0//2`) and guards_code (`L['x'].size()[0] == L['y'].size()[0]`) — to postfix code in an arena.
-// Arithmetic is checked; nothing recurses.
+// Symbolic expressions of dimensions and guards: one capped, iterative parser for three spellings —
+// sympy srepr (`Mul(Integer(2), Symbol('s39', ...))`), infix (`2*s39`, `s0//2`) and guards_code
+// (`L['x'].size()[0] == L['y'].size()[0]`) — to postfix code in an arena. Arithmetic is checked;
+// nothing recurses.
 #pragma once
 #include "core/base/arena.h"
 #include "core/base/text.h"
@@ -15,13 +16,16 @@ typedef struct ExprNumber {
 
 // STATUS_MALFORMED names the place; STATUS_TOO_LARGE beyond 4,096 tokens.
 Status expr_parse(const char *text, Arena *arena, Expr **out_expr);
-// `lookup` gives the value of a symbol: "s39", or for guards a path such as "x.size()[0]" or "n". Returns false when it is unknown.
-// An unknown symbol makes the whole result unknown: *out_known = false, STATUS_OK.
-Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out), void *context, ExprNumber *out_value,
-                 bool *out_known);
+// `lookup` gives the value of a symbol: "s39", or for guards a path such as "x.size()[0]" or "n".
+// Returns false when it is unknown. An unknown symbol makes the whole result unknown: *out_known =
+// false, STATUS_OK.
+Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out),
+                 void *context, ExprNumber *out_value, bool *out_known);
 // The only free symbol, or NULL when there is none or more than one.
 const char *expr_single_symbol(const Expr *expr);
-// Solves expr(symbol) == value for its single symbol when it is linear in it with an integer solution; false otherwise.
+// Solves expr(symbol) == value for its single symbol when it is linear in it with an integer
+// solution; false otherwise.
 bool expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value);
-// Infix spelling as PyTorch's str(sympy) gives for sums and products of symbols: "2*s39", "s17 + 1".
+// Infix spelling as PyTorch's str(sympy) gives for sums and products of symbols: "2*s39", "s17 +
+// 1".
 void expr_print(const Expr *expr, Text *out);

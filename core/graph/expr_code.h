@@ -62,5 +62,6 @@ struct Expr {
 
 enum { EXPR_MAX_TOKENS = 4096 };
 
-// One operation on numbers. STATUS_VALUE: overflow or division by zero. EXPR_UNKNOWN and the two leaves are the caller's.
+// One operation on numbers. STATUS_VALUE: overflow or division by zero. EXPR_UNKNOWN and the two
+// leaves are the caller's.
 Status expr_apply(ExprCode code, const ExprNumber *args, uint32_t n_args, ExprNumber *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// expr_eval.c: postfix evaluation on a stack whose depth the parser knows. Integers are 64 bits and checked; divisions follow Python
-// (floor, sign of the divisor). Linear expressions are solved on the same code with values of the form a·symbol + b.
+// expr_eval.c: postfix evaluation on a stack whose depth the parser knows. Integers are 64 bits and
+// checked; divisions follow Python (floor, sign of the divisor). Linear expressions are solved on
+// the same code with values of the form a·symbol + b.
 #include <inttypes.h>
 #include <math.h>
 #include "core/graph/expr_code.h"
@@ -67,7 +68,9 @@ static Status divide(ExprCode code, ExprNumber a, ExprNumber b, ExprNumber *out)
                 return float_divide(code, as_double(a), as_double(b), out);
         int64_t quotient = 0, remainder = 0;
         TRY(floor_divide(a.i, b.i, &quotient, &remainder));
-        *out = integer(code == EXPR_MOD ? remainder : code == EXPR_CEILDIV ? quotient + (remainder != 0) : quotient);
+        *out = integer(code == EXPR_MOD       ? remainder
+                       : code == EXPR_CEILDIV ? quotient + (remainder != 0)
+                                              : quotient);
         return STATUS_OK;
 }
 
@@ -242,7 +245,9 @@ static Status apply_binary(ExprCode code, ExprNumber a, ExprNumber b, ExprNumber
         case EXPR_BIT_AND:
         case EXPR_BIT_OR:
                 *out = integer(code == EXPR_BIT_AND ? a.i & b.i : a.i | b.i);
-                return a.is_float || b.is_float ? fail(STATUS_VALUE, "a size expression combines bits of a fraction") : STATUS_OK;
+                return a.is_float || b.is_float
+                               ? fail(STATUS_VALUE, "a size expression combines bits of a fraction")
+                               : STATUS_OK;
         default:
                 *out = integer(holds(code, compare(a, b)));
                 return STATUS_OK;
@@ -273,8 +278,8 @@ Status expr_apply(ExprCode code, const ExprNumber *args, uint32_t n_args, ExprNu
         return STATUS_OK;
 }
 
-Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out), void *context, ExprNumber *out_value,
-                 bool *out_known)
+Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out),
+                 void *context, ExprNumber *out_value, bool *out_known)
 {
         enum { SMALL = 32 };
         ExprNumber small[SMALL];
@@ -289,7 +294,8 @@ Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *sym
         for (uint32_t i = 0; i < expr->n_ops; i++) {
                 const ExprOp *op = &expr->ops[i];
                 ExprNumber value = op->number;
-                if (op->code == EXPR_UNKNOWN || (op->code == EXPR_SYMBOL && !lookup(context, op->text, &value))) {
+                if (op->code == EXPR_UNKNOWN ||
+                    (op->code == EXPR_SYMBOL && !lookup(context, op->text, &value))) {
                         *out_known = false;
                         return STATUS_OK;
                 }
@@ -319,7 +325,8 @@ static bool combine(ExprCode code, Linear x, Linear y, Linear *out)
         case EXPR_MUL:
                 if (x.a != 0 && y.a != 0)
                         return false;
-                return mul_i64(x.a != 0 ? x.a : y.a, x.a != 0 ? y.b : x.b, &out->a) && mul_i64(x.b, y.b, &out->b);
+                return mul_i64(x.a != 0 ? x.a : y.a, x.a != 0 ? y.b : x.b, &out->a) &&
+                       mul_i64(x.b, y.b, &out->b);
         default:
                 return false;
         }
@@ -328,7 +335,8 @@ static bool combine(ExprCode code, Linear x, Linear y, Linear *out)
 static bool apply_linear(const ExprOp *op, const Linear *args, Linear *out)
 {
         if (op->code == EXPR_NEG || (op->code == EXPR_SAME && op->n_args == 1))
-                return op->code == EXPR_SAME ? (*out = args[0], true) : combine(EXPR_SUB, (Linear){ 0 }, args[0], out);
+                return op->code == EXPR_SAME ? (*out = args[0], true)
+                                             : combine(EXPR_SUB, (Linear){ 0 }, args[0], out);
         if (op->code == EXPR_ADD || op->code == EXPR_SUB || op->code == EXPR_MUL) {
                 Linear sum = op->code == EXPR_MUL ? (Linear){ .b = 1 } : (Linear){ 0 };
                 for (uint32_t i = 0; i < op->n_args; i++) {
@@ -350,7 +358,8 @@ static bool apply_linear(const ExprOp *op, const Linear *args, Linear *out)
                         return false;
                 numbers[i] = integer(args[i].b);
         }
-        if (op->code == EXPR_UNKNOWN || expr_apply(op->code, numbers, op->n_args, &result) != STATUS_OK || result.is_float)
+        if (op->code == EXPR_UNKNOWN || expr_apply(op->code, numbers, op->n_args, &result) != STATUS_OK ||
+            result.is_float)
                 return false;
         *out = (Linear){ .b = result.i };
         return true;
@@ -368,13 +377,14 @@ bool expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value)
                 if (op->code == EXPR_NUMBER && op->number.is_float)
                         return false;
                 n -= op->n_args;
-                if (op->code != EXPR_NUMBER && op->code != EXPR_SYMBOL && !apply_linear(op, stack + n, &result))
+                if (op->code != EXPR_NUMBER && op->code != EXPR_SYMBOL &&
+                    !apply_linear(op, stack + n, &result))
                         return false;
                 stack[n++] = result;
         }
         int64_t rest;
-        if (stack == NULL || stack[0].a == 0 || !sub_i64(value, stack[0].b, &rest) || (rest == INT64_MIN && stack[0].a == -1) ||
-            rest % stack[0].a != 0)
+        if (stack == NULL || stack[0].a == 0 || !sub_i64(value, stack[0].b, &rest) ||
+            (rest == INT64_MIN && stack[0].a == -1) || rest % stack[0].a != 0)
                 return false;
         *out_symbol_value = rest / stack[0].a;
         return true;

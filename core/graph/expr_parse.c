@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// expr_parse.c: precedence climbing with explicit stacks (Dijkstra's shunting yard), so that no input can nest us. Three spellings share
-// one grammar: sympy's srepr is calls all the way down, infix has operators, guards add paths that begin with L[...].
+// expr_parse.c: precedence climbing with explicit stacks (Dijkstra's shunting yard), so that no
+// input can nest us. Three spellings share one grammar: sympy's srepr is calls all the way down,
+// infix has operators, guards add paths that begin with L[...].
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -101,7 +102,8 @@ static const Operator operators[] = {
         { "%", EXPR_MOD, 9, false, false, false },
 };
 
-// What waits on the stack: an operator, or an open parenthesis of a call (`function` set) or a group (its row is the one without a name).
+// What waits on the stack: an operator, or an open parenthesis of a call (`function` set) or a
+// group (its row is the one without a name).
 typedef struct Pending {
         const Operator *sign;
         const Function *function;
@@ -124,13 +126,15 @@ typedef struct Parser {
 
 static Status refuse(const Parser *parser, const char *what)
 {
-        return fail(STATUS_MALFORMED, "expression \"%.120s\", column %zu: %s", parser->text, (size_t)(parser->at - parser->text) + 1, what);
+        return fail(STATUS_MALFORMED, "expression \"%.120s\", column %zu: %s", parser->text,
+                    (size_t)(parser->at - parser->text) + 1, what);
 }
 
 static Status count_token(Parser *parser)
 {
         if (++parser->n_tokens > EXPR_MAX_TOKENS)
-                return fail(STATUS_TOO_LARGE, "expression \"%.120s...\" has more than %d tokens", parser->text, EXPR_MAX_TOKENS);
+                return fail(STATUS_TOO_LARGE, "expression \"%.120s...\" has more than %d tokens",
+                            parser->text, EXPR_MAX_TOKENS);
         return STATUS_OK;
 }
 
@@ -147,7 +151,8 @@ static void skip_blanks(Parser *parser)
 
 static Status push(Parser *parser, Pending pending)
 {
-        TRY(array_reserve(&parser->pending, &parser->pending_capacity, parser->n_pending + 1, sizeof(*parser->pending)));
+        TRY(array_reserve(&parser->pending, &parser->pending_capacity, parser->n_pending + 1,
+                          sizeof(*parser->pending)));
         parser->pending[parser->n_pending++] = pending;
         return STATUS_OK;
 }
@@ -157,7 +162,8 @@ static Status add_op(Parser *parser, ExprOp op)
         if (op.n_args > parser->depth)
                 return refuse(parser, "an operand is missing");
         TRY(array_reserve(&parser->ops, &parser->ops_capacity, parser->n_ops + 1, sizeof(*parser->ops)));
-        TRY(array_reserve(&parser->starts, &parser->starts_capacity, parser->depth + 1, sizeof(*parser->starts)));
+        TRY(array_reserve(&parser->starts, &parser->starts_capacity, parser->depth + 1,
+                          sizeof(*parser->starts)));
         if (op.n_args == 0)
                 parser->starts[parser->depth] = parser->n_ops;
         parser->depth = parser->depth - op.n_args + 1;
@@ -200,7 +206,8 @@ static Status read_quoted(Parser *parser, const char **out_start, size_t *out_n)
         return STATUS_OK;
 }
 
-// Symbol('s0', positive=True, integer=True) and Float('1.5', precision=53): what follows the text is of no use to us.
+// Symbol('s0', positive=True, integer=True) and Float('1.5', precision=53): what follows the text
+// is of no use to us.
 static Status read_quoted_atom(Parser *parser, bool is_symbol)
 {
         const char *start = NULL;
@@ -252,7 +259,8 @@ static Status read_path(Parser *parser)
                 }
                 parser->at = close;
         }
-        return add_symbol(parser, arena_format(parser->arena, "%.*s%.*s", (int)n, name, (int)(parser->at - rest), rest));
+        return add_symbol(parser, arena_format(parser->arena, "%.*s%.*s", (int)n, name,
+                                               (int)(parser->at - rest), rest));
 }
 
 static Status read_number(Parser *parser)
@@ -260,7 +268,8 @@ static Status read_number(Parser *parser)
         NumberKind kind;
         ExprNumber number = { 0 };
         double value;
-        const char *end = number_scan(parser->at, parser->at + strcspn(parser->at, " \t\n()[],*/%<>=!&|"), &kind, &number.i, &value);
+        const char *end = number_scan(parser->at, parser->at + strcspn(parser->at, " \t\n()[],*/%<>=!&|"),
+                                      &kind, &number.i, &value);
         if (end == NULL)
                 return refuse(parser, "expected a number");
         number.is_float = kind != NUMBER_INT;
@@ -290,7 +299,8 @@ static Status open_call(Parser *parser, const char *name, size_t n)
         return push(parser, call);
 }
 
-// A name: constant, symbol, the path of an input, or a call that opens. *out_operand: an operand is complete.
+// A name: constant, symbol, the path of an input, or a call that opens. *out_operand: an operand is
+// complete.
 static Status read_name(Parser *parser, bool *out_operand)
 {
         const char *start = parser->at;
@@ -351,7 +361,8 @@ static bool is_comparison(const Operator *sign)
         return sign->code >= EXPR_EQ && sign->code <= EXPR_GE;
 }
 
-// a < b < c is a < b and b < c: when the second comparison arrives, the first is settled and b's code is written once more.
+// a < b < c is a < b and b < c: when the second comparison arrives, the first is settled and b's
+// code is written once more.
 static Status chain_comparison(Parser *parser, bool *out_chained)
 {
         static const Operator both = { "", EXPR_AND, 4, false, false, false };
@@ -379,7 +390,8 @@ static Status close_call(Parser *parser)
         uint16_t n_args = (uint16_t)(call.n_args + (call.empty ? 0 : 1));
         parser->at++;
         if (call.function == NULL)
-                return add_op(parser, (ExprOp){ .code = EXPR_UNKNOWN, .n_args = n_args, .text = call.unknown });
+                return add_op(parser,
+                              (ExprOp){ .code = EXPR_UNKNOWN, .n_args = n_args, .text = call.unknown });
         if (n_args < call.function->min_args || n_args > call.function->max_args)
                 return refuse(parser, "wrong number of arguments");
         return add_op(parser, (ExprOp){ .code = call.function->code, .n_args = n_args });
@@ -473,9 +485,10 @@ static Status keep(const Parser *parser, Expr **out_expr)
         if (expr == NULL || ops == NULL)
                 return fail_memory();
         memcpy(ops, parser->ops, parser->n_ops * sizeof(*ops));
-        *expr = (Expr){
-                .ops = ops, .n_ops = parser->n_ops, .n_stack = parser->max_depth, .symbol = parser->many_symbols ? NULL : parser->symbol
-        };
+        *expr = (Expr){ .ops = ops,
+                        .n_ops = parser->n_ops,
+                        .n_stack = parser->max_depth,
+                        .symbol = parser->many_symbols ? NULL : parser->symbol };
         *out_expr = expr;
         return STATUS_OK;
 }

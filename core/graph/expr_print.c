@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// expr_print.c: infix text the way sympy's str() lays it out: " + " and " - " between terms, "*" without blanks, parentheses by precedence,
-// floor divisions always in parentheses of their own. Operands keep their order: srepr lists them in the order in which sympy prints them.
+// expr_print.c: infix text the way sympy's str() lays it out: " + " and " - " between terms, "*"
+// without blanks, parentheses by precedence, floor divisions always in parentheses of their own.
+// Operands keep their order: srepr lists them in the order in which sympy prints them.
 #include <string.h>
 #include "core/base/number.h"
 #include "core/graph/expr_code.h"
@@ -141,7 +142,9 @@ static int print_op(Text *out, const ExprOp *op, const Part *parts)
         case EXPR_LE:
         case EXPR_GT:
         case EXPR_GE: {
-                static const char *const signs[] = { [EXPR_LT] = " < ", [EXPR_LE] = " <= ", [EXPR_GT] = " > ", [EXPR_GE] = " >= " };
+                static const char *const signs[] = {
+                        [EXPR_LT] = " < ", [EXPR_LE] = " <= ", [EXPR_GT] = " > ", [EXPR_GE] = " >= "
+                };
                 return print_infix(out, signs[op->code], parts, op->n_args, FLOOR_DIVISION, LOOSE);
         }
         case EXPR_AND:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fingerprint.c: one hash for all graphs that compute the same thing on the same kinds of weights. Nodes are numbered, so their names do
-// not count; nor do annotations, recorded metas of inner nodes and the weights' bytes. Every text and list goes in with its length in
-// front, so that no two different graphs feed the same bytes. Child graphs stand by their own fingerprint.
+// fingerprint.c: one hash for all graphs that compute the same thing on the same kinds of weights.
+// Nodes are numbered, so their names do not count; nor do annotations, recorded metas of inner
+// nodes and the weights' bytes. Every text and list goes in with its length in front, so that no
+// two different graphs feed the same bytes. Child graphs stand by their own fingerprint.
 #include "core/graph/finish.h"
 
 #include <string.h>

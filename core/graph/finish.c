@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// finish.c: closing a graph: lint, a signature when the reader gave none, users, last uses, bytes of the weights, fingerprint. Last uses
-// are found as torch.fx finds them: walking backwards, the first reader met is the last one to run; a node that nobody reads frees itself.
+// finish.c: closing a graph: lint, a signature when the reader gave none, users, last uses, bytes
+// of the weights, fingerprint. Last uses are found as torch.fx finds them: walking backwards, the
+// first reader met is the last one to run; a node that nobody reads frees itself.
 #include "core/graph/finish.h"
 
 #include <string.h>
 
-// One node's walk over its inputs. `mark` holds, per node, the last reader that has been counted (index + 1).
+// One node's walk over its inputs. `mark` holds, per node, the last reader that has been counted
+// (index + 1).
 typedef struct Readers {
         const Node *reader;
         uint32_t *mark;
@@ -82,7 +84,9 @@ static Status default_signature(Graph *graph)
                 Node *node = graph->nodes[i];
                 if (node->op != OP_PLACEHOLDER)
                         continue;
-                inputs[at] = (Input){ .kind = INPUT_USER, .placeholder = node, .spec = { .dtype = DTYPE_NONE, .rank = -1 } };
+                inputs[at] = (Input){ .kind = INPUT_USER,
+                                      .placeholder = node,
+                                      .spec = { .dtype = DTYPE_NONE, .rank = -1 } };
                 if (node->spec != NULL) {
                         inputs[at].spec = *node->spec;
                         inputs[at].value_kind = VALUE_TENSOR;
@@ -102,7 +106,8 @@ static int compare_storage(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
-// Tied tensors count once; so do weights that a child graph shares with its parent's state, but not with it: a child counts its own.
+// Tied tensors count once; so do weights that a child graph shares with its parent's state, but not
+// with it: a child counts its own.
 static Status count_weights(Graph *graph)
 {
         _cleanup_(freep) Storage **storages = new_array(graph->n_state, sizeof(Storage *));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.c: building and freeing. Names, paths, nodes and modules live in the graph's arena; what is counted elsewhere (values, tensors,
-// child graphs) is dropped one by one when the last reference to the graph goes. Child graphs are nested at most limits.max_child_graphs
-// deep, so freeing may recurse.
+// graph.c: building and freeing. Names, paths, nodes and modules live in the graph's arena; what is
+// counted elsewhere (values, tensors, child graphs) is dropped one by one when the last reference
+// to the graph goes. Child graphs are nested at most limits.max_child_graphs deep, so freeing may
+// recurse.
 #include "core/graph/graph.h"
 
 #include <string.h>
@@ -9,7 +10,8 @@
 
 enum { MAX_PATH_ATOMS = 64, MAX_PATH_BYTES = 4096 };
 
-const char *const opcode_names[] = { "placeholder", "get_attr", "call_function", "call_method", "call_module", "output" };
+const char *const opcode_names[] = { "placeholder", "get_attr",    "call_function",
+                                     "call_method", "call_module", "output" };
 
 Status graph_new(GraphFormat format, Graph **out_graph)
 {
@@ -84,11 +86,11 @@ static Status name_node(Graph *graph, Opcode op, const char *name, const char *t
                 return graph_fresh_name(graph, wish, out_name);
         }
         if (!name_is_plain(name)) {
-                return failure_at_node(
-                        fail(STATUS_LINT,
-                             "node name \"%.200s\" is not a Python identifier; use letters, digits and underscores, or leave \"name\" out",
-                             name),
-                        name);
+                return failure_at_node(fail(STATUS_LINT,
+                                            "node name \"%.200s\" is not a Python identifier; use letters, "
+                                            "digits and underscores, or leave \"name\" out",
+                                            name),
+                                       name);
         }
         if (graph_node(graph, name) != NULL)
                 return failure_at_node(fail(STATUS_LINT, "Node redefined name %.200s!", name), name);
@@ -114,12 +116,14 @@ static Status fill_arguments(Value *args, Value *kwargs)
         return STATUS_OK;
 }
 
-Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args, Value take_kwargs, Node **out_node)
+Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
+                      Value take_kwargs, Node **out_node)
 {
         _cleanup_(value_clear) Value args = take_args;
         _cleanup_(value_clear) Value kwargs = take_kwargs;
         if (graph->n_nodes >= limits.max_nodes)
-                return fail(STATUS_TOO_LARGE, "the graph has more than %lld nodes (max_nodes in GET /v1)", (long long)limits.max_nodes);
+                return fail(STATUS_TOO_LARGE, "the graph has more than %lld nodes (max_nodes in GET /v1)",
+                            (long long)limits.max_nodes);
         if (op == OP_CALL_FUNCTION) {
                 target = graph_normalise_target(graph, target);
                 if (target == NULL)
@@ -163,7 +167,8 @@ static Status check_path(const char *what, const char *path)
                 if (dot == path || dot[1] == '.' || dot[1] == '\0')
                         return fail(STATUS_LINT, "%s path \"%.200s\" has an empty part", what, path);
                 if (++atoms > MAX_PATH_ATOMS)
-                        return fail(STATUS_TOO_LARGE, "%s path \"%.200s\" has more than %d parts", what, path, MAX_PATH_ATOMS);
+                        return fail(STATUS_TOO_LARGE, "%s path \"%.200s\" has more than %d parts", what, path,
+                                    MAX_PATH_ATOMS);
         }
         return STATUS_OK;
 }
@@ -178,9 +183,11 @@ static Status ensure_module(Graph *graph, const char *path, size_t n, Module **o
                 if (module == NULL || copy == NULL)
                         return fail_memory();
                 if (graph_state(graph, copy) != NULL)
-                        return fail(STATUS_LINT, "\"%.200s\" is both a module and a tensor of the state", copy);
+                        return fail(STATUS_LINT, "\"%.200s\" is both a module and a tensor of the state",
+                                    copy);
                 module->path = copy;
-                TRY(array_reserve(&graph->modules, &graph->modules_capacity, graph->n_modules + 1, sizeof(Module *)));
+                TRY(array_reserve(&graph->modules, &graph->modules_capacity, graph->n_modules + 1,
+                                  sizeof(Module *)));
                 TRY(string_map_set(&graph->module_by_path, copy, module, NULL));
                 graph->modules[graph->n_modules++] = module;
         }
@@ -215,7 +222,8 @@ Status graph_add_module(Graph *graph, const char *path, const char *type, Module
 
 Status module_add_config(Module *module, const char *borrow_key, Value take_value)
 {
-        Status status = array_reserve(&module->config, &module->config_capacity, module->n_config + 1, sizeof(ModuleConfig));
+        Status status = array_reserve(&module->config, &module->config_capacity, module->n_config + 1,
+                                      sizeof(ModuleConfig));
         if (status != STATUS_OK) {
                 value_unref(take_value);
                 return status;

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FX graph as authored: nodes in order, six opcodes, nested arguments, a module tree, state, a signature.
+// The FX graph as authored: nodes in order, six opcodes, nested arguments, a module tree, state, a
+// signature.
 //
-// Built by a reader (api) through graph_add_node and friends, closed once by graph_finish (lint, users, last uses), then immutable,
-// refcounted and shared by all threads. Everything small lives in the graph's arena; state tensors and child graphs are counted.
+// Built by a reader (api) through graph_add_node and friends, closed once by graph_finish (lint,
+// users, last uses), then immutable, refcounted and shared by all threads. Everything small lives
+// in the graph's arena; state tensors and child graphs are counted.
 #pragma once
 #include "core/base/arena.h"
 #include "core/base/map.h"
 #include "core/graph/names.h"
 #include "core/tensor/value.h"
 
-typedef enum Opcode { OP_PLACEHOLDER, OP_GET_ATTR, OP_CALL_FUNCTION, OP_CALL_METHOD, OP_CALL_MODULE, OP_OUTPUT } Opcode;
+typedef enum Opcode {
+        OP_PLACEHOLDER,
+        OP_GET_ATTR,
+        OP_CALL_FUNCTION,
+        OP_CALL_METHOD,
+        OP_CALL_MODULE,
+        OP_OUTPUT
+} Opcode;
 extern const char *const opcode_names[]; // "placeholder" ...
 
 typedef struct Graph Graph;
@@ -31,24 +40,30 @@ typedef struct TensorSpec {
 
 struct Node {
         Opcode op;
-        uint32_t index;                         // position in graph->nodes; set by graph_finish
-        const char *name;                       // unique within the graph
-        const char *target;                     // qualified name, method name, dotted path, placeholder's argument name, "output"
-        Value args;                             // VALUE_TUPLE
-        Value kwargs;                           // VALUE_DICT (possibly with n == 0)
-        const char *type;                       // printed annotation ("torch.Tensor") or NULL
-        TensorSpec *spec;                       // result as recorded by the exporter; NULL if unknown
-        const char *notes;                      // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
+        uint32_t index;     // position in graph->nodes; set by graph_finish
+        const char *name;   // unique within the graph
+        const char *target; // qualified name, method name, dotted path, placeholder's argument name, "output"
+        Value args;         // VALUE_TUPLE
+        Value kwargs;       // VALUE_DICT (possibly with n == 0)
+        const char *type;   // printed annotation ("torch.Tensor") or NULL
+        TensorSpec *spec;   // result as recorded by the exporter; NULL if unknown
+        const char *notes;  // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
         const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
         const void *resolved;                   // what targets/ found for `target`; owned there, static
         Graph *graph;                           // owner
         // Set by graph_finish:
         uint32_t n_users; // distinct nodes that read this one
-        Node **frees;     // values whose last reader is this node, in order of first appearance in its arguments (printing and freeing)
-        uint32_t n_frees; // includes the node itself when it has no users (placeholders and outputs never free)
+        // values whose last reader is this node, in order of first appearance in its arguments
+        // (printing and freeing)
+        Node **frees;
+        uint32_t
+                // includes the node itself when it has no users (placeholders and outputs never
+                // free)
+                n_frees;
 };
 
-// A module in the tree: an nn leaf with configuration, or a child graph. Containers (Sequential ...) have only a type.
+// A module in the tree: an nn leaf with configuration, or a child graph. Containers (Sequential
+// ...) have only a type.
 typedef struct ModuleConfig {
         const char *key;
         Value value;
@@ -77,10 +92,13 @@ typedef enum InputKind { INPUT_USER, INPUT_STATE, INPUT_LITERAL } InputKind;
 typedef struct Input {
         InputKind kind;
         Node *placeholder;
-        const char *path;      // INPUT_STATE: dotted path in the state
-        Value literal;         // INPUT_LITERAL: the caller's value must equal it (as flattened user input)
-        TensorSpec spec;       // INPUT_USER: tensors; a symbolic int is size[0] of a spec of rank 0
-        ValueKind value_kind;  // INPUT_USER: VALUE_TENSOR, VALUE_INT (symbolic int), VALUE_NONE = anything (no signature known)
+        const char *path; // INPUT_STATE: dotted path in the state
+        Value literal;    // INPUT_LITERAL: the caller's value must equal it (as flattened user input)
+        TensorSpec spec;  // INPUT_USER: tensors; a symbolic int is size[0] of a spec of rank 0
+        ValueKind
+                // INPUT_USER: VALUE_TENSOR, VALUE_INT (symbolic int), VALUE_NONE = anything (no
+                // signature known)
+                value_kind;
         const char *kind_name; // INPUT_STATE: "PARAMETER", "BUFFER", "CONSTANT_TENSOR"
 } Input;
 
@@ -112,9 +130,11 @@ typedef struct Signature {
         uint32_t n_inputs, n_user_inputs;
         Output *outputs; // flat outputs in order (mutations first, as the archive has them); NULL for FX JSON
         uint32_t n_outputs;
-        Tree *in_tree;               // tuple(tuple(args), dict(kwargs)); NULL: one entry per placeholder
-        Tree *out_tree;              // NULL: the output node's own structure
-        const char **argument_names; // forward's argument names in flatten order of in_tree's top level; NULL if unknown
+        Tree *in_tree;  // tuple(tuple(args), dict(kwargs)); NULL: one entry per placeholder
+        Tree *out_tree; // NULL: the output node's own structure
+        const char **
+                // forward's argument names in flatten order of in_tree's top level; NULL if unknown
+                argument_names;
         uint32_t n_arguments;
         SymbolRange *ranges;
         uint32_t n_ranges;
@@ -140,12 +160,22 @@ struct Graph {
         Namespace names;         // of nodes
         State *state;
         uint32_t n_state, state_capacity;
-        Signature signature;     // in the arena; values are counted
-        bool pytree;             // .code uses fx_pytree (in_tree given and not flat): set by readers that know
-        uint64_t fingerprint[4]; // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
-        uint64_t content[4];     // hash of what it was read from, weights included; set by the engine before the graph is shared, else 0
-        uint64_t generation;     // grows when stored bytes are replaced for damage: programs made before are not for graphs read after
-        _Atomic(void *) labels;  // what runs keep of the graph (profile/labels.c), made by the first one; freed with it
+        Signature signature; // in the arena; values are counted
+        bool pytree;         // .code uses fx_pytree (in_tree given and not flat): set by readers that know
+        uint64_t fingerprint
+                [4]; // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
+        uint64_t content
+                // hash of what it was read from, weights included; set by the engine before the
+                // graph is shared, else 0
+                [4];
+        uint64_t
+                // grows when stored bytes are replaced for damage: programs made before are not for
+                // graphs read after
+                generation;
+        _Atomic(void *)
+                // what runs keep of the graph (profile/labels.c), made by the first one; freed with
+                // it
+                labels;
         void (*free_labels)(void *labels);
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages
@@ -157,30 +187,36 @@ Graph *graph_ref(Graph *graph);
 Graph *graph_unref(Graph *graph);
 DEFINE_CLEANUP(Graph, graph_unref)
 
-// Appends a node. `name` NULL: FX's naming rule derives it from the target; a given name that is taken or illegal fails with STATUS_LINT.
-// Text is copied; args and kwargs are taken (also on failure); kwargs.kind may be VALUE_NONE. Over limits.max_nodes: STATUS_TOO_LARGE.
-Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args, Value take_kwargs, Node **out_node);
-// Parents are created as plain containers. A path that has a type already, or names a tensor of the state: STATUS_LINT.
+// Appends a node. `name` NULL: FX's naming rule derives it from the target; a given name that is
+// taken or illegal fails with STATUS_LINT. Text is copied; args and kwargs are taken (also on
+// failure); kwargs.kind may be VALUE_NONE. Over limits.max_nodes: STATUS_TOO_LARGE.
+Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
+                      Value take_kwargs, Node **out_node);
+// Parents are created as plain containers. A path that has a type already, or names a tensor of the
+// state: STATUS_LINT.
 Status graph_add_module(Graph *graph, const char *path, const char *type, Module **out_module);
-// The tensor is taken (also on failure). *out_state is valid until the next graph_add_state. A path that is taken: STATUS_LINT.
+// The tensor is taken (also on failure). *out_state is valid until the next graph_add_state. A path
+// that is taken: STATUS_LINT.
 Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, State **out_state);
 Status module_add_config(Module *module, const char *borrow_key,
-                         Value take_value);             // key in the graph's arena; value taken, also on failure
+                         Value take_value); // key in the graph's arena; value taken, also on failure
 Node *graph_node(const Graph *graph, const char *name); // NULL if absent
 Module *graph_module(const Graph *graph, const char *path);
 State *graph_state(const Graph *graph, const char *path);
-// FX's rule for a free node name derived from `candidate` (target or wish): FX.md 1.2. Text lives in the graph's arena.
+// FX's rule for a free node name derived from `candidate` (target or wish): FX.md 1.2. Text lives
+// in the graph's arena.
 Status graph_fresh_name(Graph *graph, const char *candidate, const char **out_name);
-// The base name FX derives from an opcode and target ("torch.nn.functional.relu" -> "relu", "features.0" -> "features_0").
+// The base name FX derives from an opcode and target ("torch.nn.functional.relu" -> "relu",
+// "features.0" -> "features_0").
 Status graph_name_of_target(Graph *graph, Opcode op, const char *target, const char **out_name);
-// Spells a function target as PyTorch's qualified name: "F.linear" -> "torch._C._nn.linear", "operator.add" -> "_operator.add".
-// Table-driven.
+// Spells a function target as PyTorch's qualified name: "F.linear" -> "torch._C._nn.linear",
+// "operator.add" -> "_operator.add". Table-driven.
 const char *graph_normalise_target(Graph *graph, const char *target);
 // Spells a module type: "torch.nn.modules.linear.Linear" -> "torch.nn.Linear".
 const char *graph_normalise_module_type(Graph *graph, const char *type);
 
-// Lint (exactly one output, last; topological order; names; get_attr and call_module paths resolve), users, frees, fingerprint. Then
-// immutable.
+// Lint (exactly one output, last; topological order; names; get_attr and call_module paths
+// resolve), users, frees, fingerprint. Then immutable.
 Status graph_finish(Graph *graph);
 // First violation in PyTorch's words, with the node's name in the failure.
 Status graph_lint(const Graph *graph);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.c: how torch.fx 2.13 names things. A name is split into base and number ("add_2" -> "add", 2); per base the last number tried is
-// remembered, so that n equal wishes cost n steps, not n². The rule, with its quirks: a wish that already ends in a free number is taken as
-// it is and moves the counter there, back as well as forth; the check against reserved names is left out for it.
+// names.c: how torch.fx 2.13 names things. A name is split into base and number ("add_2" -> "add",
+// 2); per base the last number tried is remembered, so that n equal wishes cost n steps, not n².
+// The rule, with its quirks: a wish that already ends in a free number is taken as it is and moves
+// the counter there, back as well as forth; the check against reserved names is left out for it.
 #include "core/graph/names.h"
 
 #include <inttypes.h>
@@ -76,7 +77,8 @@ static Status clean(Arena *arena, const char *candidate, const char **out_name)
         return STATUS_OK;
 }
 
-// Length of the base: the shortest for which "_digits" or nothing is left. `out_number` is set when digits are there.
+// Length of the base: the shortest for which "_digits" or nothing is left. `out_number` is set when
+// digits are there.
 static size_t split(const char *name, bool *out_numbered, uint64_t *out_number)
 {
         size_t n = strlen(name), digits = n;
@@ -86,7 +88,8 @@ static size_t split(const char *name, bool *out_numbered, uint64_t *out_number)
         if (!*out_numbered)
                 return n;
         *out_number = 0;
-        for (size_t i = digits; i < n; i++) { // beyond 2^60 the exact number no longer matters: it only has to be free
+        for (size_t i = digits; i < n;
+             i++) { // beyond 2^60 the exact number no longer matters: it only has to be free
                 if (*out_number < (uint64_t)1 << 56)
                         *out_number = *out_number * 10 + (uint64_t)(name[i] - '0');
         }
@@ -107,7 +110,8 @@ static Status set_count(Namespace *space, Arena *arena, const char *base, size_t
         return string_map_set(&space->counts, key, (void *)(uintptr_t)(number + 1), NULL);
 }
 
-Status namespace_create(Namespace *space, Arena *arena, const char *candidate, bool is_builtin, const char **out_name)
+Status namespace_create(Namespace *space, Arena *arena, const char *candidate, bool is_builtin,
+                        const char **out_name)
 {
         const char *name = candidate;
         if (!name_is_plain(candidate))
@@ -146,11 +150,14 @@ Status namespace_claim(Namespace *space, Arena *arena, const char *borrow_name)
 
 Status graph_fresh_name(Graph *graph, const char *candidate, const char **out_name)
 {
-        // Python's table of builtins maps None to None, which torch.fx takes for "no object": the one builtin a node may hide.
-        return namespace_create(&graph->names, &graph->arena, candidate, strcmp(candidate, "None") == 0, out_name);
+        // Python's table of builtins maps None to None, which torch.fx takes for "no object": the
+        // one builtin a node may hide.
+        return namespace_create(&graph->names, &graph->arena, candidate, strcmp(candidate, "None") == 0,
+                                out_name);
 }
 
-// An underscore before each capital that follows a small letter, then all small: "maxPool" -> "max_pool".
+// An underscore before each capital that follows a small letter, then all small: "maxPool" ->
+// "max_pool".
 static Status snake_case(Arena *arena, const char *text, size_t n, const char **out_name)
 {
         char *snake = arena_alloc(arena, 2 * n + 1);
@@ -167,7 +174,8 @@ static Status snake_case(Arena *arena, const char *text, size_t n, const char **
         return STATUS_OK;
 }
 
-// A function's __name__: the last part of its qualified name; for an overload of torch.ops the last two.
+// A function's __name__: the last part of its qualified name; for an overload of torch.ops the last
+// two.
 const char *function_name(const char *target)
 {
         if (strcmp(target, "torch._segment_reduce") == 0)

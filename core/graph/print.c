@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// print.c: str(graph) and the choice among forms. Graphs are finished, hence immutable: printing takes no locks and keeps nothing.
+// print.c: str(graph) and the choice among forms. Graphs are finished, hence immutable: printing
+// takes no locks and keeps nothing.
 #include "core/graph/print.h"
 
 #include <string.h>
@@ -8,8 +9,8 @@
 
 const char *const graph_form_names[GRAPH_FORM_COUNT] = { "graph", "code", "tabular", "json" };
 
-// Arguments as torch.fx's _format_arg shows them: %names, texts and keys without quotes. Inside a slice, as everywhere in repr, nodes stand
-// bare.
+// Arguments as torch.fx's _format_arg shows them: %names, texts and keys without quotes. Inside a
+// slice, as everywhere in repr, nodes stand bare.
 static void add_argument(Value value, Text *out)
 {
         switch (value.kind) {

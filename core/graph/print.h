@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printed forms of a graph, byte for byte as PyTorch 2.13 (no newline is added at the end; callers add exactly one on the wire).
+// Printed forms of a graph, byte for byte as PyTorch 2.13 (no newline is added at the end; callers
+// add exactly one on the wire).
 #pragma once
 #include "core/base/text.h"
 #include "core/graph/graph.h"
 
-typedef enum GraphForm { GRAPH_FORM_GRAPH, GRAPH_FORM_CODE, GRAPH_FORM_TABULAR, GRAPH_FORM_JSON, GRAPH_FORM_COUNT } GraphForm;
+typedef enum GraphForm {
+        GRAPH_FORM_GRAPH,
+        GRAPH_FORM_CODE,
+        GRAPH_FORM_TABULAR,
+        GRAPH_FORM_JSON,
+        GRAPH_FORM_COUNT
+} GraphForm;
 extern const char *const graph_form_names[GRAPH_FORM_COUNT]; // "graph", "code", "tabular", "json"
 
-// str(graph) | gm.code | print_tabular's table with object reprs replaced by qualified names | FX JSON without state data (state by dtype
-// and shape).
+// str(graph) | gm.code | print_tabular's table with object reprs replaced by qualified names | FX
+// JSON without state data (state by dtype and shape).
 Status graph_print(const Graph *graph, GraphForm form, Text *out);
-// One node's line of str(graph), without indentation: "%add : [num_users=1] = call_function[target=operator.add](args = (%x, %y), kwargs =
-// {})".
+// One node's line of str(graph), without indentation: "%add : [num_users=1] =
+// call_function[target=operator.add](args = (%x, %y), kwargs = {})".
 void node_print(const Node *node, Text *out);
 // Python repr of an argument: strings quoted, node names bare.
 void value_print_repr(Value value, Text *out);
-// FX JSON. `write_state` prints one tensor's object ({"dtype", "shape", "data"}); NULL: dtype and shape only, the weights come apart.
-// Parameters that an export lifted to placeholders become get_attr nodes again, so that the document stands for itself.
-Status graph_print_json(const Graph *graph, Status (*write_state)(void *context, const State *state, Text *out), void *context, Text *out);
+// FX JSON. `write_state` prints one tensor's object ({"dtype", "shape", "data"}); NULL: dtype and
+// shape only, the weights come apart. Parameters that an export lifted to placeholders become
+// get_attr nodes again, so that the document stands for itself.
+Status graph_print_json(const Graph *graph,
+                        Status (*write_state)(void *context, const State *state, Text *out), void *context,
+                        Text *out);

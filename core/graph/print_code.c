@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_code.c: GraphModule.code, byte for byte as torch.fx 2.13 generates it: three newlines, the function, every body line indented by
-// four, four blanks at the end. Names are drawn from a fresh namespace in the order in which PyTorch's generator asks for them, which
-// decides who gets the "_1".
+// print_code.c: GraphModule.code, byte for byte as torch.fx 2.13 generates it: three newlines, the
+// function, every body line indented by four, four blanks at the end. Names are drawn from a fresh
+// namespace in the order in which PyTorch's generator asks for them, which decides who gets the
+// "_1".
 #include <string.h>
 #include "core/graph/print_forms.h"
 
@@ -20,18 +21,21 @@ typedef struct Operator {
 
 // Functions of _operator that are written as operators: before a between b after.
 static const Operator operators[] = {
-        { "eq", "", " == ", "" },       { "ne", "", " != ", "" },     { "lt", "", " < ", "" },      { "gt", "", " > ", "" },
-        { "le", "", " <= ", "" },       { "ge", "", " >= ", "" },     { "pos", "+", NULL, "" },     { "neg", "-", NULL, "" },
-        { "invert", "~", NULL, "" },    { "add", "", " + ", "" },     { "sub", "", " - ", "" },     { "mul", "", " * ", "" },
-        { "floordiv", "", " // ", "" }, { "truediv", "", " / ", "" }, { "div", "", " / ", "" },     { "mod", "", " % ", "" },
-        { "pow", "", " ** ", "" },      { "lshift", "", " << ", "" }, { "rshift", "", " >> ", "" }, { "and_", "", " & ", "" },
-        { "or_", "", " | ", "" },       { "xor", "", " ^ ", "" },     { "getitem", "", "[", "]" },  { "matmul", "", " @ ", "" },
+        { "eq", "", " == ", "" },       { "ne", "", " != ", "" },     { "lt", "", " < ", "" },
+        { "gt", "", " > ", "" },        { "le", "", " <= ", "" },     { "ge", "", " >= ", "" },
+        { "pos", "+", NULL, "" },       { "neg", "-", NULL, "" },     { "invert", "~", NULL, "" },
+        { "add", "", " + ", "" },       { "sub", "", " - ", "" },     { "mul", "", " * ", "" },
+        { "floordiv", "", " // ", "" }, { "truediv", "", " / ", "" }, { "div", "", " / ", "" },
+        { "mod", "", " % ", "" },       { "pow", "", " ** ", "" },    { "lshift", "", " << ", "" },
+        { "rshift", "", " >> ", "" },   { "and_", "", " & ", "" },    { "or_", "", " | ", "" },
+        { "xor", "", " ^ ", "" },       { "getitem", "", "[", "]" },  { "matmul", "", " @ ", "" },
 };
 static const Operator inplace_operators[] = {
-        { "iadd", "", " += ", "" },  { "iand", "", " &= ", "" },     { "ifloordiv", "", " //= ", "" }, { "ilshift", "", " <<= ", "" },
-        { "imod", "", " %= ", "" },  { "imul", "", " *= ", "" },     { "imatmul", "", " @= ", "" },    { "ior", "", " |= ", "" },
-        { "ipow", "", " **= ", "" }, { "irshift", "", " >>= ", "" }, { "isub", "", " -= ", "" },       { "itruediv", "", " /= ", "" },
-        { "ixor", "", " ^= ", "" },  { "setitem", "", "[", "] = " },
+        { "iadd", "", " += ", "" },     { "iand", "", " &= ", "" },     { "ifloordiv", "", " //= ", "" },
+        { "ilshift", "", " <<= ", "" }, { "imod", "", " %= ", "" },     { "imul", "", " *= ", "" },
+        { "imatmul", "", " @= ", "" },  { "ior", "", " |= ", "" },      { "ipow", "", " **= ", "" },
+        { "irshift", "", " >>= ", "" }, { "isub", "", " -= ", "" },     { "itruediv", "", " /= ", "" },
+        { "ixor", "", " ^= ", "" },     { "setitem", "", "[", "] = " },
 };
 
 static const Operator *find_operator(const char *target, const Operator *table, size_t n)
@@ -50,7 +54,8 @@ static const char *name_of(void *context, const Node *node)
         Printer *printer = context;
         const char **name = &printer->names.nodes[node->index];
         if (*name == NULL && printer->names.status == STATUS_OK)
-                printer->names.status = namespace_create(&printer->names.space, &printer->names.arena, node->name, false, name);
+                printer->names.status = namespace_create(&printer->names.space, &printer->names.arena,
+                                                         node->name, false, name);
         return *name == NULL ? node->name : *name;
 }
 
@@ -140,7 +145,8 @@ static void print_function(Printer *printer, const Node *node, const char *annot
 {
         const Seq *args = node->args.seq;
         const Operator *infix = find_operator(node->target, operators, ARRAY_LENGTH(operators));
-        const Operator *inplace = find_operator(node->target, inplace_operators, ARRAY_LENGTH(inplace_operators));
+        const Operator *inplace =
+                find_operator(node->target, inplace_operators, ARRAY_LENGTH(inplace_operators));
         if (infix != NULL && args->n >= (infix->between == NULL ? 1 : 2)) {
                 add_assignment(printer, node, annotation);
                 add_operator(printer, infix, args);
@@ -180,7 +186,8 @@ static void print_placeholder(Printer *printer, const Node *node, const char *an
                 add_value(printer, node->args.seq->items[0], out);
         }
         // Pytree code strips what follows the colon, and keeps the blank before it.
-        text_addf(&printer->flat, "%s%s%s", printer->flat.n > 0 ? ", " : "", node->target, annotation[0] == '\0' ? "" : " ");
+        text_addf(&printer->flat, "%s%s%s", printer->flat.n > 0 ? ", " : "", node->target,
+                  annotation[0] == '\0' ? "" : " ");
         if (annotation[0] != '\0')
                 text_addf(&printer->annotated, "%s%s; ", node->target, annotation);
         const char *raw = node->target + strspn(node->target, "*"), *name = name_of(printer, node);
@@ -251,7 +258,8 @@ static void print_nodes(Printer *printer)
 
 static bool has_args_and_kwargs(const Tree *tree)
 {
-        return tree->kind == TREE_TUPLE && tree->n == 2 && tree->children[0]->kind == TREE_TUPLE && tree->children[1]->kind == TREE_DICT;
+        return tree->kind == TREE_TUPLE && tree->n == 2 && tree->children[0]->kind == TREE_TUPLE &&
+               tree->children[1]->kind == TREE_DICT;
 }
 
 static void add_names(const char **names, uint32_t from, uint32_t to, Text *out)
@@ -273,7 +281,8 @@ static void print_pytree_head(const Printer *printer, Text *out)
                 return;
         if (printer->annotated.n > 0)
                 text_addf(out, "\n    %s\n", printer->annotated.data);
-        text_addf(out, "\n    %s%s, = fx_pytree.tree_flatten_spec(", own_self ? "self, " : "", printer->flat.data);
+        text_addf(out, "\n    %s%s, = fx_pytree.tree_flatten_spec(", own_self ? "self, " : "",
+                  printer->flat.data);
         if (has_args_and_kwargs(signature->in_tree)) {
                 const Tree *kwargs = signature->in_tree->children[1];
                 uint32_t n_args = MIN(signature->in_tree->children[0]->n, n);
@@ -281,7 +290,8 @@ static void print_pytree_head(const Printer *printer, Text *out)
                 add_names(signature->argument_names, 0, n_args, out);
                 text_add(out, "], {");
                 for (uint32_t i = 0; i < kwargs->n && n_args + i < n; i++)
-                        text_addf(out, "%s'%s':%s", i == 0 ? "" : ", ", kwargs->keys[i], signature->argument_names[n_args + i]);
+                        text_addf(out, "%s'%s':%s", i == 0 ? "" : ", ", kwargs->keys[i],
+                                  signature->argument_names[n_args + i]);
                 text_add(out, "}), self._in_spec)");
         } else {
                 text_add_char(out, '[');
@@ -296,7 +306,8 @@ static void print_head(const Printer *printer, Text *out)
         if (printer->graph->pytree && printer->graph->signature.in_tree != NULL) {
                 print_pytree_head(printer, out);
         } else {
-                text_addf(out, "def forward(%s)%s:", printer->parameters.n == 0 ? "self" : printer->parameters.data,
+                text_addf(out, "def forward(%s)%s:",
+                          printer->parameters.n == 0 ? "self" : printer->parameters.data,
                           printer->returns.data == NULL ? "" : printer->returns.data);
         }
         text_add_char(out, '\n');
@@ -305,11 +316,13 @@ static void print_head(const Printer *printer, Text *out)
 // Globals that every generated function has, in torch.fx's order.
 static void reserve_globals(CodeNames *names)
 {
-        static const char *const always[] = { "inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree" };
+        static const char *const always[] = { "inf",    "nan",       "NoneType", "torch",
+                                              "device", "fx_pytree", "pytree" };
         for (size_t i = 0; i < ARRAY_LENGTH(always); i++)
                 code_global(names, always[i]);
         if (names->status == STATUS_OK)
-                names->status = string_map_set(&names->globals, "torch.device", (void *)(uintptr_t) "device", NULL);
+                names->status =
+                        string_map_set(&names->globals, "torch.device", (void *)(uintptr_t) "device", NULL);
 }
 
 Status print_code(const Graph *graph, Text *out)
@@ -324,7 +337,8 @@ Status print_code(const Graph *graph, Text *out)
         print_nodes(&printer);
         Status status = printer.names.status;
         if (status == STATUS_OK &&
-            (printer.parameters.failed || printer.flat.failed || printer.annotated.failed || printer.returns.failed || printer.body.failed))
+            (printer.parameters.failed || printer.flat.failed || printer.annotated.failed ||
+             printer.returns.failed || printer.body.failed))
                 status = fail_memory();
         if (status == STATUS_OK) {
                 print_head(&printer, out);

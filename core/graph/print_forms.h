@@ -18,7 +18,9 @@ typedef struct CodeNames {
         Status status;      // first failure; later calls do nothing
 } CodeNames;
 
-// The name under which code refers to a function or type: its qualified name when it comes from torch, else a global. Never NULL.
+// The name under which code refers to a function or type: its qualified name when it comes from
+// torch, else a global. Never NULL.
 const char *code_global(CodeNames *names, const char *qualified_name);
-// An annotation as generated code spells it: "typing.Optional[torch.Tensor]" -> "typing_Union[torch.Tensor,NoneType]".
+// An annotation as generated code spells it: "typing.Optional[torch.Tensor]" ->
+// "typing_Union[torch.Tensor,NoneType]".
 void code_annotation(CodeNames *names, const char *type, Text *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_json.c: FX JSON ("fx/1"), in the form that the reader takes back: one node, module and tensor per line. Child graphs are printed
-// inside their module, at most limits.max_child_graphs deep.
+// print_json.c: FX JSON ("fx/1"), in the form that the reader takes back: one node, module and
+// tensor per line. Child graphs are printed inside their module, at most limits.max_child_graphs
+// deep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,8 @@ static void add_tagged(Text *out, const char *tag, const char *text)
 
 static void add_value(Text *out, Value value)
 {
-        static const char *const memory_formats[] = { "contiguous_format", "channels_last", "channels_last_3d", "preserve_format" };
+        static const char *const memory_formats[] = { "contiguous_format", "channels_last",
+                                                      "channels_last_3d", "preserve_format" };
         switch (value.kind) {
         case VALUE_BOOL:
                 text_add(out, value.b ? "true" : "false");
@@ -125,7 +127,9 @@ static void add_value(Text *out, Value value)
         case VALUE_NODE:
                 text_addf(out, "\"%%%s\"", value.node->name);
                 break;
-        default: // no reader makes an authored graph with tensors, graphs or unknown values among its arguments
+        // no reader makes an authored graph with tensors, graphs or unknown values among its
+        // arguments
+        default:
                 text_add(out, "null");
         }
 }
@@ -158,7 +162,8 @@ static void add_meta(Text *out, const TensorSpec *spec, const char *notes)
 // `lifted`: the state path that an export turned into this placeholder; NULL for all other nodes.
 static void add_node(Text *out, const Node *node, const char *lifted)
 {
-        text_addf(out, "{\"op\": \"%s\", \"name\": \"%s\", \"target\": ", lifted == NULL ? opcode_names[node->op] : "get_attr", node->name);
+        text_addf(out, "{\"op\": \"%s\", \"name\": \"%s\", \"target\": ",
+                  lifted == NULL ? opcode_names[node->op] : "get_attr", node->name);
         text_add_json(out, lifted == NULL ? node->target : lifted);
         if (node->args.seq->n > 0) {
                 text_add(out, ", \"args\": ");
@@ -248,7 +253,9 @@ static Status find_ties(const Graph *graph, uint32_t *out_first)
                 tied[i] = (Tied){ graph->state[i].tensor, i };
         qsort(tied, graph->n_state, sizeof(*tied), compare_tied);
         for (uint32_t i = 0; i < graph->n_state; i++)
-                out_first[tied[i].index] = i > 0 && tied[i - 1].tensor == tied[i].tensor ? out_first[tied[i - 1].index] : tied[i].index;
+                out_first[tied[i].index] = i > 0 && tied[i - 1].tensor == tied[i].tensor
+                                                   ? out_first[tied[i - 1].index]
+                                                   : tied[i].index;
         return STATUS_OK;
 }
 
@@ -292,7 +299,8 @@ static void add_graph(Writer *writer, const Graph *graph)
         for (uint32_t i = 0; i < graph->n_modules && writer->status == STATUS_OK; i++) {
                 const Module *module = graph->modules[i];
                 // Containers without a type come back by themselves.
-                if (module->path[0] == '\0' || (module->type == NULL && module->graph == NULL && !module->training))
+                if (module->path[0] == '\0' ||
+                    (module->type == NULL && module->graph == NULL && !module->training))
                         continue;
                 text_add(out, any ? ",\n  " : ",\n\"modules\": {\n  ");
                 add_module(writer, module);
@@ -307,7 +315,9 @@ static void add_graph(Writer *writer, const Graph *graph)
         text_add_char(out, '}');
 }
 
-Status graph_print_json(const Graph *graph, Status (*write_state)(void *context, const State *state, Text *out), void *context, Text *out)
+Status graph_print_json(const Graph *graph,
+                        Status (*write_state)(void *context, const State *state, Text *out), void *context,
+                        Text *out)
 {
         Writer writer = { .write_state = write_state, .context = context, .out = out };
         add_graph(&writer, graph);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_names.c: what things are called in generated code. torch.fx gives the code one fresh namespace for locals and globals. Objects from
-// torch keep their qualified name; everything else becomes a global whose name is made by the naming rule (math.floor -> math_floor), on
-// first use.
+// print_names.c: what things are called in generated code. torch.fx gives the code one fresh
+// namespace for locals and globals. Objects from torch keep their qualified name; everything else
+// becomes a global whose name is made by the naming rule (math.floor -> math_floor), on first use.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/graph/print_forms.h"
@@ -41,10 +41,11 @@ const char *code_global(CodeNames *names, const char *qualified_name)
         const char *known = string_map_get(&names->globals, qualified_name);
         if (known != NULL)
                 return known;
-        const char *name = qualified_name, *key = arena_text(&names->arena, qualified_name, strlen(qualified_name));
-        names->status =
-                key == NULL ? fail_memory()
-                            : namespace_create(&names->space, &names->arena, qualified_name, strchr(qualified_name, '.') == NULL, &name);
+        const char *name = qualified_name,
+                   *key = arena_text(&names->arena, qualified_name, strlen(qualified_name));
+        names->status = key == NULL ? fail_memory()
+                                    : namespace_create(&names->space, &names->arena, qualified_name,
+                                                       strchr(qualified_name, '.') == NULL, &name);
         if (names->status == STATUS_OK)
                 names->status = string_map_set(&names->globals, key, (void *)(uintptr_t)name, NULL);
         return name;
@@ -60,12 +61,13 @@ typedef struct Annotation {
 
 static void add_type(Annotation *a, const char *text, size_t n);
 
-// The class behind one of typing's generics, whose name generated code shows: typing.Sequence is collections.abc.Sequence. NULL: it stands
-// for itself.
+// The class behind one of typing's generics, whose name generated code shows: typing.Sequence is
+// collections.abc.Sequence. NULL: it stands for itself.
 static const char *class_of_typing(const char *name, bool bare)
 {
         static const char *const builtin[][2] = {
-                { "List", "list" }, { "Dict", "dict" }, { "Tuple", "tuple" }, { "Set", "set" }, { "FrozenSet", "frozenset" },
+                { "List", "list" }, { "Dict", "dict" },           { "Tuple", "tuple" },
+                { "Set", "set" },   { "FrozenSet", "frozenset" },
         };
         static const char *const others[][2] = {
                 { "Type", "type" },
@@ -92,7 +94,8 @@ static const char *class_of_typing(const char *name, bool bare)
                 { "Awaitable", "collections.abc.Awaitable" },
                 { "Coroutine", "collections.abc.Coroutine" },
         };
-        for (size_t i = 0; bare && i < ARRAY_LENGTH(builtin); i++) { // with arguments torch.fx goes back to typing.List and so on
+        for (size_t i = 0; bare && i < ARRAY_LENGTH(builtin);
+             i++) { // with arguments torch.fx goes back to typing.List and so on
                 if (strcmp(name, builtin[i][0]) == 0)
                         return builtin[i][1];
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_tabular.c: the table of Graph.print_tabular, which is tabulate's "simple" layout: a header, a rule, columns two blanks apart,
-// everything to the left (the last row is the output node's, so no column consists of numbers alone), no blanks at line ends. Function
-// objects, whose repr holds an address, appear by qualified name; overloads as PyTorch prints them ("aten.add.Tensor").
+// print_tabular.c: the table of Graph.print_tabular, which is tabulate's "simple" layout: a header,
+// a rule, columns two blanks apart, everything to the left (the last row is the output node's, so
+// no column consists of numbers alone), no blanks at line ends. Function objects, whose repr holds
+// an address, appear by qualified name; overloads as PyTorch prints them ("aten.add.Tensor").
 #include <string.h>
 #include "core/graph/print_forms.h"
 

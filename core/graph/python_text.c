@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// python_text.c: Python's view of characters (tables of ranges beyond ASCII, searched by halving) and the literal forms of texts and
-// values.
+// python_text.c: Python's view of characters (tables of ranges beyond ASCII, searched by halving)
+// and the literal forms of texts and values.
 #include "core/graph/python_text.h"
 
 #include <math.h>
@@ -41,8 +41,8 @@ static bool in_ranges(uint32_t code, const Range *ranges, size_t n)
         return low < n && code >= ranges[low].first;
 }
 
-// The character at `text` (< end) and its bytes. Malformed bytes come out one by one as U+DC80.., the way Python's surrogateescape shows
-// them.
+// The character at `text` (< end) and its bytes. Malformed bytes come out one by one as U+DC80..,
+// the way Python's surrogateescape shows them.
 static uint32_t next_character(const char *text, const char *end, size_t *out_n)
 {
         const unsigned char *at = (const unsigned char *)text;
@@ -56,7 +56,8 @@ static uint32_t next_character(const char *text, const char *end, size_t *out_n)
         case 3:
                 return (uint32_t)(at[0] & 0x0f) << 12 | (uint32_t)(at[1] & 0x3f) << 6 | (at[2] & 0x3f);
         case 4:
-                return (uint32_t)(at[0] & 0x07) << 18 | (uint32_t)(at[1] & 0x3f) << 12 | (uint32_t)(at[2] & 0x3f) << 6 | (at[3] & 0x3f);
+                return (uint32_t)(at[0] & 0x07) << 18 | (uint32_t)(at[1] & 0x3f) << 12 |
+                       (uint32_t)(at[2] & 0x3f) << 6 | (at[3] & 0x3f);
         default:
                 return 0xdc00u | at[0];
         }
@@ -64,7 +65,8 @@ static uint32_t next_character(const char *text, const char *end, size_t *out_n)
 
 static bool is_ascii_word(uint32_t code)
 {
-        return (code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || code == '_';
+        return (code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') ||
+               code == '_';
 }
 
 bool python_is_identifier(const char *text, size_t n)
@@ -104,7 +106,11 @@ static void escape(uint32_t code, Text *out)
                 text_add(out, "\\t");
                 break;
         default:
-                text_addf(out, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code);
+                text_addf(out,
+                          code < 0x100     ? "\\x%02x"
+                          : code < 0x10000 ? "\\u%04x"
+                                           : "\\U%08x",
+                          (unsigned)code);
         }
 }
 
@@ -118,7 +124,8 @@ void python_repr_text(const char *text, size_t n, Text *out)
                 if (code == (uint32_t)quote || code == '\\') {
                         text_add_char(out, '\\');
                         text_add_char(out, (char)code);
-                } else if (code < 0x80 ? code >= 0x20 && code < 0x7f : in_ranges(code, printable, ARRAY_LENGTH(printable))) {
+                } else if (code < 0x80 ? code >= 0x20 && code < 0x7f
+                                       : in_ranges(code, printable, ARRAY_LENGTH(printable))) {
                         text_add_n(out, text + i, length);
                 } else {
                         escape(code, out);
@@ -185,10 +192,13 @@ static void add_items(const Seq *seq, const Naming *naming, Text *out)
 
 static void add_sequence(Value value, const Naming *naming, Text *out)
 {
-        static const char *const open[] = {
-                [VALUE_LIST] = "[", [VALUE_TUPLE] = "(", [VALUE_SIZE] = "torch.Size([", [VALUE_SLICE] = "slice("
+        static const char *const open[] = { [VALUE_LIST] = "[",
+                                            [VALUE_TUPLE] = "(",
+                                            [VALUE_SIZE] = "torch.Size([",
+                                            [VALUE_SLICE] = "slice(" };
+        static const char *const close[] = {
+                [VALUE_LIST] = "]", [VALUE_TUPLE] = ")", [VALUE_SIZE] = "])", [VALUE_SLICE] = ")"
         };
-        static const char *const close[] = { [VALUE_LIST] = "]", [VALUE_TUPLE] = ")", [VALUE_SIZE] = "])", [VALUE_SLICE] = ")" };
         text_add(out, open[value.kind]);
         add_items(value.seq, naming, out);
         if (value.kind == VALUE_TUPLE && value.seq->n == 1)
@@ -213,7 +223,8 @@ static void add_dict(const Dict *dict, const Naming *naming, Text *out)
 static void add_tensor(const Tensor *tensor, Text *out)
 {
         char shape[256];
-        text_addf(out, "torch.Tensor(size=%s, dtype=%s)", shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)),
+        text_addf(out, "torch.Tensor(size=%s, dtype=%s)",
+                  shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)),
                   dtype_info[tensor->meta.dtype].name);
 }
 

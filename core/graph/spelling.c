@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// spelling.c: one name per function and module class: the one PyTorch prints. Short prefixes people type are written out first; then a
-// table made from torch itself (tools/make_spelling.py) maps the names under which torch.nn.functional and friends offer functions of other
-// modules.
+// spelling.c: one name per function and module class: the one PyTorch prints. Short prefixes people
+// type are written out first; then a table made from torch itself (tools/make_spelling.py) maps the
+// names under which torch.nn.functional and friends offer functions of other modules.
 #include <string.h>
 #include "core/graph/graph.h"
 
@@ -34,15 +34,18 @@ static const Alias prefixes[] = {
         { "torch._ops.", "torch.ops." },
 };
 
-// aten::add.Tensor is how schemas spell it. Anything else with colons in it is no such name and stays as it is.
+// aten::add.Tensor is how schemas spell it. Anything else with colons in it is no such name and
+// stays as it is.
 static const char *schema_spelling(Arena *arena, const char *target)
 {
         static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
         const char *colons = strstr(target, "::");
-        if (colons == NULL || strcspn(target, ".:") != (size_t)(colons - target) || colons[2 + strspn(colons + 2, letters)] != '\0')
+        if (colons == NULL || strcspn(target, ".:") != (size_t)(colons - target) ||
+            colons[2 + strspn(colons + 2, letters)] != '\0')
                 return target;
         bool overload = strchr(colons, '.') != NULL;
-        return arena_format(arena, "torch.ops.%.*s.%s%s", (int)(colons - target), target, colons + 2, overload ? "" : ".default");
+        return arena_format(arena, "torch.ops.%.*s.%s%s", (int)(colons - target), target, colons + 2,
+                            overload ? "" : ".default");
 }
 
 static int compare_alias(const void *key, const void *row)
@@ -65,7 +68,8 @@ const char *graph_normalise_target(Graph *graph, const char *target)
                 return NULL;
         // torch.nn.functional.norm and the like may be two steps away.
         for (int step = 0; step < 2; step++) {
-                const Alias *alias = bsearch(target, aliases, ARRAY_LENGTH(aliases), sizeof(Alias), compare_alias);
+                const Alias *alias =
+                        bsearch(target, aliases, ARRAY_LENGTH(aliases), sizeof(Alias), compare_alias);
                 if (alias == NULL)
                         break;
                 target = alias->to;
@@ -85,15 +89,15 @@ static bool stands_apart(const char *type)
 const char *graph_normalise_module_type(Graph *graph, const char *type)
 {
         static const char below[] = "torch.nn.modules.";
-        if (strncmp(type, "torch.fx.graph_module.GraphModule", 33) == 0 || strcmp(type, "fx.GraphModule") == 0 ||
-            strcmp(type, "GraphModule") == 0)
+        if (strncmp(type, "torch.fx.graph_module.GraphModule", 33) == 0 ||
+            strcmp(type, "fx.GraphModule") == 0 || strcmp(type, "GraphModule") == 0)
                 return "torch.fx.GraphModule";
         if (strncmp(type, "nn.", 3) == 0)
                 return arena_format(&graph->arena, "torch.%s", type);
         const char *dot = strrchr(type, '.');
         // torch.nn.modules.<file>.<Class>, and the class is no helper of that file.
-        if (strncmp(type, below, sizeof(below) - 1) == 0 && strchr(type + sizeof(below) - 1, '.') == dot && dot[1] != '_' &&
-            !stands_apart(type))
+        if (strncmp(type, below, sizeof(below) - 1) == 0 && strchr(type + sizeof(below) - 1, '.') == dot &&
+            dot[1] != '_' && !stands_apart(type))
                 return arena_format(&graph->arena, "torch.nn.%s", dot + 1);
         return arena_text(&graph->arena, type, strlen(type));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// interp.c: bind, the loop, results. Binding turns slots and offsets into pointers; after it the loop only calls. Memory is taken before
-// the loop (the frame grows, outputs are allocated) and handed out after it. A dynamic rest is walked eagerly then, on tensors that stand
-// on the outputs, and it makes the result.
+// interp.c: bind, the loop, results. Binding turns slots and offsets into pointers; after it the
+// loop only calls. Memory is taken before the loop (the frame grows, outputs are allocated) and
+// handed out after it. A dynamic rest is walked eagerly then, on tensors that stand on the outputs,
+// and it makes the result.
 #include "core/interp/interp.h"
 
 #include <string.h>
@@ -69,10 +70,12 @@ static Status frame_grow(Frame *frame, const Program *program)
         size_t n_slots = (size_t)SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs,
                n_tensors = (size_t)program->n_inputs + program->n_outputs;
         TRY(grow_bytes(&frame->arena, &frame->arena_bytes, program->figures.arena_bytes));
-        TRY(grow_bytes(&frame->pool.data, &frame->pool.n_bytes, atomic_load_explicit(&frame->pool.wanted, memory_order_relaxed)));
+        TRY(grow_bytes(&frame->pool.data, &frame->pool.n_bytes,
+                       atomic_load_explicit(&frame->pool.wanted, memory_order_relaxed)));
         TRY(grow_array(&frame->pointers, &frame->n_pointers, n_slots + program->n_operands, sizeof(void *)));
         TRY(grow_array(&frame->stamps, &frame->n_stamps, (size_t)program->n_code + 1, sizeof(int64_t)));
-        TRY(grow_array(&frame->numbers, &frame->n_numbers, program->n_inputs - program->recording->n_tensor_inputs, sizeof(NumberTensor)));
+        TRY(grow_array(&frame->numbers, &frame->n_numbers,
+                       program->n_inputs - program->recording->n_tensor_inputs, sizeof(NumberTensor)));
         TRY(grow_array(&frame->inputs, &frame->n_tensors, n_tensors, sizeof(void *)));
         frame->outputs = (Storage **)(frame->inputs + program->n_inputs);
         if (n_tensors > 0)
@@ -94,11 +97,13 @@ static Status bind_leaf(void *context, const Value *leaf)
                 return STATUS_OK;
         if (leaves->n >= leaves->program->recording->n_tensor_inputs)
                 return fail(STATUS_INTERNAL, "more input tensors than the program was made for");
-        const TensorMeta *want = &leaves->program->recording->inputs[leaves->n]->tensor.meta, *have = &leaf->tensor->meta;
+        const TensorMeta *want = &leaves->program->recording->inputs[leaves->n]->tensor.meta,
+                         *have = &leaf->tensor->meta;
         size_t bytes = want->rank * sizeof(int64_t);
-        if (want->dtype != have->dtype || want->rank != have->rank || memcmp(want->size, have->size, bytes) != 0 ||
-            memcmp(want->stride, have->stride, bytes) != 0)
-                return fail(STATUS_INTERNAL, "input tensor %u is not what the program was made for", leaves->n);
+        if (want->dtype != have->dtype || want->rank != have->rank ||
+            memcmp(want->size, have->size, bytes) != 0 || memcmp(want->stride, have->stride, bytes) != 0)
+                return fail(STATUS_INTERNAL, "input tensor %u is not what the program was made for",
+                            leaves->n);
         leaves->frame->inputs[leaves->n++] = leaf->tensor;
         return STATUS_OK;
 }
@@ -115,7 +120,9 @@ static Status bind_number(const Program *program, Frame *frame, ValueSpan inputs
                 number->bits.i = inputs.items[at].i;
         else
                 number->bits.f = inputs.items[at].f;
-        number->storage = (Storage){ .data = (uint8_t *)&number->bits, .n_bytes = sizeof(number->bits), .readonly = true };
+        number->storage = (Storage){ .data = (uint8_t *)&number->bits,
+                                     .n_bytes = sizeof(number->bits),
+                                     .readonly = true };
         number->tensor = (Tensor){ .meta = *meta, .storage = &number->storage };
         frame->inputs[slot] = &number->tensor;
         return STATUS_OK;
@@ -146,7 +153,8 @@ static const RecordedCall *maker_of_output(const Program *program, uint32_t outp
         for (uint32_t i = 0; i < recording->n_values; i++) {
                 const Recorded *value = recording->values[i];
                 if (value->from == FROM_CALL && value->call != NULL && !recorded_is_constant(value) &&
-                    program->places[recorded_buffer(value)->index].slot == SLOT_FIRST_INPUT + program->n_inputs + output)
+                    program->places[recorded_buffer(value)->index].slot ==
+                            SLOT_FIRST_INPUT + program->n_inputs + output)
                         return value->call;
         }
         return NULL;
@@ -161,7 +169,9 @@ static const RecordedCall *largest_call(const Program *program)
                 const RecordedCall *call = program->code[i].call;
                 for (uint32_t k = 0; call != NULL && k < call->call.n_outs; k++) {
                         const Recorded *value = call->outs[k];
-                        size_t n_bytes = value == NULL || recorded_is_constant(value) ? 0 : recorded_buffer(value)->n_bytes;
+                        size_t n_bytes = value == NULL || recorded_is_constant(value)
+                                                 ? 0
+                                                 : recorded_buffer(value)->n_bytes;
                         if (n_bytes > most && call->n_nodes > 0) {
                                 most = n_bytes;
                                 largest = call;
@@ -199,7 +209,8 @@ static void **bind_pointers(const Program *program, Frame *frame)
 }
 
 // ---- the loop ----
-static inline Status run_instruction(const Instruction *instruction, void **pointers, Frame *frame, RunContext *ctx)
+static inline Status run_instruction(const Instruction *instruction, void **pointers, Frame *frame,
+                                     RunContext *ctx)
 {
         OpRun run = instruction->run;
         run.out = pointers + instruction->first_operand;
@@ -242,7 +253,10 @@ typedef struct Results {
         const Program *program;
         const Frame *frame;
         EagerEmitter *eager; // of the rest; NULL: the values leave
-        Tensor **made;       // by index of the value, for the rest: one object per value, as in an eager run; counted
+        Tensor **
+                // by index of the value, for the rest: one object per value, as in an eager run;
+                // counted
+                made;
 } Results;
 
 static Status make_result(void *context, const Value *leaf, Value *out)
@@ -273,7 +287,8 @@ static Status make_result(void *context, const Value *leaf, Value *out)
                 } else {
                         const Tensor *input = results->frame->inputs[slot - SLOT_FIRST_INPUT];
                         storage = input->storage;
-                        offset += input->offset * dtype_info[input->meta.dtype].bytes / dtype_info[value->tensor.meta.dtype].bytes;
+                        offset += input->offset * dtype_info[input->meta.dtype].bytes /
+                                  dtype_info[value->tensor.meta.dtype].bytes;
                 }
         }
         Tensor *tensor;
@@ -285,8 +300,8 @@ static Status make_result(void *context, const Value *leaf, Value *out)
 }
 
 // ---- the dynamic rest ----
-static Status walk_rest(const Program *program, const ProgramRun *run, EagerEmitter *eager, Value taken, Value *out_value,
-                        Value *out_fetched)
+static Status walk_rest(const Program *program, const ProgramRun *run, EagerEmitter *eager, Value taken,
+                        Value *out_value, Value *out_fetched)
 {
         const DynamicRest *rest = program->recording->rest;
         _cleanup_(freep) WalkKnown *known = new_array(rest->n_known, sizeof(*known));
@@ -304,8 +319,8 @@ static Status walk_rest(const Program *program, const ProgramRun *run, EagerEmit
         return walk_graph(eager_emitter(eager), program->recording->graph, &options, out_value, out_fetched);
 }
 
-static Status run_rest(const Program *program, const Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value,
-                       Value *out_fetched)
+static Status run_rest(const Program *program, const Frame *frame, const ProgramRun *run, RunContext *ctx,
+                       Value *out_value, Value *out_fetched)
 {
         const Recording *recording = program->recording;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
@@ -368,7 +383,8 @@ static void trace_rows(const Program *program, const Frame *frame, WalkTrace *tr
 }
 
 // ---- one run ----
-static Status run_bound(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value, Value *out_fetched)
+static Status run_bound(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,
+                        Value *out_value, Value *out_fetched)
 {
         TRY(bind_inputs_of(program, frame, run->inputs));
         TRY(make_outputs(program, frame, ctx));
@@ -384,12 +400,14 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
         return make_results(program, frame, out_value, out_fetched);
 }
 
-Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value, Value *out_fetched)
+Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,
+                   Value *out_value, Value *out_fetched)
 {
         size_t bytes = program->figures.arena_bytes;
         if (!budget_take(ctx->budget, bytes))
                 return at_call(fail(STATUS_TOO_LARGE,
-                                    "the run needs %zu bytes of working memory, which is over its limit; send smaller inputs or start the "
+                                    "the run needs %zu bytes of working memory, which is over its limit; "
+                                    "send smaller inputs or start the "
                                     "server with a larger --max-run-memory",
                                     bytes),
                                largest_call(program));

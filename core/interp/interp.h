@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running programs. A Frame is a worker's memory for runs: arena, operand pointers, time stamps, scratch. It grows to what the largest
-// program needed and is used again; one run at a time.
+// Running programs. A Frame is a worker's memory for runs: arena, operand pointers, time stamps,
+// scratch. It grows to what the largest program needed and is used again; one run at a time.
 #pragma once
 #include "core/eval/walk.h"
 #include "core/program/program.h"
@@ -39,7 +39,9 @@ typedef struct ProgramRun {
         WalkTrace *trace; // NULL: no timing. Rows: capacity >= program->n_rows
 } ProgramRun;
 
-// *out_value and out_fetched (program->n_fetch Values; may be NULL when 0) are owned by the caller. Inputs whose dtype, shape
-// or strides differ from what the program was made for: STATUS_INTERNAL, nothing is run. The arena is charged to ctx->budget for the time
-// of the run; failures of a kernel name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
-Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx, Value *out_value, Value *out_fetched);
+// *out_value and out_fetched (program->n_fetch Values; may be NULL when 0) are owned by the caller.
+// Inputs whose dtype, shape or strides differ from what the program was made for: STATUS_INTERNAL,
+// nothing is run. The arena is charged to ctx->budget for the time of the run; failures of a kernel
+// name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
+Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,
+                   Value *out_value, Value *out_fetched);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and softmax in place, values by a second
-// product. Scores never exist for more than one block of rows per thread.
+// attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and
+// softmax in place, values by a second product. Scores never exist for more than one block of rows
+// per thread.
 #include "core/kernels/attention.h"
 #include <math.h>
 #include "core/kernels/softmax.h"
@@ -14,7 +15,8 @@ typedef struct AttentionRun {
         _Atomic int failed;
 } AttentionRun;
 
-static char *batch_element(const Attention *attention, const GemmMatrix *matrix, int64_t item, int64_t row, size_t item_bytes)
+static char *batch_element(const Attention *attention, const GemmMatrix *matrix, int64_t item, int64_t row,
+                           size_t item_bytes)
 {
         int64_t offset = row * matrix->row;
         for (int d = attention->batch_rank - 1; d >= 0; d--) {
@@ -40,7 +42,8 @@ static void mask_row_f32(const Attention *attention, Work *work, const char *mas
         }
 }
 
-static void mask_row_f64(const Attention *attention, Work *work, const char *mask, int64_t row, double *scores)
+static void mask_row_f64(const Attention *attention, Work *work, const char *mask, int64_t row,
+                         double *scores)
 {
         int64_t step = attention->mask.col;
         for (int64_t at = 0, end; (end = work_end(work, at, attention->s, 1)) > at; at = end) {
@@ -56,13 +59,15 @@ static void mask_row_f64(const Attention *attention, Work *work, const char *mas
         }
 }
 
-// Weights of one row, not divided by their sum yet; returns 1 / sum (0 where nothing may be attended).
+// Weights of one row, not divided by their sum yet; returns 1 / sum (0 where nothing may be
+// attended).
 static double rounded_weights(Dtype dtype, Work *work, int64_t n, float *line)
 {
         double sum = softmax_exp_row_f32(work, n, line, line);
         for (int64_t at = 0, end; (end = work_end(work, at, n, ROUNDING_STEPS)) > at; at = end) {
                 for (int64_t j = at; j < end; j++)
-                        line[j] = dtype == DTYPE_F16 ? f16_to_f32(f32_to_f16(line[j])) : bf16_to_f32(f32_to_bf16(line[j]));
+                        line[j] = dtype == DTYPE_F16 ? f16_to_f32(f32_to_f16(line[j]))
+                                                     : bf16_to_f32(f32_to_bf16(line[j]));
         }
         return sum == 0 ? 0 : 1 / sum;
 }
@@ -76,7 +81,8 @@ static void scale_rows(const Attention *attention, const GemmMatrix *out, int64_
         }
 }
 
-static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64_t item, int64_t row, int64_t n, void *scores)
+static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64_t item, int64_t row,
+                           int64_t n, void *scores)
 {
         const Attention *at = run->attention;
         size_t bytes = dtype_info[at->dtype].bytes, mask_bytes = at->mask_kind == MASK_BOOL ? 1 : bytes;
@@ -88,7 +94,9 @@ static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64
         double row_scale[BLOCK_ROWS];
         Work work = { .ctx = ctx };
         for (int64_t i = 0; i < n && !work_stops(&work, at->s); i++) {
-                const char *mask = at->mask_kind == MASK_NONE ? NULL : batch_element(at, &at->mask, item, row + i, mask_bytes);
+                const char *mask = at->mask_kind == MASK_NONE
+                                           ? NULL
+                                           : batch_element(at, &at->mask, item, row + i, mask_bytes);
                 if (at->dtype == DTYPE_F32) {
                         float *line = (float *)scores + i * at->s;
                         mask_row_f32(at, &work, mask, row + i, line);
@@ -104,7 +112,9 @@ static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64
         }
         Gemm value = { .dtype = at->dtype, .m = n, .n = at->ev, .k = at->s, .alpha = 1, .a = score.c };
         value.b = (GemmMatrix){ batch_element(at, &at->v, item, 0, bytes), at->v.row, at->v.col, { 0 } };
-        value.c = (GemmMatrix){ batch_element(at, &at->out, item, row, bytes), at->out.row, at->out.col, { 0 } };
+        value.c = (GemmMatrix){
+                batch_element(at, &at->out, item, row, bytes), at->out.row, at->out.col, { 0 }
+        };
         TRY(gemm(ctx, &value));
         if (at->weights != DTYPE_NONE)
                 scale_rows(at, &value.c, n, row_scale);
@@ -124,7 +134,8 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
         run_context_within(&ctx, run->ctx);
         for (int64_t piece = begin; piece < end; piece++) {
                 int64_t row = piece % run->n_blocks * run->rows;
-                if (attend_block(run, &ctx, piece / run->n_blocks, row, MIN(at->l - row, run->rows), scores.data) != STATUS_OK)
+                if (attend_block(run, &ctx, piece / run->n_blocks, row, MIN(at->l - row, run->rows),
+                                 scores.data) != STATUS_OK)
                         atomic_store(&run->failed, 1);
                 if (run_stopping(run->ctx))
                         break;
@@ -145,8 +156,7 @@ Status attention_run(const RunContext *ctx, const Attention *attention)
         TRY(parallel_for(ctx, items * run.n_blocks, 1, attend_pieces, &run));
         TRY(run_poll(ctx));
         if (atomic_load(&run.failed))
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "attention has no working memory left; send shorter sequences or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "attention has no working memory left; send shorter sequences "
+                                              "or start the server with a larger --max-run-memory");
         return STATUS_OK;
 }

@@ -9,8 +9,9 @@ typedef enum MaskKind {
         MASK_ADD,  // of the compute dtype, added to the scores
 } MaskKind;
 
-// out[l, ev] = softmax(scale * q[l, e] k[s, e]^T + mask[l, s]) v[s, ev] for every item of the batch. Rows without any allowed key give
-// zeros. dtype: F32 or F64. Strides of GemmMatrix in elements; k is given as stored (rows are keys).
+// out[l, ev] = softmax(scale * q[l, e] k[s, e]^T + mask[l, s]) v[s, ev] for every item of the
+// batch. Rows without any allowed key give zeros. dtype: F32 or F64. Strides of GemmMatrix in
+// elements; k is given as stored (rows are keys).
 typedef struct Attention {
         Dtype dtype;
         int64_t l, s, e, ev;
@@ -20,7 +21,9 @@ typedef struct Attention {
         MaskKind mask_kind;
         bool causal; // key j only for rows i >= j
         double scale;
-        Dtype weights; // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before it meets v, the sum is not; DTYPE_NONE: not
-                       // rounded
+        // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before it meets v, the sum is
+        // not; DTYPE_NONE: not
+        Dtype weights;
+        // rounded
 } Attention;
 Status attention_run(const RunContext *ctx, const Attention *attention);

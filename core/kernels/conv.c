@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv.c: convolution as a matrix product whose right side is never stored: weight [out][in * kernel] times columns [in * kernel][pixels],
-// where panels of columns are gathered from the input while they are packed. Transposed convolution is the same product over the input
-// spread out by the stride. One by one kernels need no gathering. Groups with very few channels (depthwise) go row by row instead: a
-// product would waste its tile on them.
+// conv.c: convolution as a matrix product whose right side is never stored: weight [out][in *
+// kernel] times columns [in * kernel][pixels], where panels of columns are gathered from the input
+// while they are packed. Transposed convolution is the same product over the input spread out by
+// the stride. One by one kernels need no gathering. Groups with very few channels (depthwise) go
+// row by row instead: a product would waste its tile on them.
 #include "core/kernels/conv.h"
 #include <string.h>
 
@@ -12,7 +13,8 @@ typedef struct ConvColumns {
         size_t item_bytes;
 } ConvColumns;
 
-// Position along one axis of the input that output position `o` reads through tap `tap`; -1: padding.
+// Position along one axis of the input that output position `o` reads through tap `tap`; -1:
+// padding.
 static inline int64_t source_position(const Conv *conv, int axis, int64_t o, int64_t tap)
 {
         if (!conv->transposed) {
@@ -26,9 +28,11 @@ static inline int64_t source_position(const Conv *conv, int axis, int64_t o, int
         return i < conv->in_size[axis] ? i : -1;
 }
 
-// `n` elements of one output row from column `o` on, read through tap `tap`: zero where the input has none.
-static inline __attribute__((always_inline)) void gather_row(const Conv *conv, const char *row, int64_t o, int64_t n, int64_t tap,
-                                                             char *out, const size_t size)
+// `n` elements of one output row from column `o` on, read through tap `tap`: zero where the input
+// has none.
+static inline __attribute__((always_inline)) void gather_row(const Conv *conv, const char *row, int64_t o,
+                                                             int64_t n, int64_t tap, char *out,
+                                                             const size_t size)
 {
         int64_t step = conv->in_stride[4] * (int64_t)size;
         if (conv->transposed) {
@@ -41,10 +45,13 @@ static inline __attribute__((always_inline)) void gather_row(const Conv *conv, c
                 }
                 return;
         }
-        // Input column of output column o + x: first + x * stride; [low, high) are the x that hit the input.
+        // Input column of output column o + x: first + x * stride; [low, high) are the x that hit
+        // the input.
         int64_t stride = conv->stride[2], first = o * stride - conv->pad[2] + tap * conv->dilation[2];
         int64_t low = first >= 0 ? 0 : MIN(n, (-first + stride - 1) / stride);
-        int64_t high = first >= conv->in_size[2] ? low : MAX(low, MIN(n, (conv->in_size[2] - 1 - first) / stride + 1));
+        int64_t high = first >= conv->in_size[2]
+                               ? low
+                               : MAX(low, MIN(n, (conv->in_size[2] - 1 - first) / stride + 1));
         memset(out, 0, (size_t)low * size);
         const char *from = row + (first + low * stride) * step;
         if (stride == 1 && conv->in_stride[4] == 1) {
@@ -82,19 +89,24 @@ static void tap_next(const Conv *conv, Tap *tap)
 }
 
 // One row of a panel: `n` pixels from pixel `j` on, all through one tap.
-static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv, const char *input, const Tap *tap, int64_t j, int64_t n,
+static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv, const char *input,
+                                                                const Tap *tap, int64_t j, int64_t n,
                                                                 char *out, const size_t size)
 {
-        int64_t width = conv->out_size[2], x = j % width, y = j / width % conv->out_size[1], z = j / width / conv->out_size[1];
+        int64_t width = conv->out_size[2], x = j % width, y = j / width % conv->out_size[1],
+                z = j / width / conv->out_size[1];
         const char *plane = input + tap->channel * conv->in_stride[1] * (int64_t)size;
         while (n > 0) {
                 int64_t run = MIN(n, width - x);
-                int64_t in_z = source_position(conv, 0, z, tap->at[0]), in_y = source_position(conv, 1, y, tap->at[1]);
+                int64_t in_z = source_position(conv, 0, z, tap->at[0]),
+                        in_y = source_position(conv, 1, y, tap->at[1]);
                 if (in_z < 0 || in_y < 0)
                         memset(out, 0, (size_t)run * size);
                 else
-                        gather_row(conv, plane + (in_z * conv->in_stride[2] + in_y * conv->in_stride[3]) * (int64_t)size, x, run,
-                                   tap->at[2], out, size);
+                        gather_row(conv,
+                                   plane + (in_z * conv->in_stride[2] + in_y * conv->in_stride[3]) *
+                                                   (int64_t)size,
+                                   x, run, tap->at[2], out, size);
                 out += (size_t)run * size;
                 n -= run;
                 x = 0;
@@ -105,13 +117,15 @@ static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv
         }
 }
 
-static void gather_columns(const void *context, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j, int width, void *panels)
+static void gather_columns(const void *context, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j,
+                           int width, void *panels)
 {
         const ConvColumns *columns = context;
         const Conv *conv = columns->conv;
         int64_t image = item / conv->groups, group = item % conv->groups;
         const char *input =
-                columns->input + (image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1]) * (int64_t)columns->item_bytes;
+                columns->input + (image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1]) *
+                                         (int64_t)columns->item_bytes;
         char *out = panels;
         size_t row_bytes = (size_t)width * columns->item_bytes;
         for (int64_t panel = 0; panel < n_j; panel += width) {
@@ -122,7 +136,8 @@ static void gather_columns(const void *context, int64_t item, int64_t k, int64_t
                                 gather_pixels(conv, input, &tap, j + panel, n, out, 4);
                         else
                                 gather_pixels(conv, input, &tap, j + panel, n, out, 8);
-                        memset(out + (size_t)n * columns->item_bytes, 0, row_bytes - (size_t)n * columns->item_bytes);
+                        memset(out + (size_t)n * columns->item_bytes, 0,
+                               row_bytes - (size_t)n * columns->item_bytes);
                         tap_next(conv, &tap);
                 }
         }
@@ -151,7 +166,8 @@ static int64_t product3(const int64_t *sizes)
         return sizes[0] * sizes[1] * sizes[2];
 }
 
-// The distance between neighbouring pixels when all are evenly spaced in row-major order; false otherwise.
+// The distance between neighbouring pixels when all are evenly spaced in row-major order; false
+// otherwise.
 static bool even_step(const int64_t *size, const int64_t *stride, int64_t *out_step)
 {
         int64_t count = 1, step = 1;
@@ -179,7 +195,8 @@ static bool is_pointwise(const Conv *conv)
         return true;
 }
 
-Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, const void *weight, const void *bias, void *out)
+Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
+                const void *bias, void *out)
 {
         int64_t depth = conv->group_in * product3(conv->kernel), pixels = product3(conv->out_size);
         if (conv->n == 0 || pixels == 0 || conv->group_out == 0)
@@ -207,14 +224,17 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
         int64_t step;
         if (!even_step(conv->out_size, conv->out_stride + 2, &step))
                 return fail(STATUS_INTERNAL, "convolution into unevenly spaced pixels");
-        task.c = (GemmMatrix){ out, conv->out_stride[1], step, { conv->out_stride[0], conv->group_out * conv->out_stride[1] } };
+        task.c = (GemmMatrix){
+                out, conv->out_stride[1], step, { conv->out_stride[0], conv->group_out * conv->out_stride[1] }
+        };
         if (bias != NULL)
                 task.add = (GemmMatrix){ (void *)(uintptr_t)bias, 1, 0, { 0, conv->group_out } };
         if (is_pointwise(conv) && even_step(conv->in_size, conv->in_stride + 2, &step)) {
                 task.pack_b = NULL;
-                task.b = (GemmMatrix){
-                        (void *)(uintptr_t)input, conv->in_stride[1], step, { conv->in_stride[0], conv->group_in * conv->in_stride[1] }
-                };
+                task.b = (GemmMatrix){ (void *)(uintptr_t)input,
+                                       conv->in_stride[1],
+                                       step,
+                                       { conv->in_stride[0], conv->group_in * conv->in_stride[1] } };
         }
         return gemm(ctx, &task);
 }

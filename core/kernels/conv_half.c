@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_half.c: transposed convolution of half types in PyTorch's order: products per tap rounded, taps added one after another with
-// rounding, then the bias. Where sums nearly cancel this differs from a sum in float32 by more than its tolerance, so it is followed step
-// by step.
+// conv_half.c: transposed convolution of half types in PyTorch's order: products per tap rounded,
+// taps added one after another with rounding, then the bias. Where sums nearly cancel this differs
+// from a sum in float32 by more than its tolerance, so it is followed step by step.
 #include "core/kernels/conv.h"
 
 typedef struct HalfRun {
@@ -20,7 +20,8 @@ static float rounded(Dtype half, float value)
 static int64_t source(const Conv *conv, int axis, int64_t o, int64_t tap)
 {
         int64_t spread = o + conv->pad[axis] - tap * conv->dilation[axis];
-        if (spread < 0 || spread % conv->stride[axis] != 0 || spread / conv->stride[axis] >= conv->in_size[axis])
+        if (spread < 0 || spread % conv->stride[axis] != 0 ||
+            spread / conv->stride[axis] >= conv->in_size[axis])
                 return -1;
         return spread / conv->stride[axis];
 }
@@ -29,7 +30,8 @@ static float pixel(const ConvHalf *task, Work *work, int64_t image, int64_t chan
 {
         const Conv *conv = task->conv;
         int64_t taps = conv->kernel[0] * conv->kernel[1] * conv->kernel[2], group = channel / conv->group_out;
-        const float *input = task->input + image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1];
+        const float *input =
+                task->input + image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1];
         const float *weight = task->weight + channel * conv->group_in * taps;
         float sum = 0;
         for (int64_t tap = 0; tap < taps && !work_stops(work, TAP_STEPS); tap++) {
@@ -38,7 +40,8 @@ static float pixel(const ConvHalf *task, Work *work, int64_t image, int64_t chan
                         x = source(conv, 2, at[2], tap % conv->kernel[2]);
                 if (z < 0 || y < 0 || x < 0)
                         continue;
-                const float *from = input + z * conv->in_stride[2] + y * conv->in_stride[3] + x * conv->in_stride[4];
+                const float *from =
+                        input + z * conv->in_stride[2] + y * conv->in_stride[3] + x * conv->in_stride[4];
                 float part = 0;
                 for (int64_t c = 0; c < conv->group_in && !work_stops(work, 2); c++)
                         part += weight[c * taps + tap] * from[c * conv->in_stride[1]];
@@ -55,11 +58,13 @@ static void half_planes(void *argument, int64_t begin, int64_t end)
         int64_t channels = conv->groups * conv->group_out, at[3];
         Work work = { .ctx = run->ctx };
         for (int64_t plane = begin; plane < end && !work.stops; plane++) {
-                float *out = task->out + plane / channels * conv->out_stride[0] + plane % channels * conv->out_stride[1];
+                float *out = task->out + plane / channels * conv->out_stride[0] +
+                             plane % channels * conv->out_stride[1];
                 for (at[0] = 0; at[0] < conv->out_size[0]; at[0]++) {
                         for (at[1] = 0; at[1] < conv->out_size[1]; at[1]++) {
                                 for (at[2] = 0; at[2] < conv->out_size[2] && !work.stops; at[2]++)
-                                        out[at[0] * conv->out_stride[2] + at[1] * conv->out_stride[3] + at[2] * conv->out_stride[4]] =
+                                        out[at[0] * conv->out_stride[2] + at[1] * conv->out_stride[3] +
+                                            at[2] * conv->out_stride[4]] =
                                                 pixel(task, &work, plane / channels, plane % channels, at);
                         }
                 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy.c: tensor_copy_data in pieces. The destination's outermost dimension (by stride) is cut, so that threads write to ranges of their
-// own; small copies run in one piece. Images that change their layout are turned in blocks of four by four.
+// copy.c: tensor_copy_data in pieces. The destination's outermost dimension (by stride) is cut, so
+// that threads write to ranges of their own; small copies run in one piece. Images that change
+// their layout are turned in blocks of four by four.
 #include "core/kernels/copy.h"
 
 #include <string.h>
@@ -22,8 +23,10 @@ Region region_part(const Region *region, int dim, int64_t start, int64_t length)
 
 static void copy_piece(const Region *from, const Region *to)
 {
-        Storage from_storage = { .data = (uint8_t *)from->data }, to_storage = { .data = (uint8_t *)to->data };
-        Tensor source = { .meta = from->meta, .storage = &from_storage }, target = { .meta = to->meta, .storage = &to_storage };
+        Storage from_storage = { .data = (uint8_t *)from->data },
+                to_storage = { .data = (uint8_t *)to->data };
+        Tensor source = { .meta = from->meta, .storage = &from_storage },
+               target = { .meta = to->meta, .storage = &to_storage };
         tensor_copy_data(&source, &target);
 }
 
@@ -48,17 +51,19 @@ typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias
 
 static void turn_block(const uint32_t *from, int64_t from_step, uint32_t *to, int64_t to_step)
 {
-        Four a = *(const LooseFour *)from, b = *(const LooseFour *)(from + from_step), c = *(const LooseFour *)(from + 2 * from_step),
-             d = *(const LooseFour *)(from + 3 * from_step);
+        Four a = *(const LooseFour *)from, b = *(const LooseFour *)(from + from_step),
+             c = *(const LooseFour *)(from + 2 * from_step), d = *(const LooseFour *)(from + 3 * from_step);
         Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
-             ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+             ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+             cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
         *(LooseFour *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
         *(LooseFour *)(to + to_step) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
         *(LooseFour *)(to + 2 * to_step) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
         *(LooseFour *)(to + 3 * to_step) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-// Columns begin..end of one image; sixteen at a time, so that what is read of a line is used while it is there.
+// Columns begin..end of one image; sixteen at a time, so that what is read of a line is used while
+// it is there.
 static void turn_columns(const Turn *turn, Work *work, int64_t begin, int64_t end)
 {
         enum { STRIP = 16 };
@@ -67,7 +72,8 @@ static void turn_columns(const Turn *turn, Work *work, int64_t begin, int64_t en
                 for (; r + 4 <= turn->rows && !work_stops(work, 4 * STRIP); r += 4) {
                         int64_t c = strip;
                         for (; c + 4 <= stop; c += 4)
-                                turn_block(turn->from + r * turn->columns + c, turn->columns, turn->to + c * turn->rows + r, turn->rows);
+                                turn_block(turn->from + r * turn->columns + c, turn->columns,
+                                           turn->to + c * turn->rows + r, turn->rows);
                         for (; c < stop; c++)
                                 for (int64_t k = r; k < r + 4; k++)
                                         turn->to[c * turn->rows + k] = turn->from[k * turn->columns + c];
@@ -79,7 +85,8 @@ static void turn_columns(const Turn *turn, Work *work, int64_t begin, int64_t en
 }
 
 // An image of three planes: the usual input.
-static void interleave_three(Work *work, const uint32_t *from, uint32_t *to, int64_t begin, int64_t end, int64_t plane)
+static void interleave_three(Work *work, const uint32_t *from, uint32_t *to, int64_t begin, int64_t end,
+                             int64_t plane)
 {
         const uint32_t *red = from, *green = from + plane, *blue = from + 2 * plane;
         for (int64_t at = begin, stop; (stop = work_end(work, at, end, 3)) > at; at = stop) {
@@ -96,7 +103,8 @@ static void turn_images(void *argument, int64_t begin, int64_t end)
         const Turn *turn = argument;
         Work work = { .ctx = turn->ctx };
         for (int64_t at = begin; at < end && !work.stops;) {
-                int64_t image = at / turn->columns, first = at % turn->columns, last = MIN(turn->columns, first + end - at);
+                int64_t image = at / turn->columns, first = at % turn->columns,
+                        last = MIN(turn->columns, first + end - at);
                 Turn one = *turn;
                 one.from += image * turn->rows * turn->columns;
                 one.to += image * turn->rows * turn->columns;
@@ -114,7 +122,8 @@ static bool is_turn(const Region *from, const Region *to, Turn *out_turn)
         const TensorMeta *a = &from->meta, *b = &to->meta;
         if (a->rank != 4 || a->dtype != b->dtype || dtype_info[a->dtype].bytes != 4 || !meta_same_shape(a, b))
                 return false;
-        bool to_last = meta_is_contiguous(a) && meta_is_channels_last(b), from_last = meta_is_channels_last(a) && meta_is_contiguous(b);
+        bool to_last = meta_is_contiguous(a) && meta_is_channels_last(b),
+             from_last = meta_is_channels_last(a) && meta_is_contiguous(b);
         int64_t channels = a->size[1], pixels = a->size[2] * a->size[3];
         if (!to_last && !from_last)
                 return false;
@@ -157,7 +166,8 @@ Status copy_region(const RunContext *ctx, const Region *from, const Region *to)
                 return STATUS_OK;
         if (is_turn(from, to, &turn)) {
                 turn.ctx = ctx;
-                TRY(parallel_for(ctx, numel / turn.rows, MAX((int64_t)16, GRAIN_ELEMENTS / turn.rows / 16 * 16), turn_images, &turn));
+                TRY(parallel_for(ctx, numel / turn.rows,
+                                 MAX((int64_t)16, GRAIN_ELEMENTS / turn.rows / 16 * 16), turn_images, &turn));
                 return run_poll(ctx);
         }
         return copy_cut(ctx, from, to, numel);

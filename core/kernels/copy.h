@@ -4,7 +4,8 @@
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
-// A region of memory: shape and strides (elements; negative and zero strides are fine for sources) and the address of element 0.
+// A region of memory: shape and strides (elements; negative and zero strides are fine for sources)
+// and the address of element 0.
 typedef struct Region {
         TensorMeta meta;
         char *data;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense reading and writing: conversions and strided copies are the tensor room's tensor_copy_data; this file only decides when they are
-// needed and who owns the bytes.
+// Dense reading and writing: conversions and strided copies are the tensor room's tensor_copy_data;
+// this file only decides when they are needed and who owns the bytes.
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include <string.h>
 
-// Marks the next n_bytes of the pool as taken; the pool learns what would have been enough. Returns their end: beyond the pool's n_bytes
-// they are only a mark, and the heap has to help.
+// Marks the next n_bytes of the pool as taken; the pool learns what would have been enough. Returns
+// their end: beyond the pool's n_bytes they are only a mark, and the heap has to help.
 static size_t pool_take(ScratchPool *pool, size_t n_bytes)
 {
         size_t end = atomic_fetch_add_explicit(&pool->used, n_bytes, memory_order_relaxed) + n_bytes;
         size_t wanted = atomic_load_explicit(&pool->wanted, memory_order_relaxed);
         while (end > wanted &&
-               !atomic_compare_exchange_weak_explicit(&pool->wanted, &wanted, end, memory_order_relaxed, memory_order_relaxed))
+               !atomic_compare_exchange_weak_explicit(&pool->wanted, &wanted, end, memory_order_relaxed,
+                                                      memory_order_relaxed))
                 continue;
         return end;
 }
@@ -20,15 +21,18 @@ static size_t pool_take(ScratchPool *pool, size_t n_bytes)
 // Only the newest piece can be given back at once; the rest goes when the instruction is over.
 static void pool_give(ScratchPool *pool, size_t end, size_t n_bytes)
 {
-        atomic_compare_exchange_strong_explicit(&pool->used, &end, end - n_bytes, memory_order_relaxed, memory_order_relaxed);
+        atomic_compare_exchange_strong_explicit(&pool->used, &end, end - n_bytes, memory_order_relaxed,
+                                                memory_order_relaxed);
 }
 
 Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t item_bytes)
 {
         memset(scratch, 0, sizeof(*scratch));
         size_t n_bytes, padded;
-        if (n < 0 || !mul_size((size_t)n, item_bytes, &n_bytes) || !add_size(n_bytes, 2 * STORAGE_ALIGN - 1, &padded))
-                return fail(STATUS_TOO_LARGE, "an operator's working memory would overflow; use smaller shapes");
+        if (n < 0 || !mul_size((size_t)n, item_bytes, &n_bytes) ||
+            !add_size(n_bytes, 2 * STORAGE_ALIGN - 1, &padded))
+                return fail(STATUS_TOO_LARGE,
+                            "an operator's working memory would overflow; use smaller shapes");
         n_bytes = padded / STORAGE_ALIGN * STORAGE_ALIGN;
         ScratchPool *pool = ctx == NULL ? NULL : ctx->pool;
         if (pool != NULL) {
@@ -42,11 +46,11 @@ Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t i
         }
         Budget *budget = ctx == NULL ? NULL : ctx->budget;
         if (!budget_take(budget, n_bytes))
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "the working memory of this operator (%zu bytes) is over the run's limit; send smaller inputs or start the server "
-                        "with a larger --max-run-memory",
-                        n_bytes);
+                return fail(STATUS_TOO_LARGE,
+                            "the working memory of this operator (%zu bytes) is over the run's limit; send "
+                            "smaller inputs or start the server "
+                            "with a larger --max-run-memory",
+                            n_bytes);
         scratch->data = aligned_alloc(STORAGE_ALIGN, n_bytes);
         if (scratch->data == NULL) {
                 budget_give(budget, n_bytes);
@@ -130,7 +134,8 @@ void dense_out_deinit(DenseOut *out)
 
 bool meta_suggests_channels_last(const TensorMeta *meta)
 {
-        // Innermost first. A batch stride equal to the channel stride is the ambiguous N111: contiguous.
+        // Innermost first. A batch stride equal to the channel stride is the ambiguous N111:
+        // contiguous.
         static const int order4[] = { 1, 3, 2, 0 }, order5[] = { 1, 4, 3, 2, 0 };
         if ((meta->rank != 4 && meta->rank != 5) || meta->stride[1] == 0)
                 return false;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense views for kernels: a strided tensor of any dtype read as contiguous elements of a compute dtype (float32, float64 or int64), and
-// results of a compute dtype stored into a strided tensor of any dtype, rounded once. Bytes are borrowed where nothing has to be converted;
-// scratch is charged to the run's budget.
+// Dense views for kernels: a strided tensor of any dtype read as contiguous elements of a compute
+// dtype (float32, float64 or int64), and results of a compute dtype stored into a strided tensor of
+// any dtype, rounded once. Bytes are borrowed where nothing has to be converted; scratch is charged
+// to the run's budget.
 #pragma once
 #include "core/base/memory.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
-// Scratch of one kernel call, from the run's pool or the heap; STORAGE_ALIGN-aligned. Owned by the caller (scratch_deinit; safe on a zeroed
-// one).
+// Scratch of one kernel call, from the run's pool or the heap; STORAGE_ALIGN-aligned. Owned by the
+// caller (scratch_deinit; safe on a zeroed one).
 typedef struct Scratch {
         void *data;
         size_t n_bytes;
@@ -20,8 +21,8 @@ typedef struct Scratch {
 Status scratch_init(Scratch *scratch, const RunContext *ctx, int64_t n, size_t item_bytes);
 void scratch_deinit(Scratch *scratch);
 
-// The dtype a kernel computes in: float16, bfloat16 and float32 in float32; float64; bool and integers in int64 (modular, like the narrow
-// types).
+// The dtype a kernel computes in: float16, bfloat16 and float32 in float32; float64; bool and
+// integers in int64 (modular, like the narrow types).
 Dtype dtype_compute(Dtype dtype);
 
 // An input as contiguous row-major elements. `data` points at the tensor itself or into scratch.
@@ -33,8 +34,8 @@ typedef struct Dense {
 Status dense_init(Dense *dense, const RunContext *ctx, const void *data, const TensorMeta *meta, Dtype as);
 void dense_deinit(Dense *dense);
 
-// An output to be written as contiguous row-major elements of dtype `as`; dense_out_store moves them into the tensor when `data` is
-// scratch.
+// An output to be written as contiguous row-major elements of dtype `as`; dense_out_store moves
+// them into the tensor when `data` is scratch.
 typedef struct DenseOut {
         void *data;
         Dtype as;
@@ -55,8 +56,8 @@ static inline double compute_as_f64(Dtype as, const void *data, int64_t i)
                                  : (double)((const int64_t *)data)[i];
 }
 
-// Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what conv, pool, batch_norm and resampling
-// ask to choose the layout of their result.
+// Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what
+// conv, pool, batch_norm and resampling ask to choose the layout of their result.
 bool meta_suggests_channels_last(const TensorMeta *meta);
 
 // Products of sizes for cost estimates: the largest int64 where they would overflow.

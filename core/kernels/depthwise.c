@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list, so that a stretch at the border simply has a shorter
-// one: rows above and below the image are left out for a whole row, columns beside it pixel by pixel.
+// depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list, so that a
+// stretch at the border simply has a shorter one: rows above and below the image are left out for a
+// whole row, columns beside it pixel by pixel.
 #include "core/kernels/depthwise.h"
 
 #include <stdio.h>
@@ -58,10 +59,12 @@ static Stretches *loops_of(const DirectIsa *isa)
 static bool fits(const DnnlConv *conv)
 {
         int64_t channels = conv->input.rank == 4 ? conv->input.size[1] : 0;
-        return channels > 1 && conv->groups == channels && conv->out.size[1] == channels && !conv->epilogue.add_out &&
-               conv->epilogue.activation == DNNL_NOTHING && meta_is_channels_last(&conv->input) && meta_is_channels_last(&conv->out) &&
-               meta_numel(&conv->out) > 0 && conv->weight.size[2] <= MAX_TAPS && conv->weight.size[3] <= MAX_TAPS &&
-               conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS && dnnl_conv_frame(conv) <= INT32_MAX;
+        return channels > 1 && conv->groups == channels && conv->out.size[1] == channels &&
+               !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
+               meta_is_channels_last(&conv->input) && meta_is_channels_last(&conv->out) &&
+               meta_numel(&conv->out) > 0 && conv->weight.size[2] <= MAX_TAPS &&
+               conv->weight.size[3] <= MAX_TAPS && conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS &&
+               dnnl_conv_frame(conv) <= INT32_MAX;
 }
 
 typedef struct WeightsMaker {
@@ -97,15 +100,16 @@ static Status pack(const DnnlConv *conv, Depthwise *depthwise)
         snprintf(format, sizeof(format), "depthwise %ldx%ld", (long)n_taps, (long)channels);
         PackSource source = { .storage = conv->share.storage, .data = conv->weight_data };
         WeightsMaker maker = { .conv = conv, .width = depthwise->width, .n_taps = n_taps };
-        TRY(pack_cache_get(conv->share.storage == NULL ? NULL : conv->share.cache, format, &source, 1, (PackMaker){ make_weights, &maker },
-                           &depthwise->packed));
+        TRY(pack_cache_get(conv->share.storage == NULL ? NULL : conv->share.cache, format, &source, 1,
+                           (PackMaker){ make_weights, &maker }, &depthwise->packed));
         depthwise->weights = (const float *)depthwise->packed->data;
         if (conv->bias_data != NULL)
                 memcpy(depthwise->bias, conv->bias_data, (size_t)channels * sizeof(float));
         return STATUS_OK;
 }
 
-Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, Depthwise **out_depthwise)
+Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
+                     Depthwise **out_depthwise)
 {
         *out_depthwise = NULL;
         isa = isa == NULL ? direct_isa() : isa;
@@ -157,7 +161,8 @@ typedef struct DepthwiseRun {
         float *out;
 } DepthwiseRun;
 
-// The taps inside the image for the result at (y, x), from the input's pixel that its window begins at, which may lie outside.
+// The taps inside the image for the result at (y, x), from the input's pixel that its window begins
+// at, which may lie outside.
 static int taps_at(const Depthwise *depthwise, int64_t y, int64_t x, Tap *taps)
 {
         const TensorMeta *in = &depthwise->in;
@@ -165,11 +170,13 @@ static int taps_at(const Depthwise *depthwise, int64_t y, int64_t x, Tap *taps)
         for (int64_t i = 0; i < depthwise->kernel[0]; i++) {
                 int64_t row = y * depthwise->stride[0] - depthwise->pad[0] + i * depthwise->dilation[0];
                 for (int64_t j = 0; row >= 0 && row < in->size[2] && j < depthwise->kernel[1]; j++) {
-                        int64_t column = x * depthwise->stride[1] - depthwise->pad[1] + j * depthwise->dilation[1];
+                        int64_t column =
+                                x * depthwise->stride[1] - depthwise->pad[1] + j * depthwise->dilation[1];
                         if (column >= 0 && column < in->size[3])
-                                taps[n++] = (Tap){ .in = i * depthwise->dilation[0] * in->stride[2] +
-                                                         j * depthwise->dilation[1] * in->stride[3],
-                                                   .weight = (i * depthwise->kernel[1] + j) * depthwise->width };
+                                taps[n++] =
+                                        (Tap){ .in = i * depthwise->dilation[0] * in->stride[2] +
+                                                     j * depthwise->dilation[1] * in->stride[3],
+                                               .weight = (i * depthwise->kernel[1] + j) * depthwise->width };
                 }
         }
         return n;
@@ -179,17 +186,20 @@ static int taps_at(const Depthwise *depthwise, int64_t y, int64_t x, Tap *taps)
 static void inner_columns(const Depthwise *depthwise, int64_t *out_first, int64_t *out_next)
 {
         int64_t width = depthwise->out.size[3], stride = depthwise->stride[1], pad = depthwise->pad[1];
-        int64_t reach = (depthwise->kernel[1] - 1) * depthwise->dilation[1] + 1, room = depthwise->in.size[3] + pad - reach;
+        int64_t reach = (depthwise->kernel[1] - 1) * depthwise->dilation[1] + 1,
+                room = depthwise->in.size[3] + pad - reach;
         *out_first = MIN((pad + stride - 1) / stride, width);
         *out_next = room < 0 ? *out_first : MAX(MIN(room / stride + 1, width), *out_first);
 }
 
-static void run_stretch(const DepthwiseRun *run, int64_t image, int64_t y, int64_t x, int n_pixels, Stretch *stretch)
+static void run_stretch(const DepthwiseRun *run, int64_t image, int64_t y, int64_t x, int n_pixels,
+                        Stretch *stretch)
 {
         const Depthwise *depthwise = run->depthwise;
         const TensorMeta *in = &depthwise->in, *out = &depthwise->out;
         int64_t to = image * out->stride[0] + y * out->stride[2] + x * out->stride[3];
-        stretch->in = run->in + image * in->stride[0] + (y * depthwise->stride[0] - depthwise->pad[0]) * in->stride[2] +
+        stretch->in = run->in + image * in->stride[0] +
+                      (y * depthwise->stride[0] - depthwise->pad[0]) * in->stride[2] +
                       (x * depthwise->stride[1] - depthwise->pad[1]) * in->stride[3];
         stretch->out = run->out + to;
         stretch->residual = run->residual == NULL ? NULL : run->residual + to;
@@ -222,17 +232,21 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
                 }
                 int64_t n = next - first, n_parts = (n + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS;
                 stretch.n_taps = n == 0 ? 0 : taps_at(depthwise, y, first, taps);
-                for (int64_t part = 0; part < n_parts && !work_stops(&work, steps * DEPTHWISE_PIXELS); part++) {
+                for (int64_t part = 0; part < n_parts && !work_stops(&work, steps * DEPTHWISE_PIXELS);
+                     part++) {
                         int64_t from = part * n / n_parts, until = (part + 1) * n / n_parts;
                         run_stretch(run, image, y, first + from, (int)(until - from), &stretch);
                 }
         }
 }
 
-Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const float *in, const float *residual, float *out)
+Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const float *in,
+                     const float *residual, float *out)
 {
         DepthwiseRun run = { .ctx = ctx, .depthwise = depthwise, .in = in, .residual = residual, .out = out };
-        int64_t work = depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
-        TRY(parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2], MAX((int64_t)1, 1000000 / work), run_rows, &run));
+        int64_t work =
+                depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
+        TRY(parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2],
+                         MAX((int64_t)1, 1000000 / work), run_rows, &run));
         return run_poll(ctx);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct.c: which tiles, in which order. The output is cut into stretches of pixels that lie at one distance; stretches make groups whose
-// input fits the second-level cache; within a group every panel of weights meets all stretches while it is warm. Padding is made once, by
-// copying the input into a frame of zeros.
+// direct.c: which tiles, in which order. The output is cut into stretches of pixels that lie at one
+// distance; stretches make groups whose input fits the second-level cache; within a group every
+// panel of weights meets all stretches while it is warm. Padding is made once, by copying the input
+// into a frame of zeros.
 #include "core/kernels/direct.h"
 
 #include <stdio.h>
@@ -73,7 +74,8 @@ static Status make_weights(void *context, Storage **out_storage)
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new(n * sizeof(float), true, NULL, &storage));
         Work work = { .ctx = fill->poll };
-        for (int64_t panel = 0; panel < panels->n_panels && !work_stops(&work, panel_width(panels) * panels->n_k); panel++)
+        for (int64_t panel = 0;
+             panel < panels->n_panels && !work_stops(&work, panel_width(panels) * panels->n_k); panel++)
                 fill->fill(fill->context, panels, panel, (float *)storage->data);
         if (work.stops)
                 return run_poll(fill->poll);
@@ -85,20 +87,23 @@ static Status make_weights(void *context, Storage **out_storage)
 static Status panels_fill(Panels *panels, const DirectSource *from, const char *format, PanelFill fill)
 {
         char name[160];
-        snprintf(name, sizeof(name), "panels %s %ldx%ld %s", panels->isa->name, (long)panels->n_k, (long)panels->n_columns, format);
+        snprintf(name, sizeof(name), "panels %s %ldx%ld %s", panels->isa->name, (long)panels->n_k,
+                 (long)panels->n_columns, format);
         PackSource source = { .storage = from->share.storage, .data = from->data };
         fill.panels = panels;
         fill.poll = from->share.poll;
-        TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1, (PackMaker){ make_weights, &fill },
-                           &panels->storage));
+        TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1,
+                           (PackMaker){ make_weights, &fill }, &panels->storage));
         panels->weights = (const float *)panels->storage->data;
         return STATUS_OK;
 }
 
 // Row `k` of one panel, from columns that lie `step` apart.
-static void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from, int64_t step)
+static void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
+                       int64_t step)
 {
-        int64_t column = panel * panel_width(panels), lanes = panel_vectors(panels, panel) * panels->isa->lanes;
+        int64_t column = panel * panel_width(panels),
+                lanes = panel_vectors(panels, panel) * panels->isa->lanes;
         int64_t n = MIN(panels->n_columns - column, lanes);
         float *to = weights + panel_at(panels, panel) + k * lanes;
         for (int64_t c = 0; c < n; c++)
@@ -114,7 +119,8 @@ static void use_panel(const Panels *panels, int64_t panel, DirectTile *tile)
         tile->n_valid = (int)MIN(panels->n_columns - column, (int64_t)panel_width(panels));
 }
 
-// Rows that lie a multiple of 4 KiB apart share one set of the first-level cache, which has room for eight.
+// Rows that lie a multiple of 4 KiB apart share one set of the first-level cache, which has room
+// for eight.
 static int64_t most_pixels(const DirectIsa *isa, int64_t pixel_step)
 {
         return pixel_step % 1024 == 0 ? MIN(isa->max_pixels, 7) : isa->max_pixels;
@@ -138,17 +144,20 @@ struct DirectConv {
 
 static bool fits(const DnnlConv *conv)
 {
-        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out || conv->epilogue.activation != DNNL_NOTHING ||
-            !meta_is_channels_last(&conv->out) || (!meta_is_channels_last(&conv->input) && !meta_is_contiguous(&conv->input)))
+        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out ||
+            conv->epilogue.activation != DNNL_NOTHING || !meta_is_channels_last(&conv->out) ||
+            (!meta_is_channels_last(&conv->input) && !meta_is_contiguous(&conv->input)))
                 return false;
         for (int i = 0; i < 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 if (conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
                         return false;
         }
-        // The frame is copied: where windows reach far beyond the input it would be nothing but zeros.
+        // The frame is copied: where windows reach far beyond the input it would be nothing but
+        // zeros.
         return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0 &&
-               dnnl_conv_frame(conv) <= MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
+               dnnl_conv_frame(conv) <=
+                       MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
 }
 
 // The input with its frame, as large as the windows reach.
@@ -178,7 +187,8 @@ static void plan_input(const DnnlConv *conv, DirectConv *direct)
                 meta_set_contiguous(in);
 }
 
-// The weight's elements in the order of memory: the innermost loop walks along what lies together in the input.
+// The weight's elements in the order of memory: the innermost loop walks along what lies together
+// in the input.
 typedef struct Order {
         int64_t n[3], in_step[3], weight_step[3]; // outer to inner
 } Order;
@@ -187,7 +197,8 @@ static Order order_of(const DnnlConv *conv, const DirectConv *direct)
 {
         const TensorMeta *in = &direct->in, *weight = &conv->weight;
         Order rows = { .n = { weight->size[2], weight->size[3], weight->size[1] },
-                       .in_step = { in->stride[2] * conv->dilation[0], in->stride[3] * conv->dilation[1], in->stride[1] },
+                       .in_step = { in->stride[2] * conv->dilation[0], in->stride[3] * conv->dilation[1],
+                                    in->stride[1] },
                        .weight_step = { weight->stride[2], weight->stride[3], weight->stride[1] } };
         if (in->stride[1] == 1)
                 return rows;
@@ -220,7 +231,9 @@ static void pack_panel(const void *context, const Panels *panels, int64_t panel,
                 for (int64_t b = 0; b < order->n[1]; b++)
                         for (int64_t c = 0; c < order->n[2]; c++)
                                 panels_set(panels, weights, panel, k++,
-                                           first + a * order->weight_step[0] + b * order->weight_step[1] + c * order->weight_step[2], step);
+                                           first + a * order->weight_step[0] + b * order->weight_step[1] +
+                                                   c * order->weight_step[2],
+                                           step);
 }
 
 static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
@@ -234,13 +247,16 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
         for (int64_t a = 0; a < order.n[0]; a++)
                 for (int64_t b = 0; b < order.n[1]; b++)
                         for (int64_t c = 0; c < order.n[2]; c++)
-                                add_element(direct, a * order.in_step[0] + b * order.in_step[1] + c * order.in_step[2]);
+                                add_element(direct, a * order.in_step[0] + b * order.in_step[1] +
+                                                            c * order.in_step[2]);
         char format[128];
-        snprintf(format, sizeof(format), "%ld,%ld,%ld by %ld,%ld,%ld,%ld", (long)order.n[0], (long)order.n[1], (long)order.n[2],
-                 (long)order.weight_step[0], (long)order.weight_step[1], (long)order.weight_step[2], (long)conv->weight.stride[0]);
+        snprintf(format, sizeof(format), "%ld,%ld,%ld by %ld,%ld,%ld,%ld", (long)order.n[0], (long)order.n[1],
+                 (long)order.n[2], (long)order.weight_step[0], (long)order.weight_step[1],
+                 (long)order.weight_step[2], (long)conv->weight.stride[0]);
         DirectSource source = { .share = conv->share, .data = conv->weight_data };
         ConvWeights from = { .conv = conv, .order = &order };
-        TRY(panels_fill(&direct->panels, &source, format, (PanelFill){ .fill = pack_panel, .context = &from }));
+        TRY(panels_fill(&direct->panels, &source, format,
+                        (PanelFill){ .fill = pack_panel, .context = &from }));
         if (conv->bias_data != NULL)
                 memcpy(direct->panels.bias, conv->bias_data, (size_t)n_out * sizeof(float));
         return STATUS_OK;
@@ -255,18 +271,21 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->n_pixels = out->size[3];
         if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
                 direct->n_pixels *= rows * out->size[0];
-        int64_t most = most_pixels(direct->panels.isa, pixel_step), n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
+        int64_t most = most_pixels(direct->panels.isa, pixel_step),
+                n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
         direct->n_parts = (direct->n_pixels + most - 1) / most;
         direct->n_units = n_lines * direct->n_parts;
         int64_t all_bytes = meta_numel(in) * (int64_t)sizeof(float);
         direct->n_groups = MIN(MAX(all_bytes / GROUP_BYTES, (int64_t)1), direct->n_units);
         direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
-        direct->n_chunks =
-                conv->n_threads > 1 && direct->n_groups < 4 * conv->n_threads ? MIN(direct->panels.n_panels, 4 * conv->n_threads) : 1;
+        direct->n_chunks = conv->n_threads > 1 && direct->n_groups < 4 * conv->n_threads
+                                   ? MIN(direct->panels.n_panels, 4 * conv->n_threads)
+                                   : 1;
 }
 
-Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, DirectConv **out_conv)
+Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
+                       DirectConv **out_conv)
 {
         *out_conv = NULL;
         isa = isa == NULL ? direct_isa() : isa;
@@ -333,7 +352,8 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
                         continue;
                 }
                 memset(to, 0, (size_t)before * sizeof(float));
-                memcpy(to + before, padding->in + (r / rows * conv->given.size[2] + y) * from_width, (size_t)from_width * sizeof(float));
+                memcpy(to + before, padding->in + (r / rows * conv->given.size[2] + y) * from_width,
+                       (size_t)from_width * sizeof(float));
                 memset(to + before + from_width, 0, (size_t)after * sizeof(float));
         }
 }
@@ -348,7 +368,8 @@ static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in
                             .n_inner = last ? conv->in.size[1] : 1,
                             .planes = conv->in.size[0] * (last ? 1 : conv->in.size[1]) };
         int64_t width = conv->in.size[3] * padding.n_inner;
-        return parallel_for(ctx, padding.planes * conv->in.size[2], MAX((int64_t)1, 32768 / MAX(width, (int64_t)1)), pad_rows, &padding);
+        return parallel_for(ctx, padding.planes * conv->in.size[2],
+                            MAX((int64_t)1, 32768 / MAX(width, (int64_t)1)), pad_rows, &padding);
 }
 
 // ---- running ----
@@ -363,10 +384,13 @@ static void run_unit(const ConvRun *run, int64_t unit, int vectors, DirectTile *
 {
         const DirectConv *conv = run->conv;
         int64_t line = unit / conv->n_parts, part = unit % conv->n_parts;
-        int64_t first = part * conv->n_pixels / conv->n_parts, next = (part + 1) * conv->n_pixels / conv->n_parts;
-        int64_t rows = conv->out.size[2], image = line / rows, y = line % rows, channel = tile->bias - conv->panels.bias;
+        int64_t first = part * conv->n_pixels / conv->n_parts,
+                next = (part + 1) * conv->n_pixels / conv->n_parts;
+        int64_t rows = conv->out.size[2], image = line / rows, y = line % rows,
+                channel = tile->bias - conv->panels.bias;
         int64_t to = (line * conv->n_pixels + first) * conv->out.size[1] + channel;
-        tile->in = run->in + image * conv->in.stride[0] + y * conv->stride[0] * conv->in.stride[2] + first * tile->pixel_step;
+        tile->in = run->in + image * conv->in.stride[0] + y * conv->stride[0] * conv->in.stride[2] +
+                   first * tile->pixel_step;
         tile->out = run->out + to;
         tile->residual = run->residual == NULL ? NULL : run->residual + to;
         conv->panels.isa->of[vectors - 1][next - first - 1](tile);
@@ -384,19 +408,24 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                             .low = conv->clamp.low,
                             .high = conv->clamp.high };
         Work work = { .ctx = run->ctx };
-        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) / 2; // of a unit with one panel
+        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) /
+                        2; // of a unit with one panel
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
-                int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks, n_panels = conv->panels.n_panels;
+                int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks,
+                        n_panels = conv->panels.n_panels;
                 int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
-                for (int64_t panel = chunk * n_panels / conv->n_chunks; panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
+                for (int64_t panel = chunk * n_panels / conv->n_chunks;
+                     panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
                         use_panel(&conv->panels, panel, &tile);
-                        for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps); unit++)
+                        for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps);
+                             unit++)
                                 run_unit(run, unit, panel_vectors(&conv->panels, panel), &tile);
                 }
         }
 }
 
-Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch)
+Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
+                       float *out, void *scratch)
 {
         ConvRun run = { .ctx = ctx, .conv = conv, .in = in, .residual = residual, .out = out };
         if (conv->padded) {
@@ -419,7 +448,8 @@ static void pack_plane_panel(const void *context, const Panels *panels, int64_t 
 {
         const DirectPlanes *planes = context;
         int64_t plane_panels = planes->n_columns / panel_width(panels), plane = panel / plane_panels;
-        const float *from = planes->b + plane * planes->n_k * planes->n_columns + panel % plane_panels * panel_width(panels);
+        const float *from = planes->b + plane * planes->n_k * planes->n_columns +
+                            panel % plane_panels * panel_width(panels);
         for (int64_t k = 0; k < planes->n_k; k++)
                 panels_set(panels, weights, panel, k, from + k * planes->n_columns, 1);
 }
@@ -431,8 +461,9 @@ Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, Dir
         if (isa == NULL || planes->n_columns % (DIRECT_VECTORS * isa->lanes) != 0)
                 return STATUS_OK;
         DirectProducts *products = calloc(1, sizeof(*products));
-        Status status =
-                products == NULL ? fail_memory() : panels_init(&products->panels, isa, planes->n_k, planes->n_planes * planes->n_columns);
+        Status status = products == NULL ? fail_memory()
+                                         : panels_init(&products->panels, isa, planes->n_k,
+                                                       planes->n_planes * planes->n_columns);
         if (status == STATUS_OK)
                 status = panels_fill(&products->panels, &planes->source, planes->format,
                                      (PanelFill){ .fill = pack_plane_panel, .context = planes });
@@ -474,15 +505,19 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
 {
         const ProductsRun *run = argument;
         const DirectProducts *products = run->products;
-        int64_t n_k = products->run.n, n_columns = products->n_columns, most = most_pixels(products->panels.isa, n_k);
+        int64_t n_k = products->run.n, n_columns = products->n_columns,
+                most = most_pixels(products->panels.isa, n_k);
         int64_t n_parts = (run->n_rows + most - 1) / most;
         DirectTile tile = { .pixel_step = n_k, .runs = &products->run, .n_runs = 1, .out_step = n_columns };
         Work work = { .ctx = run->ctx };
         for (int64_t panel = begin; panel < end && !work.stops; panel++) {
-                int64_t plane = panel / products->plane_panels, column = panel % products->plane_panels * panel_width(&products->panels);
+                int64_t plane = panel / products->plane_panels,
+                        column = panel % products->plane_panels * panel_width(&products->panels);
                 use_panel(&products->panels, panel, &tile);
-                for (int64_t part = 0; part < n_parts && !work_stops(&work, most * n_k * DIRECT_VECTORS); part++) {
-                        int64_t first = part * run->n_rows / n_parts, next = (part + 1) * run->n_rows / n_parts;
+                for (int64_t part = 0; part < n_parts && !work_stops(&work, most * n_k * DIRECT_VECTORS);
+                     part++) {
+                        int64_t first = part * run->n_rows / n_parts,
+                                next = (part + 1) * run->n_rows / n_parts;
                         tile.in = run->a + plane * run->a_step + first * n_k;
                         tile.out = run->out + plane * run->out_step + first * n_columns + column;
                         products->panels.isa->of[DIRECT_VECTORS - 1][next - first - 1](&tile);
@@ -490,13 +525,18 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
         }
 }
 
-Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows, const float *a, int64_t a_step,
-                           float *out, int64_t out_step)
+Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows,
+                           const float *a, int64_t a_step, float *out, int64_t out_step)
 {
-        ProductsRun run = {
-                .ctx = ctx, .products = products, .a = a, .out = out, .n_rows = n_rows, .a_step = a_step, .out_step = out_step
-        };
+        ProductsRun run = { .ctx = ctx,
+                            .products = products,
+                            .a = a,
+                            .out = out,
+                            .n_rows = n_rows,
+                            .a_step = a_step,
+                            .out_step = out_step };
         int64_t work = n_rows * products->run.n * panel_width(&products->panels);
-        TRY(parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)), run_panels, &run));
+        TRY(parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)),
+                         run_panels, &run));
         return run_poll(ctx);
 }

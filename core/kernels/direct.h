@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct convolution of images without packing the input, with what follows it done while results are in registers: a residual is added,
-// then results are clamped. And products of many small matrices, for Winograd's. float32, AVX2 with FMA or AVX-512.
+// Direct convolution of images without packing the input, with what follows it done while results
+// are in registers: a residual is added, then results are clamped. And products of many small
+// matrices, for Winograd's. float32, AVX2 with FMA or AVX-512.
 #pragma once
 #include "core/kernels/dnnl/primitive.h"
 #include "core/kernels/direct_tile.h"
@@ -18,17 +19,21 @@ typedef struct DirectSource {
         const void *data;
 } DirectSource;
 
-// Two spatial dimensions, one group, no windows wholly outside; output channels_last, input channels_last or contiguous. Else, and where
-// the CPU lacks the instructions, *out_conv stays NULL (STATUS_OK). conv->epilogue must be empty. `isa` NULL: the best.
-Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa, DirectConv **out_conv);
+// Two spatial dimensions, one group, no windows wholly outside; output channels_last, input
+// channels_last or contiguous. Else, and where the CPU lacks the instructions, *out_conv stays NULL
+// (STATUS_OK). conv->epilogue must be empty. `isa` NULL: the best.
+Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
+                       DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe
 const char *direct_conv_name(const DirectConv *conv);
 size_t direct_conv_scratch(const DirectConv *conv);
-// `residual`: laid out as the output, apart from it; NULL: none. `scratch`: direct_conv_scratch bytes, 64-byte aligned.
-Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch);
+// `residual`: laid out as the output, apart from it; NULL: none. `scratch`: direct_conv_scratch
+// bytes, 64-byte aligned.
+Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
+                       float *out, void *scratch);
 
-// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. `source`: what b was made from, in the way that
-// `format` names.
+// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. `source`: what
+// b was made from, in the way that `format` names.
 typedef struct DirectProducts DirectProducts;
 typedef struct DirectPlanes {
         int64_t n_planes, n_k, n_columns;
@@ -40,5 +45,5 @@ Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, Dir
 void direct_products_free(DirectProducts *products); // NULL-safe
 const char *direct_products_name(const DirectProducts *products);
 // `a_step`, `out_step`: floats between planes.
-Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows, const float *a, int64_t a_step,
-                           float *out, int64_t out_step);
+Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows,
+                           const float *a, int64_t a_step, float *out, int64_t out_step);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct_tile.c: the tiles for AVX2 and AVX-512, and the choice. Tiles are as large as the registers allow.
+// direct_tile.c: the tiles for AVX2 and AVX-512, and the choice. Tiles are as large as the
+// registers allow.
 #include "core/kernels/direct_tile.h"
 
 #include <string.h>
@@ -25,10 +26,12 @@ static const DirectIsa avx512_isa = {
         .name = "avx512",
         .lanes = 16,
         .max_pixels = 14,
-        .of = { { avx512_one_1, avx512_one_2, avx512_one_3, avx512_one_4, avx512_one_5, avx512_one_6, avx512_one_7, avx512_one_8,
-                  avx512_one_9, avx512_one_10, avx512_one_11, avx512_one_12, avx512_one_13, avx512_one_14 },
-                { avx512_two_1, avx512_two_2, avx512_two_3, avx512_two_4, avx512_two_5, avx512_two_6, avx512_two_7, avx512_two_8,
-                  avx512_two_9, avx512_two_10, avx512_two_11, avx512_two_12, avx512_two_13, avx512_two_14 } },
+        .of = { { avx512_one_1, avx512_one_2, avx512_one_3, avx512_one_4, avx512_one_5, avx512_one_6,
+                  avx512_one_7, avx512_one_8, avx512_one_9, avx512_one_10, avx512_one_11, avx512_one_12,
+                  avx512_one_13, avx512_one_14 },
+                { avx512_two_1, avx512_two_2, avx512_two_3, avx512_two_4, avx512_two_5, avx512_two_6,
+                  avx512_two_7, avx512_two_8, avx512_two_9, avx512_two_10, avx512_two_11, avx512_two_12,
+                  avx512_two_13, avx512_two_14 } },
 };
 #undef DIRECT_LOOPS
 #include "core/kernels/direct_off.h"

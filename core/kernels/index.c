@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// index.c: gathers are split over outputs; scatters run on one thread in row-major order of the index, so that "the last write wins" and
-// sums come out the same every time.
+// index.c: gathers are split over outputs; scatters run on one thread in row-major order of the
+// index, so that "the last write wins" and sums come out the same every time.
 #include "core/kernels/index.h"
 #include <string.h>
 
@@ -71,7 +71,8 @@ Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from
         if (rows->block_bytes == 0 || work.stops)
                 return run_poll(ctx);
         RowsTask task = { ctx, rows, from, out };
-        TRY(parallel_for(ctx, rows->outer * rows->n_indices, MAX((int64_t)1, 262144 / (int64_t)rows->block_bytes), copy_rows, &task));
+        TRY(parallel_for(ctx, rows->outer * rows->n_indices,
+                         MAX((int64_t)1, 262144 / (int64_t)rows->block_bytes), copy_rows, &task));
         return run_poll(ctx);
 }
 
@@ -104,8 +105,8 @@ static bool resolve(const IndexWalk *walk, int64_t position, int64_t *out_indexe
 
 static Status fail_index(const IndexWalk *walk, int64_t position)
 {
-        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)walk->index[position], walk->dim,
-                    (long)walk->n_indexed);
+        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld",
+                    (long)walk->index[position], walk->dim, (long)walk->n_indexed);
 }
 
 static void gather_pieces(void *argument, int64_t begin, int64_t end)
@@ -118,7 +119,8 @@ static void gather_pieces(void *argument, int64_t begin, int64_t end)
                         atomic_store(&task->bad, i);
                         return;
                 }
-                copy_element(task->plain + plain * (int64_t)bytes, task->indexed + indexed * (int64_t)bytes, bytes);
+                copy_element(task->plain + plain * (int64_t)bytes, task->indexed + indexed * (int64_t)bytes,
+                             bytes);
         }
 }
 
@@ -171,12 +173,15 @@ static void combine(ScatterKind kind, Dtype dtype, void *to, const void *from)
         else if (dtype == DTYPE_F32 && kind == SCATTER_ADD)
                 *(float *)to += *(const float *)from;
         else if (dtype_is_float(dtype))
-                element_from_f64(dtype, to, combine_f64(kind, element_as_f64(dtype, to), element_as_f64(dtype, from)));
+                element_from_f64(dtype, to,
+                                 combine_f64(kind, element_as_f64(dtype, to), element_as_f64(dtype, from)));
         else
-                element_from_i64(dtype, to, combine_i64(kind, element_as_i64(dtype, to), element_as_i64(dtype, from)));
+                element_from_i64(dtype, to,
+                                 combine_i64(kind, element_as_i64(dtype, to), element_as_i64(dtype, from)));
 }
 
-Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed, const void *plain)
+Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed,
+                     const void *plain)
 {
         int64_t n = product(walk->rank, walk->size), bytes = dtype_info[walk->dtype].bytes;
         Work work = { .ctx = ctx };
@@ -209,7 +214,8 @@ static void find_block(TableTask *task)
         task->n_after = table->n_after;
         while (task->n_after > 0) {
                 int d = task->n_after - 1;
-                if (table->after_size[d] != 1 && (table->after_from[d] != task->block || table->after_to[d] != task->block))
+                if (table->after_size[d] != 1 &&
+                    (table->after_from[d] != task->block || table->after_to[d] != task->block))
                         break;
                 task->block *= table->after_size[d];
                 task->n_after--;
@@ -242,19 +248,24 @@ static void table_pieces(void *argument, int64_t begin, int64_t end)
         Work work = { .ctx = task->ctx };
         for (int64_t i = begin; i < end && !work.stops; i++) {
                 int64_t before = i / table->n, entry = i % table->n;
-                int64_t from = table->from[entry] + offset_of(table->n_before, table->before_size, table->before_from, before);
-                int64_t to = table->to[entry] + offset_of(table->n_before, table->before_size, table->before_to, before);
+                int64_t from = table->from[entry] +
+                               offset_of(table->n_before, table->before_size, table->before_from, before);
+                int64_t to = table->to[entry] +
+                             offset_of(table->n_before, table->before_size, table->before_to, before);
                 for (int64_t b = 0; b < task->n_blocks && !work_stops(&work, STEPS_PER_INDEX); b++)
-                        move_block(task, &work, from + offset_of(task->n_after, table->after_size, table->after_from, b),
+                        move_block(task, &work,
+                                   from + offset_of(task->n_after, table->after_size, table->after_from, b),
                                    to + offset_of(task->n_after, table->after_size, table->after_to, b));
         }
 }
 
-Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered, bool accumulate, const void *from, void *to)
+Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered, bool accumulate,
+                   const void *from, void *to)
 {
         TableTask task = { .ctx = ctx, .table = table, .from = from, .to = to, .accumulate = accumulate };
         find_block(&task);
-        int64_t n = product(table->n_before, table->before_size) * table->n, work = MAX((int64_t)1, task.block * task.n_blocks);
+        int64_t n = product(table->n_before, table->before_size) * table->n,
+                work = MAX((int64_t)1, task.block * task.n_blocks);
         if (task.block * task.n_blocks == 0 || n == 0)
                 return STATUS_OK;
         if (ordered || accumulate)
@@ -278,10 +289,12 @@ static bool is_nonzero(Dtype dtype, const char *element)
                 break;
         }
         Dtype part = dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
-        return element_as_f64(part, element) != 0 || element_as_f64(part, element + dtype_info[part].bytes) != 0;
+        return element_as_f64(part, element) != 0 ||
+               element_as_f64(part, element + dtype_info[part].bytes) != 0;
 }
 
-Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t *out_count)
+Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data,
+                           int64_t *out_count)
 {
         int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, count = 0;
         bool contiguous = meta_is_contiguous(meta);
@@ -294,12 +307,15 @@ Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const 
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count, int64_t *out)
+Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count,
+                     int64_t *out)
 {
         int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, found = 0;
         Work work = { .ctx = ctx };
         for (int64_t i = 0; i < n && found < count && !work_stops(&work, 2 * STEPS_PER_INDEX); i++) {
-                if (!is_nonzero(meta->dtype, (const char *)data + offset_of(meta->rank, meta->size, meta->stride, i) * bytes))
+                if (!is_nonzero(meta->dtype,
+                                (const char *)data +
+                                        offset_of(meta->rank, meta->size, meta->stride, i) * bytes))
                         continue;
                 int64_t rest = i;
                 for (int d = meta->rank - 1; d >= 0; d--) {

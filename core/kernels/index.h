@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving elements by index. Elements are bytes of a size (1, 2, 4, 8, 16); index values are checked by the caller or here, never trusted.
+// Moving elements by index. Elements are bytes of a size (1, 2, 4, 8, 16); index values are checked
+// by the caller or here, never trusted.
 #pragma once
 #include "core/kernels/dense.h"
 
-// out[o][j] = from[o][indices[j]] over blocks of `block_bytes`; from: [outer][n_from], out: [outer][n_indices], contiguous.
-// `index out of range in self` for values outside 0..n_from - 1.
+// out[o][j] = from[o][indices[j]] over blocks of `block_bytes`; from: [outer][n_from], out:
+// [outer][n_indices], contiguous. `index out of range in self` for values outside 0..n_from - 1.
 typedef struct IndexRows {
         int64_t outer, n_from, n_indices;
         size_t block_bytes;
@@ -12,11 +13,18 @@ typedef struct IndexRows {
 } IndexRows;
 Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from, void *out);
 
-typedef enum ScatterKind { SCATTER_COPY, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MAX, SCATTER_MIN } ScatterKind;
+typedef enum ScatterKind {
+        SCATTER_COPY,
+        SCATTER_ADD,
+        SCATTER_MULTIPLY,
+        SCATTER_MAX,
+        SCATTER_MIN
+} ScatterKind;
 
-// Elements addressed by an index tensor along one dimension: for every position p of `index` (contiguous int64 of shape size[rank]),
-// element p with p[dim] replaced by index[p] of `indexed` (strides indexed_stride, n_indexed along dim) meets element p of `plain`
-// (plain_stride, 0 allowed).
+// Elements addressed by an index tensor along one dimension: for every position p of `index`
+// (contiguous int64 of shape size[rank]), element p with p[dim] replaced by index[p] of `indexed`
+// (strides indexed_stride, n_indexed along dim) meets element p of `plain` (plain_stride, 0
+// allowed).
 typedef struct IndexWalk {
         int rank, dim;
         int64_t size[MAX_RANK], indexed_stride[MAX_RANK], plain_stride[MAX_RANK], n_indexed;
@@ -26,10 +34,13 @@ typedef struct IndexWalk {
 } IndexWalk;
 // plain = indexed (gather). `index 3 is out of bounds for dimension 0 with size 3`.
 Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *indexed, void *plain);
-// indexed = indexed op plain, in row-major order of positions; sums are rounded at every step, as PyTorch's are.
-Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed, const void *plain);
+// indexed = indexed op plain, in row-major order of positions; sums are rounded at every step, as
+// PyTorch's are.
+Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed,
+                     const void *plain);
 
-// Element pairs given by two tables of offsets (elements) and plain dimensions around them: before, table, after.
+// Element pairs given by two tables of offsets (elements) and plain dimensions around them: before,
+// table, after.
 typedef struct IndexTable {
         Dtype dtype;
         int n_before, n_after;
@@ -39,8 +50,12 @@ typedef struct IndexTable {
         const int64_t *from, *to;
 } IndexTable;
 // to = from; with `accumulate` to += from (then one thread, in order).
-Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered, bool accumulate, const void *from, void *to);
+Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered, bool accumulate,
+                   const void *from, void *to);
 
-// Positions of the nonzero elements (any dtype, any strides), row-major: how many; then out: [rank][count] int64.
-Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t *out_count);
-Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count, int64_t *out);
+// Positions of the nonzero elements (any dtype, any strides), row-major: how many; then out:
+// [rank][count] int64.
+Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data,
+                           int64_t *out_count);
+Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count,
+                     int64_t *out);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul.c: the blocked product. Model: c is cut into macro tiles (MC x NC); each is one piece of parallel_for and goes over k in blocks of
-// KC: a block of b and a block of a are packed into panels, then register tiles are computed and merged into c. Every element of c sums k
-// in one fixed order. Three more ways for thin shapes, where packing would cost more than the product: rows times rows (dot products, both
-// contiguous along k), a row vector times a matrix with contiguous rows, and the transposed problem when n is thinner than m. f32 and f64
-// within a block: plain sums of KC terms per lane; integers wrap.
+// matmul.c: the blocked product. Model: c is cut into macro tiles (MC x NC); each is one piece of
+// parallel_for and goes over k in blocks of KC: a block of b and a block of a are packed into
+// panels, then register tiles are computed and merged into c. Every element of c sums k in one
+// fixed order. Three more ways for thin shapes, where packing would cost more than the product:
+// rows times rows (dot products, both contiguous along k), a row vector times a matrix with
+// contiguous rows, and the transposed problem when n is thinner than m. f32 and f64 within a block:
+// plain sums of KC terms per lane; integers wrap.
 #include "core/kernels/matmul.h"
 #include <string.h>
 #include "core/kernels/matmul_tile.h"
@@ -35,14 +37,18 @@ static char *element(const GemmRun *run, const GemmMatrix *matrix, int64_t item,
         if (matrix->data == NULL)
                 return NULL;
         return (char *)matrix->data +
-               (batch_offset(run->task, matrix, item) + i * matrix->row + j * matrix->col) * (int64_t)run->item_bytes;
+               (batch_offset(run->task, matrix, item) + i * matrix->row + j * matrix->col) *
+                       (int64_t)run->item_bytes;
 }
 
 static GemmMerge merge_of(const Gemm *task, bool first, bool last)
 {
-        return (GemmMerge){
-                .first = first, .last = last, .c_col = task->c.col, .add_col = task->add.col, .alpha = task->alpha, .beta = task->beta
-        };
+        return (GemmMerge){ .first = first,
+                            .last = last,
+                            .c_col = task->c.col,
+                            .add_col = task->add.col,
+                            .alpha = task->alpha,
+                            .beta = task->beta };
 }
 
 // Where piece number `piece` stands: batch item, first row, first column.
@@ -54,12 +60,13 @@ static void locate(const GemmRun *run, int64_t piece, int64_t *item, int64_t *i,
         *item = piece / run->m_blocks;
 }
 
-static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item, int64_t i, int64_t n_i, int64_t j, int64_t n_j,
-                       const char *tile)
+static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item, int64_t i, int64_t n_i,
+                       int64_t j, int64_t n_j, const char *tile)
 {
         char *c = element(run, &run->task->c, item, i, j);
         const char *add = element(run, &run->task->add, item, i, j);
-        int64_t c_step = run->task->c.row * (int64_t)run->item_bytes, add_step = run->task->add.row * (int64_t)run->item_bytes;
+        int64_t c_step = run->task->c.row * (int64_t)run->item_bytes,
+                add_step = run->task->add.row * (int64_t)run->item_bytes;
         for (int64_t r = 0; r < n_i; r++) {
                 run->tile->merge_row(merge, n_j, tile, c, add);
                 tile += (size_t)run->tile->columns * run->item_bytes;
@@ -69,13 +76,15 @@ static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item,
         }
 }
 
-static void pack_columns(const GemmRun *run, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j, void *out)
+static void pack_columns(const GemmRun *run, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j,
+                         void *out)
 {
         const Gemm *task = run->task;
         if (task->pack_b != NULL)
                 task->pack_b(task->pack_context, item, k, n_k, j, n_j, run->tile->columns, out);
         else
-                run->tile->pack_b(element(run, &task->b, item, k, j), task->b.row, task->b.col, n_k, n_j, out);
+                run->tile->pack_b(element(run, &task->b, item, k, j), task->b.row, task->b.col, n_k, n_j,
+                                  out);
 }
 
 static void macro_tile(const GemmRun *run, Work *work, int64_t item, int64_t i0, int64_t j0, char *buffer)
@@ -83,19 +92,23 @@ static void macro_tile(const GemmRun *run, Work *work, int64_t item, int64_t i0,
         const Gemm *task = run->task;
         const GemmTile *tile = run->tile;
         int64_t n_i = MIN(task->m - i0, run->m_step), n_j = MIN(task->n - j0, run->n_step);
-        char *a_panels = buffer, *b_panels = buffer + (size_t)(run->m_step + tile->rows) * KC * run->item_bytes;
+        char *a_panels = buffer,
+             *b_panels = buffer + (size_t)(run->m_step + tile->rows) * KC * run->item_bytes;
         _Alignas(64) char out[GEMM_MAX_TILE * 8];
         for (int64_t k = 0; k < task->k; k += KC) {
                 int64_t n_k = MIN(task->k - k, KC);
                 GemmMerge merge = merge_of(task, k == 0, k + n_k == task->k);
                 pack_columns(run, item, k, n_k, j0, n_j, b_panels);
-                tile->pack_a(element(run, &task->a, item, i0, k), task->a.row, task->a.col, n_i, n_k, a_panels);
+                tile->pack_a(element(run, &task->a, item, i0, k), task->a.row, task->a.col, n_i, n_k,
+                             a_panels);
                 for (int64_t j = 0; j < n_j && !work_stops(work, n_i * n_k * 2); j += tile->columns) {
                         const char *b = b_panels + (size_t)(j * n_k) * run->item_bytes;
                         for (int64_t i = 0; i < n_i; i += tile->rows) {
                                 int64_t rows = MIN(n_i - i, tile->rows);
-                                tile->product((int)rows, n_k, a_panels + (size_t)(i * n_k) * run->item_bytes, b, out);
-                                merge_tile(run, &merge, item, i0 + i, rows, j0 + j, MIN(n_j - j, tile->columns), out);
+                                tile->product((int)rows, n_k, a_panels + (size_t)(i * n_k) * run->item_bytes,
+                                              b, out);
+                                merge_tile(run, &merge, item, i0 + i, rows, j0 + j,
+                                           MIN(n_j - j, tile->columns), out);
                         }
                 }
                 if (work->stops)
@@ -135,10 +148,12 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
                 for (int64_t j = j0; j < j_end; j += 4) {
                         for (int64_t i = i0; i < i_end && !work_stops(&work, DOT_STEPS); i += 4) {
                                 int n_i = (int)MIN(i_end - i, 4), n_j = (int)MIN(j_end - j, 4);
-                                run->tile->dot_block(&work, n_i, n_j, task->k, element(run, &task->a, item, i, 0), task->a.row,
+                                run->tile->dot_block(&work, n_i, n_j, task->k,
+                                                     element(run, &task->a, item, i, 0), task->a.row,
                                                      element(run, &task->b, item, 0, j), task->b.col, dots);
                                 for (int r = 0; r < n_i; r++)
-                                        run->tile->merge_row(&merge, n_j, dots + (size_t)(r * 4) * run->item_bytes,
+                                        run->tile->merge_row(&merge, n_j,
+                                                             dots + (size_t)(r * 4) * run->item_bytes,
                                                              element(run, &task->c, item, i + r, j),
                                                              element(run, &task->add, item, i + r, j));
                         }
@@ -146,7 +161,8 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
         }
 }
 
-// Rows of b are contiguous and a has few rows: y += x[k] * b[k], in blocks of columns that stay in the first cache.
+// Rows of b are contiguous and a has few rows: y += x[k] * b[k], in blocks of columns that stay in
+// the first cache.
 static void row_pieces(void *argument, int64_t begin, int64_t end)
 {
         const GemmRun *run = argument;
@@ -159,11 +175,14 @@ static void row_pieces(void *argument, int64_t begin, int64_t end)
                 locate(run, piece, &item, &i, &j);
                 int64_t n = MIN(task->n - j, run->n_step);
                 memset(sum, 0, (size_t)n * run->item_bytes);
-                for (int64_t k = 0; k < task->k && !work_stops(&work, MIN(task->k - k, KC) * n / 4); k += KC) {
-                        run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k), task->a.col,
-                                            element(run, &task->b, item, k, j), task->b.row, sum);
+                for (int64_t k = 0; k < task->k && !work_stops(&work, MIN(task->k - k, KC) * n / 4);
+                     k += KC) {
+                        run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k),
+                                            task->a.col, element(run, &task->b, item, k, j), task->b.row,
+                                            sum);
                 }
-                run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j), element(run, &task->add, item, i, j));
+                run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j),
+                                     element(run, &task->add, item, i, j));
         }
 }
 
@@ -199,7 +218,8 @@ static Gemm transposed(const Gemm *task)
         return out;
 }
 
-static Status run_pieces(GemmRun *run, int64_t items, int64_t m_step, int64_t n_step, int64_t flops_per_piece, ParallelBody body)
+static Status run_pieces(GemmRun *run, int64_t items, int64_t m_step, int64_t n_step, int64_t flops_per_piece,
+                         ParallelBody body)
 {
         run->m_step = m_step;
         run->n_step = n_step;
@@ -208,17 +228,19 @@ static Status run_pieces(GemmRun *run, int64_t items, int64_t m_step, int64_t n_
         int64_t grain = MAX((int64_t)1, 2000000 / MAX(flops_per_piece, 1));
         TRY(parallel_for(run->ctx, items * run->m_blocks * run->n_blocks, grain, body, run));
         if (atomic_load(&run->failed))
-                return fail(STATUS_TOO_LARGE, "a matrix product has no working memory left; send smaller inputs or start the server with a "
+                return fail(STATUS_TOO_LARGE, "a matrix product has no working memory left; send smaller "
+                                              "inputs or start the server with a "
                                               "larger --max-run-memory");
         return run_poll(run->ctx);
 }
 
-// Gathered columns are dear: blocks of rows are taller then, as far as all threads still get work. Which element meets which does not
-// change.
+// Gathered columns are dear: blocks of rows are taller then, as far as all threads still get work.
+// Which element meets which does not change.
 static int64_t rows_of_block(const RunContext *ctx, const Gemm *task, int64_t items)
 {
         int64_t rows = MC, columns = (task->n + NC - 1) / NC, n_threads = ctx == NULL ? 1 : ctx->n_threads;
-        while (task->pack_b != NULL && rows < 4 * MC && items * columns * ((task->m + 2 * rows - 1) / (2 * rows)) >= n_threads)
+        while (task->pack_b != NULL && rows < 4 * MC &&
+               items * columns * ((task->m + 2 * rows - 1) / (2 * rows)) >= n_threads)
                 rows *= 2;
         return rows;
 }
@@ -248,8 +270,10 @@ Status gemm(const RunContext *ctx, const Gemm *task)
         if (thin && local.m <= 3 && local.b.col == 1)
                 return run_pieces(&run, items, 1, ROW_NC, MIN(local.n, ROW_NC) * local.k * 2, row_pieces);
         // Whole panels, except at the edges.
-        int64_t m_step = MIN(rows_of_block(ctx, &local, items), (local.m + run.tile->rows - 1) / run.tile->rows * run.tile->rows);
-        int64_t n_step = MIN((int64_t)NC, (local.n + run.tile->columns - 1) / run.tile->columns * run.tile->columns);
+        int64_t m_step = MIN(rows_of_block(ctx, &local, items),
+                             (local.m + run.tile->rows - 1) / run.tile->rows * run.tile->rows);
+        int64_t n_step =
+                MIN((int64_t)NC, (local.n + run.tile->columns - 1) / run.tile->columns * run.tile->columns);
         run.slot_bytes = (size_t)(m_step + run.tile->rows + n_step + run.tile->columns) * KC * run.item_bytes;
         return run_pieces(&run, items, m_step, n_step, m_step * n_step * local.k * 2, blocked_pieces);
 }

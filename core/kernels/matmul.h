@@ -3,20 +3,22 @@
 #pragma once
 #include "core/kernels/dense.h"
 
-// A matrix of a batch: element (i, j) of batch item (b0, b1, ...) stands at data[i * row + j * col + b0 * batch[0] + ...]. Strides in
-// elements, any sign.
+// A matrix of a batch: element (i, j) of batch item (b0, b1, ...) stands at data[i * row + j * col
+// + b0 * batch[0] + ...]. Strides in elements, any sign.
 typedef struct GemmMatrix {
         void *data; // never written through for a, b and add
         int64_t row, col, batch[MAX_RANK];
 } GemmMatrix;
 
-// Fills panels for b from anything (convolution reads its input here): out[column / width][n_k][width] for rows k.. and columns j.. of b of
-// the batch item `item`; columns past n_j are zero.
-typedef void (*GemmPackInput)(const void *context, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j, int width, void *out);
+// Fills panels for b from anything (convolution reads its input here): out[column /
+// width][n_k][width] for rows k.. and columns j.. of b of the batch item `item`; columns past n_j
+// are zero.
+typedef void (*GemmPackInput)(const void *context, int64_t item, int64_t k, int64_t n_k, int64_t j,
+                              int64_t n_j, int width, void *out);
 
-// c[m, n] = alpha * a[m, k] b[k, n] + beta * add[m, n] for every item of the batch. `add` may have strides 0 (a bias); add.data NULL: none,
-// and so is beta == 0 (then NaN in add does not matter). dtype: DTYPE_F32, DTYPE_F64 or DTYPE_I64 (wrapping; alpha and beta are cut to
-// integers).
+// c[m, n] = alpha * a[m, k] b[k, n] + beta * add[m, n] for every item of the batch. `add` may have
+// strides 0 (a bias); add.data NULL: none, and so is beta == 0 (then NaN in add does not matter).
+// dtype: DTYPE_F32, DTYPE_F64 or DTYPE_I64 (wrapping; alpha and beta are cut to integers).
 typedef struct Gemm {
         Dtype dtype;
         int64_t m, n, k;
@@ -29,7 +31,8 @@ typedef struct Gemm {
         bool portable; // plain instruction set: for tests
 } Gemm;
 
-// c must not overlap the others. Splits over c only: the bits do not depend on the number of threads.
+// c must not overlap the others. Splits over c only: the bits do not depend on the number of
+// threads.
 Status gemm(const RunContext *ctx, const Gemm *task);
 
 // A tensor as a kernel sees it.
@@ -38,7 +41,8 @@ typedef struct Operand {
         TensorMeta meta;
 } Operand;
 
-// out[..., m, n] = alpha * a[..., m, k] b[..., k, n] + beta * add[..., m, n] on tensors of any real dtype, rounded once. All of one rank >=
-// 2; leading sizes of a, b and add equal out's or are 1. `add` NULL: none. Leading dimensions of a are folded into m where b has none.
-Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add, double alpha, double beta, void *out,
-                      const TensorMeta *out_meta);
+// out[..., m, n] = alpha * a[..., m, k] b[..., k, n] + beta * add[..., m, n] on tensors of any real
+// dtype, rounded once. All of one rank >= 2; leading sizes of a, b and add equal out's or are 1.
+// `add` NULL: none. Leading dimensions of a are folded into m where b has none.
+Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add,
+                      double alpha, double beta, void *out, const TensorMeta *out_meta);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_tensor.c: products of tensors on top of gemm. Operands that are not in the compute dtype are converted as a whole first; all
-// others are read where they stand, whatever their strides.
+// matmul_tensor.c: products of tensors on top of gemm. Operands that are not in the compute dtype
+// are converted as a whole first; all others are read where they stand, whatever their strides.
 #include "core/kernels/matmul.h"
 #include <string.h>
 
@@ -42,7 +42,8 @@ static void lay_out(Read *read, int rank, const int64_t *out_size)
         read->matrix.col = read->stride[rank - 1];
 }
 
-// While b does not depend on the last batch dimension and the rows of a, add and c go on across it, it becomes rows.
+// While b does not depend on the last batch dimension and the rows of a, add and c go on across it,
+// it becomes rows.
 static void fold_batch(Gemm *task)
 {
         GemmMatrix *matrices[] = { &task->a, &task->c, task->add.data == NULL ? NULL : &task->add };
@@ -50,10 +51,12 @@ static void fold_batch(Gemm *task)
                 int d = task->batch_rank - 1;
                 bool folds = task->batch_size[d] == 1 || task->b.batch[d] == 0;
                 for (size_t i = 0; i < ARRAY_LENGTH(matrices) && task->batch_size[d] != 1; i++)
-                        folds = folds && (matrices[i] == NULL || task->m == 1 || matrices[i]->batch[d] == task->m * matrices[i]->row);
+                        folds = folds && (matrices[i] == NULL || task->m == 1 ||
+                                          matrices[i]->batch[d] == task->m * matrices[i]->row);
                 if (!folds)
                         return;
-                for (size_t i = 0; i < ARRAY_LENGTH(matrices) && task->batch_size[d] != 1 && task->m == 1; i++) {
+                for (size_t i = 0; i < ARRAY_LENGTH(matrices) && task->batch_size[d] != 1 && task->m == 1;
+                     i++) {
                         if (matrices[i] != NULL)
                                 matrices[i]->row = matrices[i]->batch[d];
                 }
@@ -71,7 +74,8 @@ static void expand_add(Read *add, int rank, const int64_t *out_size)
         lay_out(add, rank, out_size);
 }
 
-static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, double alpha, double beta, const DenseOut *out)
+static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, double alpha, double beta,
+                       const DenseOut *out)
 {
         int rank = out->meta->rank;
         const int64_t *size = out->meta->size;
@@ -85,8 +89,10 @@ static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, doubl
         lay_out(&c, rank, size);
         if (add->matrix.data != NULL)
                 expand_add(add, rank, size);
-        // BLAS, which PyTorch asks for matrices of these dtypes, reads neither factor where alpha is 0.
-        bool unread = alpha == 0 && rank == 2 && (out->meta->dtype == DTYPE_F32 || out->meta->dtype == DTYPE_F64);
+        // BLAS, which PyTorch asks for matrices of these dtypes, reads neither factor where alpha
+        // is 0.
+        bool unread =
+                alpha == 0 && rank == 2 && (out->meta->dtype == DTYPE_F32 || out->meta->dtype == DTYPE_F64);
         Gemm task = { .dtype = out->as,
                       .m = size[rank - 2],
                       .n = size[rank - 1],
@@ -103,8 +109,8 @@ static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, doubl
         return gemm(ctx, &task);
 }
 
-Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add, double alpha, double beta, void *out,
-                      const TensorMeta *out_meta)
+Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add,
+                      double alpha, double beta, void *out, const TensorMeta *out_meta)
 {
         Dtype as = dtype_compute(out_meta->dtype);
         _cleanup_(read_deinit) Read left = { 0 }, right = { 0 }, added = { 0 };

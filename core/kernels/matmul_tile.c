@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_tile.c: the inner loops of matmul_tile.inc, compiled for the plain instruction set, AVX2 + FMA and AVX-512, and the choice among
-// them. All of a process uses one choice, so results do not depend on the worker.
+// matmul_tile.c: the inner loops of matmul_tile.inc, compiled for the plain instruction set, AVX2 +
+// FMA and AVX-512, and the choice among them. All of a process uses one choice, so results do not
+// depend on the worker.
 #include "core/kernels/matmul_tile.h"
 #include <string.h>
 #include "core/base/memory.h"
@@ -96,8 +97,9 @@
 
 static bool has_avx512(void)
 {
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("fma");
 }
 
 static bool has_avx2(void)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of the blocked product for one element type and one instruction set, chosen once for this CPU. Private to matmul.c.
+// Inner loops of the blocked product for one element type and one instruction set, chosen once for
+// this CPU. Private to matmul.c.
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/tensor/dtype.h"
 
-// How a finished tile goes into c: c = (first ? 0 : c) + tile; after the last block of k, c = alpha * c + beta * add.
+// How a finished tile goes into c: c = (first ? 0 : c) + tile; after the last block of k, c = alpha
+// * c + beta * add.
 typedef struct GemmMerge {
         bool first, last;
         int64_t c_col, add_col;
@@ -13,17 +15,21 @@ typedef struct GemmMerge {
 
 typedef struct GemmTile {
         int rows, columns; // of a tile; packed panels are this wide
-        // tile[rows][columns] = a panel [n_k][rows] times b panel [n_k][columns]; rows from n_rows on are not computed.
+        // tile[rows][columns] = a panel [n_k][rows] times b panel [n_k][columns]; rows from n_rows
+        // on are not computed.
         void (*product)(int n_rows, int64_t n_k, const void *a_panel, const void *b_panel, void *tile);
-        void (*merge_row)(const GemmMerge *merge, int64_t n, const void *tile_row, void *c_row, const void *add_row);
-        // dots[4][4] of n_a (1..4) rows of a and n_b (1..4) rows of b, all contiguous along k; row strides in elements. Not written when
-        // the work stops.
-        void (*dot_block)(Work *work, int n_a, int n_b, int64_t n_k, const void *a_rows, int64_t a_row, const void *b_rows, int64_t b_row,
-                          void *dots);
+        void (*merge_row)(const GemmMerge *merge, int64_t n, const void *tile_row, void *c_row,
+                          const void *add_row);
+        // dots[4][4] of n_a (1..4) rows of a and n_b (1..4) rows of b, all contiguous along k; row
+        // strides in elements. Not written when the work stops.
+        void (*dot_block)(Work *work, int n_a, int n_b, int64_t n_k, const void *a_rows, int64_t a_row,
+                          const void *b_rows, int64_t b_row, void *dots);
         // y[n] += x[n_k] times b[n_k][n], rows of b contiguous.
-        void (*add_rows)(int64_t n_k, int64_t n, const void *x_row, int64_t x_step, const void *b_rows, int64_t b_row, void *y_row);
+        void (*add_rows)(int64_t n_k, int64_t n, const void *x_row, int64_t x_step, const void *b_rows,
+                         int64_t b_row, void *y_row);
         void (*pack_a)(const void *from, int64_t row, int64_t col, int64_t n_rows, int64_t n_k, void *panels);
-        void (*pack_b)(const void *from, int64_t row, int64_t col, int64_t n_k, int64_t n_columns, void *panels);
+        void (*pack_b)(const void *from, int64_t row, int64_t col, int64_t n_k, int64_t n_columns,
+                       void *panels);
 } GemmTile;
 
 enum { GEMM_MAX_TILE = 16 * 64 }; // elements of the largest tile

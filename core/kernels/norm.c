@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm.c: two passes over a row (mean, then squared differences), partial sums in 16 lanes over chunks of 512 and in double across chunks:
-// at least as exact as PyTorch's. Scaling by channel works for planes (inner > 1) and for channels that stand last (inner == 1).
+// norm.c: two passes over a row (mean, then squared differences), partial sums in 16 lanes over
+// chunks of 512 and in double across chunks: at least as exact as PyTorch's. Scaling by channel
+// works for planes (inner > 1) and for channels that stand last (inner == 1).
 #include "core/kernels/norm.h"
 #include <math.h>
 
@@ -29,7 +30,8 @@ static Status run_rows(const RunContext *ctx, const NormRows *norm, const void *
 {
         NormTask task = { .ctx = ctx, .norm = norm, .in = in, .out = out };
         int64_t grain = MAX((int64_t)1, 65536 / MAX((int64_t)1, norm->n));
-        TRY(parallel_for(ctx, norm->n_rows, grain, norm->dtype == DTYPE_F32 ? norm_rows_f32 : norm_rows_f64, &task));
+        TRY(parallel_for(ctx, norm->n_rows, grain, norm->dtype == DTYPE_F32 ? norm_rows_f32 : norm_rows_f64,
+                         &task));
         return run_poll(ctx);
 }
 
@@ -51,6 +53,7 @@ Status norm_scale_channels(const RunContext *ctx, const NormScale *scale, const 
         if (last)
                 TRY(parallel_for(ctx, scale->outer, grain, single ? scale_last_f32 : scale_last_f64, &task));
         else
-                TRY(parallel_for(ctx, scale->outer * scale->channels, grain, single ? scale_planes_f32 : scale_planes_f64, &task));
+                TRY(parallel_for(ctx, scale->outer * scale->channels, grain,
+                                 single ? scale_planes_f32 : scale_planes_f64, &task));
         return run_poll(ctx);
 }

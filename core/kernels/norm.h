@@ -5,8 +5,9 @@
 
 // Arrays are contiguous, of dtype DTYPE_F32 or DTYPE_F64.
 
-// y = (x - mean) * rstd * weight + bias for each row of n elements; weight and bias (n elements) may be NULL. `rms`: mean is 0 and rstd =
-// 1 / sqrt(mean of squares + eps). mean and rstd (n_rows elements) may be NULL.
+// y = (x - mean) * rstd * weight + bias for each row of n elements; weight and bias (n elements)
+// may be NULL. `rms`: mean is 0 and rstd = 1 / sqrt(mean of squares + eps). mean and rstd (n_rows
+// elements) may be NULL.
 typedef struct NormRows {
         Dtype dtype;
         int64_t n_rows, n;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table under one mutex. The table does not count its entries: what users hold is a storage whose release takes the entry out.
-// Between its last reference going and that release taking the lock an entry can still be found; it is told by its count, which is not
-// raised from zero, and a new one is made beside it. Waiting for a maker blocks the thread: makers depend on nobody and take milliseconds.
+// A hash table under one mutex. The table does not count its entries: what users hold is a storage
+// whose release takes the entry out. Between its last reference going and that release taking the
+// lock an entry can still be found; it is told by its count, which is not raised from zero, and a
+// new one is made beside it. Waiting for a maker blocks the thread: makers depend on nobody and
+// take milliseconds.
 #include "core/kernels/pack_cache.h"
 #include <pthread.h>
 #include <string.h>
@@ -57,8 +59,8 @@ static HashHex key_of(const char *format, const PackSource *sources, uint32_t n_
         sha256_add(&sha, format, strlen(format) + 1);
         for (uint32_t i = 0; i < n_sources; i++) {
                 const TensorMeta *meta = sources[i].meta;
-                int64_t words[4] = { (int64_t)(uintptr_t)sources[i].data, meta == NULL ? -1 : meta->rank, meta == NULL ? 0 : meta->dtype,
-                                     0 };
+                int64_t words[4] = { (int64_t)(uintptr_t)sources[i].data, meta == NULL ? -1 : meta->rank,
+                                     meta == NULL ? 0 : meta->dtype, 0 };
                 sha256_add(&sha, words, sizeof(words));
                 if (meta == NULL)
                         continue;
@@ -161,8 +163,8 @@ static Status finish(PackEntry *entry, Status status, Storage *made, Storage **o
         return status;
 }
 
-Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources, PackMaker maker,
-                      Storage **out_storage)
+Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources,
+                      PackMaker maker, Storage **out_storage)
 {
         if (cache == NULL)
                 return maker.make(maker.context, out_storage);

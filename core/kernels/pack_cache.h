@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackCache: constants in the layout their kernel wants, made once and shared by all programs that need them, whichever graph or version
-// they belong to. An entry is found by where the constant lies, its view and the name of the layout; it goes busy -> ready once and dies
-// with its last user.
+// PackCache: constants in the layout their kernel wants, made once and shared by all programs that
+// need them, whichever graph or version they belong to. An entry is found by where the constant
+// lies, its view and the name of the layout; it goes busy -> ready once and dies with its last
+// user.
 //
-// Constants are known by address; an entry keeps the storages they lie in, so that an address means one thing while it lives.
+// Constants are known by address; an entry keeps the storages they lie in, so that an address means
+// one thing while it lives.
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
@@ -31,11 +33,13 @@ typedef struct PackMaker {
         void *context;
 } PackMaker;
 
-// The packed bytes of 1 to PACK_SOURCES constants, counted: storage_unref lets go of them. `format` tells everything the bytes depend on
-// besides the sources: layout, implementation, threads. When they are not there yet they are made on this thread, and others that want them
-// wait for it. `cache` NULL: makes them for this caller alone. Failures are the maker's and are not kept. Any thread.
-Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources, PackMaker maker,
-                      Storage **out_storage);
+// The packed bytes of 1 to PACK_SOURCES constants, counted: storage_unref lets go of them. `format`
+// tells everything the bytes depend on besides the sources: layout, implementation, threads. When
+// they are not there yet they are made on this thread, and others that want them wait for it.
+// `cache` NULL: makes them for this caller alone. Failures are the maker's and are not kept. Any
+// thread.
+Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources,
+                      PackMaker maker, Storage **out_storage);
 
 typedef struct PackCacheStats {
         size_t bytes;

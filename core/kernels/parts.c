@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// parts.c: a product's axes (batch dimensions, rows, columns; or images and output channels) each have a step, which makes a grid of
-// parts. Parts of one size share a primitive, unless they hold a constant operand of their own.
+// parts.c: a product's axes (batch dimensions, rows, columns; or images and output channels) each
+// have a step, which makes a grid of parts. Parts of one size share a primitive, unless they hold a
+// constant operand of their own.
 #include "core/kernels/parts.h"
 #include <math.h>
 #include <string.h>
@@ -38,7 +39,8 @@ typedef struct Cutting {
         bool biased;            // so is a part of the bias, which lies along the last axis
         const RunContext *poll; // of who packs
         const void *task;
-        Status (*make)(const void *task, const int64_t *at, const int64_t *size, DnnlPrimitive **out_primitive);
+        Status (*make)(const void *task, const int64_t *at, const int64_t *size,
+                       DnnlPrimitive **out_primitive);
 } Cutting;
 
 void parts_free(void *pointer)
@@ -69,7 +71,8 @@ int64_t parts_count(const Parts *parts)
 }
 
 // The primitive for a part, made unless there is one; NULL where the library has none.
-static Status primitive_for(Parts *parts, const Cutting *cutting, const int64_t *at, const Made *wanted, DnnlPrimitive **out_primitive)
+static Status primitive_for(Parts *parts, const Cutting *cutting, const int64_t *at, const Made *wanted,
+                            DnnlPrimitive **out_primitive)
 {
         for (uint32_t i = 0; i < parts->n_made; i++) {
                 const Made *made = &parts->made[i];
@@ -89,7 +92,8 @@ static Status primitive_for(Parts *parts, const Cutting *cutting, const int64_t 
         return STATUS_OK;
 }
 
-// Part `index` of the grid, the last axis fastest. *out_found: false where the library has no primitive.
+// Part `index` of the grid, the last axis fastest. *out_found: false where the library has no
+// primitive.
 static Status add_part(Parts *parts, const Cutting *cutting, int64_t index, bool *out_found)
 {
         int64_t at[MAX_AXES] = { 0 };
@@ -122,7 +126,9 @@ static Status cut(const Cutting *cutting, Parts **out_parts)
         bool found = true;
         *out_parts = NULL;
         for (int d = 0; d < cutting->n_axes; d++)
-                if (!mul_i64(n, (cutting->axis[d].size + cutting->axis[d].step - 1) / cutting->axis[d].step, &n) || n > MOST_PARTS)
+                if (!mul_i64(n, (cutting->axis[d].size + cutting->axis[d].step - 1) / cutting->axis[d].step,
+                             &n) ||
+                    n > MOST_PARTS)
                         return STATUS_OK;
         if (n == 0)
                 return STATUS_OK;
@@ -138,20 +144,22 @@ static Status cut(const Cutting *cutting, Parts **out_parts)
         return STATUS_OK;
 }
 
-Status parts_run(const Parts *parts, const RunContext *ctx, const void *a, const void *b, void *out, void *scratch)
+Status parts_run(const Parts *parts, const RunContext *ctx, const void *a, const void *b, void *out,
+                 void *scratch)
 {
         for (int64_t i = 0; i < parts->n; i++) {
                 const Part *part = &parts->parts[i];
                 if (i > 0)
                         TRY(run_poll(ctx));
-                TRY(dnnl_primitive_run(part->primitive, (const float *)a + part->a, b == NULL ? NULL : (const float *)b + part->b,
+                TRY(dnnl_primitive_run(part->primitive, (const float *)a + part->a,
+                                       b == NULL ? NULL : (const float *)b + part->b,
                                        (float *)out + part->out, scratch));
         }
         return STATUS_OK;
 }
 
-// ---- steps ----
-// The largest step of at most `most`, a multiple of ROUND if it may be, that cuts `size` evenly but for rounding.
+// ---- steps ---- The largest step of at most `most`, a multiple of ROUND if it may be, that cuts
+// `size` evenly but for rounding.
 static int64_t even_step(int64_t size, int64_t most)
 {
         if (most >= size)
@@ -164,7 +172,8 @@ static int64_t even_step(int64_t size, int64_t most)
 }
 
 // ---- products of matrices ----
-static Status make_matmul(const void *task, const int64_t *at, const int64_t *size, DnnlPrimitive **out_primitive)
+static Status make_matmul(const void *task, const int64_t *at, const int64_t *size,
+                          DnnlPrimitive **out_primitive)
 {
         DnnlMatmul matmul = *(const DnnlMatmul *)task;
         int rank = matmul.a.rank, rows = rank - 2, columns = rank - 1;
@@ -185,7 +194,8 @@ static Status make_matmul(const void *task, const int64_t *at, const int64_t *si
         return dnnl_matmul_new(&matmul, out_primitive);
 }
 
-// Rows and columns of a part: about a square, where b is not constant, so that little is read twice.
+// Rows and columns of a part: about a square, where b is not constant, so that little is read
+// twice.
 static void matmul_steps(const DnnlMatmul *matmul, int64_t depth, Axis *rows, Axis *columns)
 {
         int64_t area = MAX(PART_FLOPS / (2 * depth), (int64_t)1);
@@ -216,8 +226,8 @@ Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
         matmul_steps(matmul, depth, &cutting.axis[rank - 2], &cutting.axis[rank - 1]);
         // Whole matrices, as many as make a part; of the dimension before, if all of this one does.
         int64_t flops = 2 * depth * cutting.axis[rank - 2].step * cutting.axis[rank - 1].step;
-        bool whole =
-                cutting.axis[rank - 2].step == cutting.axis[rank - 2].size && cutting.axis[rank - 1].step == cutting.axis[rank - 1].size;
+        bool whole = cutting.axis[rank - 2].step == cutting.axis[rank - 2].size &&
+                     cutting.axis[rank - 1].step == cutting.axis[rank - 1].size;
         for (int d = rank - 3; d >= 0; d--) {
                 Axis *axis = &cutting.axis[d];
                 axis->step = whole ? MIN(axis->size, MAX(PART_FLOPS / flops, (int64_t)1)) : 1;
@@ -228,13 +238,15 @@ Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
 }
 
 // ---- convolutions ----
-static Status make_conv(const void *task, const int64_t *at, const int64_t *size, DnnlPrimitive **out_primitive)
+static Status make_conv(const void *task, const int64_t *at, const int64_t *size,
+                        DnnlPrimitive **out_primitive)
 {
         DnnlConv conv = *(const DnnlConv *)task;
         conv.input.size[0] = conv.out.size[0] = size[0];
         conv.out.size[1] = conv.weight.size[0] = size[1];
         if (size[0] == 1 && conv.out.stride[1] != 1)
-                conv.out.stride[0] = size[1] * conv.out.stride[1]; // of channels before pixels a part is dense
+                conv.out.stride[0] =
+                        size[1] * conv.out.stride[1]; // of channels before pixels a part is dense
         conv.weight_data = (const float *)conv.weight_data + at[1] * conv.weight.stride[0];
         if (conv.bias_data != NULL)
                 conv.bias_data = (const float *)conv.bias_data + at[1];
@@ -243,18 +255,25 @@ static Status make_conv(const void *task, const int64_t *at, const int64_t *size
 
 Status parts_conv_new(const DnnlConv *conv, Parts **out_parts)
 {
-        Cutting cutting = { .n_axes = 2, .constant = true, .poll = conv->share.poll, .task = conv, .make = make_conv };
+        Cutting cutting = {
+                .n_axes = 2, .constant = true, .poll = conv->share.poll, .task = conv, .make = make_conv
+        };
         int64_t channels = conv->out.size[1], images = conv->out.size[0], of_image;
         *out_parts = NULL;
-        if (!mul_i64(2 * (meta_numel(&conv->out) / images), meta_numel(&conv->weight) / conv->weight.size[0], &of_image))
+        if (!mul_i64(2 * (meta_numel(&conv->out) / images), meta_numel(&conv->weight) / conv->weight.size[0],
+                     &of_image))
                 return STATUS_OK;
         of_image = MAX(of_image, (int64_t)1);
         cutting.axis[0] = (Axis){ .size = images, .a = conv->input.stride[0], .out = conv->out.stride[0] };
-        cutting.axis[1] = (Axis){ .size = channels, .step = channels, .b = conv->weight.stride[0], .out = conv->out.stride[1] };
+        cutting.axis[1] = (Axis){
+                .size = channels, .step = channels, .b = conv->weight.stride[0], .out = conv->out.stride[1]
+        };
         cutting.axis[0].step = even_step(images, MAX(PART_FLOPS / of_image, (int64_t)1));
         if (of_image > PART_FLOPS)
-                cutting.axis[1].step = even_step(channels, MAX(PART_FLOPS / MAX(of_image / channels, (int64_t)1), (int64_t)ROUND));
-        // Groups are not cut, nor images of which a few channels are too much: kernels that poll take those.
+                cutting.axis[1].step = even_step(
+                        channels, MAX(PART_FLOPS / MAX(of_image / channels, (int64_t)1), (int64_t)ROUND));
+        // Groups are not cut, nor images of which a few channels are too much: kernels that poll
+        // take those.
         int64_t part = of_image / channels * cutting.axis[1].step;
         if (of_image > PART_FLOPS && (conv->groups > 1 || part > 2 * PART_FLOPS))
                 return STATUS_OK;

@@ -23,7 +23,8 @@ static void name_cpu(char out[CPU_BYTES])
         out[0] = '\0';
 #if defined(__x86_64__)
         unsigned most, maker[3], signature, b, c, d;
-        if (__get_cpuid(0, &most, &maker[0], &maker[2], &maker[1]) == 0 || __get_cpuid(1, &signature, &b, &c, &d) == 0)
+        if (__get_cpuid(0, &most, &maker[0], &maker[2], &maker[1]) == 0 ||
+            __get_cpuid(1, &signature, &b, &c, &d) == 0)
                 return;
         snprintf(out, CPU_BYTES, "%.12s %x", (const char *)maker, signature);
 #endif
@@ -40,13 +41,16 @@ static const char *libm_version(void)
 
 static void look(void)
 {
-        static const char *const names[] = { [POINT_PORTABLE] = "portable", [POINT_AVX2] = "avx2", [POINT_AVX512] = "avx512" };
+        static const char *const names[] = {
+                [POINT_PORTABLE] = "portable", [POINT_AVX2] = "avx2", [POINT_AVX512] = "avx512"
+        };
         char cpu[CPU_BYTES];
         name_cpu(cpu);
         dnnl_library(platform.dnnl, sizeof(platform.dnnl), &platform.dnnl_isa);
         platform.isa = names[point_isa()];
-        snprintf(platform.text, sizeof(platform.text), "oneDNN %s %s; libm %s; %s; %s; caches %ld %ld %ld", platform.dnnl,
-                 platform.dnnl_isa, libm_version(), platform.isa, cpu, sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE),
+        snprintf(platform.text, sizeof(platform.text), "oneDNN %s %s; libm %s; %s; %s; caches %ld %ld %ld",
+                 platform.dnnl, platform.dnnl_isa, libm_version(), platform.isa, cpu,
+                 sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE),
                  sysconf(_SC_LEVEL3_CACHE_SIZE));
         platform.digest = sha256_of(platform.text, strlen(platform.text));
 }

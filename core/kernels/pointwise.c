@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise.c: the engine below all pointwise rows. Dimensions are ordered by the output's strides and merged where every operand allows
-// it; what is left is walked in rows, and rows in tiles. An operand whose storage is what the loop reads is handed over in place, others
-// are converted into a tile first. Work is split over output elements.
+// pointwise.c: the engine below all pointwise rows. Dimensions are ordered by the output's strides
+// and merged where every operand allows it; what is left is walked in rows, and rows in tiles. An
+// operand whose storage is what the loop reads is handed over in place, others are converted into a
+// tile first. Work is split over output elements.
 #include "core/kernels/pointwise.h"
 
 #include <string.h>
@@ -149,7 +150,8 @@ static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_
                         const TensorMeta *meta = in[k].meta;
                         int from = d - (out_meta->rank - meta->rank);
                         bool broadcast = from < 0 || meta->size[from] == 1;
-                        plan->operands[k].stride[at] = broadcast ? 0 : meta->stride[from] * dtype_info[meta->dtype].bytes;
+                        plan->operands[k].stride[at] =
+                                broadcast ? 0 : meta->stride[from] * dtype_info[meta->dtype].bytes;
                 }
                 for (; at > 0 && goes_inside(plan, at, at - 1); at--)
                         swap_dims(plan, at, at - 1);
@@ -164,15 +166,19 @@ static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_
         plan->operands[OUT].stride[0] = dtype_info[out_meta->dtype].bytes;
 }
 
-// Small types have values that the class does not tell from others, so a conversion into them has to be seen.
+// Small types have values that the class does not tell from others, so a conversion into them has
+// to be seen.
 static bool must_round(Dtype from, Dtype common)
 {
-        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 && common != DTYPE_BOOL;
+        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 &&
+               common != DTYPE_BOOL;
 }
 
 static bool reads_in_place(const Operand *operand, TileClass class)
 {
-        static const Dtype same[] = { [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64 };
+        static const Dtype same[] = {
+                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64
+        };
         int64_t bytes = dtype_info[operand->dtype].bytes;
         return operand->dtype == (operand->is_mask ? DTYPE_BOOL : same[class]) && operand->stride[0] == bytes;
 }
@@ -182,7 +188,8 @@ static TileClass tile_class(PointClass class)
         return class == POINT_F32 ? TILE_F32 : class == POINT_F64 ? TILE_F64 : TILE_I64;
 }
 
-static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, const PointOperand *in, const TensorMeta *out_meta)
+static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, const PointOperand *in,
+                          const TensorMeta *out_meta)
 {
         bool all_masks = point_class(common) == POINT_BOOL;
         for (int k = 0; k < plan->n_in; k++) {
@@ -197,7 +204,8 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
                 operand->in_place = !round && reads_in_place(operand, plan->class);
         }
         // At most one of two: two constants are repeated.
-        if (point_takes_uniform(kernel, point_class(common)) && plan->operands[0].constant != plan->operands[1].constant)
+        if (point_takes_uniform(kernel, point_class(common)) &&
+            plan->operands[0].constant != plan->operands[1].constant)
                 plan->operands[plan->operands[0].constant ? 0 : 1].uniform = true;
         Operand *out = &plan->operands[OUT];
         out->dtype = out_meta->dtype;
@@ -230,8 +238,8 @@ static const void *load_tile(const Plan *plan, int k, const char *data, size_t n
                 if (operand->round_to != DTYPE_NONE) {
                         tile_storers[plan->class][operand->round_to](tiles->bytes[k], n, tiles->scratch,
                                                                      dtype_info[operand->round_to].bytes);
-                        tile_loaders[plan->class][operand->round_to](tiles->scratch, dtype_info[operand->round_to].bytes, n,
-                                                                     tiles->bytes[k]);
+                        tile_loaders[plan->class][operand->round_to](
+                                tiles->scratch, dtype_info[operand->round_to].bytes, n, tiles->bytes[k]);
                 }
         }
         tiles->filled[k] = data;
@@ -262,7 +270,8 @@ static void run_row(const Plan *plan, char *const *data, int64_t n, Tiles *tiles
                 unsigned uniform = 0;
                 for (int k = 0; k < plan->n_in; k++) {
                         const Operand *operand = &plan->operands[k];
-                        in[k] = load_tile(plan, k, data[k] + i * operand->stride[0], operand->uniform ? 1 : count, tiles);
+                        in[k] = load_tile(plan, k, data[k] + i * operand->stride[0],
+                                          operand->uniform ? 1 : count, tiles);
                         uniform |= (unsigned)operand->uniform << k;
                 }
                 char *out = data[OUT] + i * plan->operands[OUT].stride[0];
@@ -306,20 +315,22 @@ static void run_range(void *argument, int64_t begin, int64_t end)
                         index[d] = 0;
                         index[d + 1]++;
                         for (int k = 0; k < N_OPERANDS; k++)
-                                data[k] += plan->operands[k].stride[d + 1] - plan->operands[k].stride[d] * plan->size[d];
+                                data[k] += plan->operands[k].stride[d + 1] -
+                                           plan->operands[k].stride[d] * plan->size[d];
                 }
         }
 }
 
-Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params, const PointOperand *in, void *out,
-                     const TensorMeta *out_meta, const RunContext *ctx)
+Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params,
+                     const PointOperand *in, void *out, const TensorMeta *out_meta, const RunContext *ctx)
 {
         int64_t numel = meta_numel(out_meta);
         if (numel == 0)
                 return STATUS_OK;
         PointClass class = point_class(common);
         if (kernel->loop[class] == NULL)
-                return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", kernel->label, dtype_info[common].name);
+                return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", kernel->label,
+                            dtype_info[common].name);
         bool exact = false;
         for (size_t k = 0; kernel->in[k] != '\0'; k++)
                 exact |= in[k].exact;

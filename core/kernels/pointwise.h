@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in pointwise.c walks broadcast, strided operands
-// in tiles and converts between storage dtypes and the class, so that no row knows about either. f16 and bf16 are computed as f32 and
-// rounded when stored; integers are computed in 64 bits and wrap when stored.
+// Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in
+// pointwise.c walks broadcast, strided operands in tiles and converts between storage dtypes and
+// the class, so that no row knows about either. f16 and bf16 are computed as f32 and rounded when
+// stored; integers are computed in 64 bits and wrap when stored.
 #pragma once
 #include <stdatomic.h>
 #include "core/kernels/run_context.h"
@@ -20,32 +21,41 @@ typedef struct PointParams {
         PointParam of[POINT_PARAMS];
         int bits;         // width of the integer dtype computed, for shifts; set by the engine
         bool is_unsigned; // the same dtype
-        Dtype half;       // DTYPE_F16 or DTYPE_BF16 when that is computed in class F32, else DTYPE_NONE; set by the engine
+        // DTYPE_F16 or DTYPE_BF16 when that is computed in class F32, else DTYPE_NONE; set by the
+        // engine
+        Dtype half;
 } PointParams;
 
-// What a loop sees. in[]: dense tiles; out: a dense tile, may be one of in[]. Division by an integer zero sets *zero_divisor and gives 0.
+// What a loop sees. in[]: dense tiles; out: a dense tile, may be one of in[]. Division by an
+// integer zero sets *zero_divisor and gives 0.
 typedef struct PointTile {
         const void *const *in;
         void *out;
         size_t n;
-        uint8_t uniform; // bit k: in[k] is one element that counts for all; at most one bit, rows with point_takes_uniform only
+        // bit k: in[k] is one element that counts for all; at most one bit, rows with
+        // point_takes_uniform only
+        uint8_t uniform;
         const PointParams *params;
         atomic_bool *zero_divisor;
 } PointTile;
 typedef void PointLoop(const PointTile *tile);
 
-// The instruction sets that all loops are compiled for; chosen when the process runs. A loop's results depend on this choice (libm's float
-// functions stand in POINT_PORTABLE, vector_math.h's in the others) and on nothing else.
+// The instruction sets that all loops are compiled for; chosen when the process runs. A loop's
+// results depend on this choice (libm's float functions stand in POINT_PORTABLE, vector_math.h's in
+// the others) and on nothing else.
 typedef enum PointIsa { POINT_PORTABLE, POINT_AVX2, POINT_AVX512, POINT_ISA_COUNT } PointIsa;
 
 typedef struct PointKernel PointKernel;
 struct PointKernel {
-        const char *label;                  // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
-        const char *in;                     // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
+        const char *label; // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
+        const char
+                *in; // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
         bool mask_out;                      // the result is a mask
         bool takes_uniform;                 // in class F32
         PointLoop *loop[POINT_CLASS_COUNT]; // POINT_PORTABLE's; NULL: not implemented
-        const PointKernel *wide[POINT_ISA_COUNT - 1]; // the same row compiled for the others; NULL where the compiler's target lacks them
+        const PointKernel
+                *wide[POINT_ISA_COUNT -
+                      1]; // the same row compiled for the others; NULL where the compiler's target lacks them
 };
 
 #define POINT1(name, ...)  extern const PointKernel point_##name;
@@ -70,7 +80,7 @@ extern const PointKernel point_masked_fill; // x, m, x
 typedef struct PointOperand {
         const void *data;
         const TensorMeta *meta; // broadcastable to the output's shape; any real dtype
-        bool exact;             // not rounded to the common dtype before use (PyTorch's scalars of mul and div)
+        bool exact; // not rounded to the common dtype before use (PyTorch's scalars of mul and div)
 } PointOperand;
 
 PointClass point_class(Dtype common);
@@ -86,10 +96,12 @@ static inline bool point_takes_uniform(const PointKernel *kernel, PointClass cla
 {
         return kernel->takes_uniform && class == POINT_F32;
 }
-// What `params` become in `common`: width and signedness filled in. `exact`: an operand is not rounded to f16 or bf16.
+// What `params` become in `common`: width and signedness filled in. `exact`: an operand is not
+// rounded to f16 or bf16.
 PointParams point_params_for(const PointParams *params, Dtype common, bool exact);
-// out[i] = formula(in...[i]) in the class of `common`. `out` is writable, of any real dtype and strides (no element twice); it may be the
-// very same tensor as an input, but must not overlap one otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL
-// when the row lacks the class.
-Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params, const PointOperand *in, void *out,
-                     const TensorMeta *out_meta, const RunContext *ctx);
+// out[i] = formula(in...[i]) in the class of `common`. `out` is writable, of any real dtype and
+// strides (no element twice); it may be the very same tensor as an input, but must not overlap one
+// otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL when the row lacks
+// the class.
+Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params,
+                     const PointOperand *in, void *out, const TensorMeta *out_meta, const RunContext *ctx);

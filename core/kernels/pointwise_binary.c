@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise_binary.c: loops of two and three operands, and those on masks. Integer division is guarded here: by zero it is recorded and
-// refused after the run, INT64_MIN / -1 wraps.
+// pointwise_binary.c: loops of two and three operands, and those on masks. Integer division is
+// guarded here: by zero it is recorded and refused after the run, INT64_MIN / -1 wraps.
 #include "core/kernels/pointwise_loops.h"
 
 #define NONZERO(y) ((y) == 0 ? (zero_divisor = true, (int64_t)1) : (y))
@@ -41,10 +41,12 @@ static inline int64_t int_pow(int64_t x, int64_t y)
         return (int64_t)result;
 }
 
-// In the width of the dtype, where the lowest number is its own absolute value, so that a divisor can be negative.
+// In the width of the dtype, where the lowest number is its own absolute value, so that a divisor
+// can be negative.
 static inline int64_t int_gcd(int64_t x, int64_t y, int64_t bits)
 {
-        int64_t lowest = INT64_MIN >> (64 - bits), a = x < 0 && x != lowest ? -x : x, b = y < 0 && y != lowest ? -y : y;
+        int64_t lowest = INT64_MIN >> (64 - bits), a = x < 0 && x != lowest ? -x : x,
+                b = y < 0 && y != lowest ? -y : y;
         while (a != 0) {
                 int64_t rest = a == -1 ? 0 : b % a; // the lowest number by -1 would trap
                 b = a;
@@ -62,61 +64,65 @@ static inline int64_t int_lcm(int64_t x, int64_t y, int64_t bits)
         return product < 0 ? INEG(product) : product;
 }
 
-// Python's floor division of floats: the quotient of what fmod leaves, so that it agrees with remainder.
-#define DEFINE_FLOAT_DIVISION(suffix, type, fmod_fn, floor_fn, copysign_fn)                                                                \
-        static inline type div_floor_##suffix(type x, type y)                                                                              \
-        {                                                                                                                                  \
-                if (y == 0)                                                                                                                \
-                        return x / y;                                                                                                      \
-                type rest = fmod_fn(x, y);                                                                                                 \
-                type quotient = (x - rest) / y;                                                                                            \
-                if (rest != 0 && (y < 0) != (rest < 0))                                                                                    \
-                        quotient -= 1;                                                                                                     \
-                if (quotient == 0)                                                                                                         \
-                        return copysign_fn((type)0, x / y);                                                                                \
-                type whole = floor_fn(quotient);                                                                                           \
-                return quotient - whole > (type)0.5 ? whole + 1 : whole;                                                                   \
-        }                                                                                                                                  \
-        static inline type remainder_##suffix(type x, type y)                                                                              \
-        {                                                                                                                                  \
-                type rest = fmod_fn(x, y);                                                                                                 \
-                return rest != 0 && (y < 0) != (rest < 0) ? rest + y : rest;                                                               \
+// Python's floor division of floats: the quotient of what fmod leaves, so that it agrees with
+// remainder.
+#define DEFINE_FLOAT_DIVISION(suffix, type, fmod_fn, floor_fn, copysign_fn)                                  \
+        static inline type div_floor_##suffix(type x, type y)                                                \
+        {                                                                                                    \
+                if (y == 0)                                                                                  \
+                        return x / y;                                                                        \
+                type rest = fmod_fn(x, y);                                                                   \
+                type quotient = (x - rest) / y;                                                              \
+                if (rest != 0 && (y < 0) != (rest < 0))                                                      \
+                        quotient -= 1;                                                                       \
+                if (quotient == 0)                                                                           \
+                        return copysign_fn((type)0, x / y);                                                  \
+                type whole = floor_fn(quotient);                                                             \
+                return quotient - whole > (type)0.5 ? whole + 1 : whole;                                     \
+        }                                                                                                    \
+        static inline type remainder_##suffix(type x, type y)                                                \
+        {                                                                                                    \
+                type rest = fmod_fn(x, y);                                                                   \
+                return rest != 0 && (y < 0) != (rest < 0) ? rest + y : rest;                                 \
         }
 DEFINE_FLOAT_DIVISION(f32, float, fmodf, floorf, copysignf)
 DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
 
-#define DIV_FLOOR(x, y)    _Generic((x), float : div_floor_f32, default : div_floor_f64)(x, y)
-#define REMAINDER(x, y)    _Generic((x), float : remainder_f32, default : remainder_f64)(x, y)
-#define LERP(x, y, weight) (fabs(weight) < K(0.5) ? (x) + (weight) * ((y) - (x)) : (y) - ((y) - (x)) * (K(1) - (weight)))
-// Which NaN a sum of two gives is up to the order of its operands, which the compiler chooses per loop: here it is the first one's.
-#define LOGADDEXP(x, y, power, unit)                                                                                                       \
-        ((x) != (x)                    ? (x)                                                                                               \
-         : (y) != (y)                  ? (y)                                                                                               \
-         : (x) == (y) && isinf(x) != 0 ? (x)                                                                                               \
+#define DIV_FLOOR(x, y) _Generic((x), float : div_floor_f32, default : div_floor_f64)(x, y)
+#define REMAINDER(x, y) _Generic((x), float : remainder_f32, default : remainder_f64)(x, y)
+#define LERP(x, y, weight)                                                                                   \
+        (fabs(weight) < K(0.5) ? (x) + (weight) * ((y) - (x)) : (y) - ((y) - (x)) * (K(1) - (weight)))
+// Which NaN a sum of two gives is up to the order of its operands, which the compiler chooses per
+// loop: here it is the first one's.
+#define LOGADDEXP(x, y, power, unit)                                                                         \
+        ((x) != (x)                    ? (x)                                                                 \
+         : (y) != (y)                  ? (y)                                                                 \
+         : (x) == (y) && isinf(x) != 0 ? (x)                                                                 \
                                        : ((x) > (y) ? (x) : (y)) + log1p(power(-fabs((x) - (y)))) * (unit))
-#define CLAMP_NAN(x, low, high) ((x) != (x) ? (x) : (low) != (low) ? (low) : (high) != (high) ? (high) : CLAMP(x, low, high))
+#define CLAMP_NAN(x, low, high)                                                                              \
+        ((x) != (x) ? (x) : (low) != (low) ? (low) : (high) != (high) ? (high) : CLAMP(x, low, high))
 
 #include "core/kernels/pointwise_binary.def"
 
 // ---- masks ----
-#define MASK_LOOP(name, formula)                                                                                                           \
-        static void name(const PointTile *tile)                                                                                            \
-        {                                                                                                                                  \
-                const uint8_t *xs = tile->in[0], *ys = tile->in[1];                                                                        \
-                uint8_t *out = tile->out;                                                                                                  \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
-                {                                                                                                                          \
-                        const bool x = xs[i] != 0, y = ys[i] != 0;                                                                         \
-                        out[i] = (formula);                                                                                                \
-                }                                                                                                                          \
-        }                                                                                                                                  \
-        POINT_WIDER(name)                                                                                                                  \
-        const PointKernel POINT_NAME(name) = {                                                                                             \
-                .label = #name,                                                                                                            \
-                .in = "mm",                                                                                                                \
-                .mask_out = true,                                                                                                          \
-                .loop = { name, name, name, name },                                                                                        \
-                .wide = POINT_WIDE_OF(name),                                                                                               \
+#define MASK_LOOP(name, formula)                                                                             \
+        static void name(const PointTile *tile)                                                              \
+        {                                                                                                    \
+                const uint8_t *xs = tile->in[0], *ys = tile->in[1];                                          \
+                uint8_t *out = tile->out;                                                                    \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                {                                                                                            \
+                        const bool x = xs[i] != 0, y = ys[i] != 0;                                           \
+                        out[i] = (formula);                                                                  \
+                }                                                                                            \
+        }                                                                                                    \
+        POINT_WIDER(name)                                                                                    \
+        const PointKernel POINT_NAME(name) = {                                                               \
+                .label = #name,                                                                              \
+                .in = "mm",                                                                                  \
+                .mask_out = true,                                                                            \
+                .loop = { name, name, name, name },                                                          \
+                .wide = POINT_WIDE_OF(name),                                                                 \
         };
 MASK_LOOP(logical_and, x &&y)
 MASK_LOOP(logical_or, x || y)
@@ -137,18 +143,19 @@ const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
                                               .wide = POINT_WIDE_OF(logical_not) };
 
 // chosen = mask ? yes : no, with the mask as operand `at_mask`.
-#define CHOOSE_LOOP(name, CLASS, type, at_mask, at_yes, at_no)                                                                             \
-        static void name##_##CLASS(const PointTile *tile)                                                                                  \
-        {                                                                                                                                  \
-                const uint8_t *mask = tile->in[at_mask];                                                                                   \
-                const type *yes = tile->in[at_yes], *no = tile->in[at_no];                                                                 \
-                type *out = tile->out;                                                                                                     \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++) out[i] = mask[i] != 0 ? yes[i] : no[i];                              \
+#define CHOOSE_LOOP(name, CLASS, type, at_mask, at_yes, at_no)                                               \
+        static void name##_##CLASS(const PointTile *tile)                                                    \
+        {                                                                                                    \
+                const uint8_t *mask = tile->in[at_mask];                                                     \
+                const type *yes = tile->in[at_yes], *no = tile->in[at_no];                                   \
+                type *out = tile->out;                                                                       \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++) out[i] =                               \
+                        mask[i] != 0 ? yes[i] : no[i];                                                       \
         }
-#define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                                                         \
-        CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                                              \
-        CHOOSE_LOOP(name, F64, double, at_mask, at_yes, at_no)                                                                             \
-        CHOOSE_LOOP(name, I64, int64_t, at_mask, at_yes, at_no)                                                                            \
+#define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                           \
+        CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                \
+        CHOOSE_LOOP(name, F64, double, at_mask, at_yes, at_no)                                               \
+        CHOOSE_LOOP(name, I64, int64_t, at_mask, at_yes, at_no)                                              \
         CHOOSE_LOOP(name, BOOL, uint8_t, at_mask, at_yes, at_no)
 CHOOSE_LOOPS(where, 0, 1, 2)
 CHOOSE_LOOPS(masked_fill, 1, 2, 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops behind the rows of pointwise_*.def: included by the files that expand them, nowhere else. Formulas see x, y, z (values), a b c
-// d (parameters), T (the class's type), K() (constants of that type). Inputs and output may be the same tile, hence ivdep instead of
-// restrict.
+// The loops behind the rows of pointwise_*.def: included by the files that expand them, nowhere
+// else. Formulas see x, y, z (values), a b c d (parameters), T (the class's type), K() (constants
+// of that type). Inputs and output may be the same tile, hence ivdep instead of restrict.
 #pragma once
 #include <tgmath.h>
 #undef I // complex.h's imaginary unit
@@ -10,7 +10,8 @@
 #include "core/tensor/half.h"
 
 #ifdef POINT_SUFFIX
-// Compiled for one of the wider instruction sets: float functions that the compiler can put into vector loops.
+// Compiled for one of the wider instruction sets: float functions that the compiler can put into
+// vector loops.
 #include "core/kernels/vector_math.h"
 #undef exp
 #undef expm1
@@ -34,24 +35,24 @@ static inline double one_plus_exp(double x)
 #define POINT_EXPAND(name, suffix) POINT_PASTE(name, suffix)
 #define POINT_NAME(name)           POINT_EXPAND(name, POINT_SUFFIX)
 #define POINT_WIDER(name)          extern const PointKernel POINT_NAME(name);
-#define POINT_WIDE_OF(name)                                                                                                                \
-        {                                                                                                                                  \
-                NULL                                                                                                                       \
+#define POINT_WIDE_OF(name)                                                                                  \
+        {                                                                                                    \
+                NULL                                                                                         \
         }
 #else
 #define ONE_PLUS_EXP(x)  (K(1) + exp(x))
 #define POINT_NAME(name) point_##name
 #ifdef POINT_WIDE
 #define POINT_WIDER(name) extern const PointKernel point_##name##_avx2, point_##name##_avx512;
-#define POINT_WIDE_OF(name)                                                                                                                \
-        {                                                                                                                                  \
-                &point_##name##_avx2, &point_##name##_avx512                                                                               \
+#define POINT_WIDE_OF(name)                                                                                  \
+        {                                                                                                    \
+                &point_##name##_avx2, &point_##name##_avx512                                                 \
         }
 #else
 #define POINT_WIDER(name)
-#define POINT_WIDE_OF(name)                                                                                                                \
-        {                                                                                                                                  \
-                NULL                                                                                                                       \
+#define POINT_WIDE_OF(name)                                                                                  \
+        {                                                                                                    \
+                NULL                                                                                         \
         }
 #endif
 #endif
@@ -69,7 +70,9 @@ enum { F = 1, I = 2, B = 4 };
 // What PyTorch computes in f16 and bf16 itself rather than in float.
 static inline float round_f32(float x, Dtype half)
 {
-        return half == DTYPE_F16 ? half_to_float(float_to_half(x)) : half == DTYPE_BF16 ? bfloat_to_float(float_to_bfloat(x)) : x;
+        return half == DTYPE_F16    ? half_to_float(float_to_half(x))
+               : half == DTYPE_BF16 ? bfloat_to_float(float_to_bfloat(x))
+                                    : x;
 }
 static inline double round_f64(double x, Dtype half)
 {
@@ -84,157 +87,164 @@ static inline double round_f64(double x, Dtype half)
 #define PARAM_BOOL(k) (tile->params->of[k].i)
 
 // Declares what a formula may name; a row uses some of it.
-#define POINT_NAMES(CLASS, type)                                                                                                           \
-        typedef type T;                                                                                                                    \
-        const __typeof__(PARAM_##CLASS(0)) a = PARAM_##CLASS(0), b = PARAM_##CLASS(1), c = PARAM_##CLASS(2);                               \
-        const int bits = tile->params->bits, top_shift = bits - !tile->params->is_unsigned;                                                \
-        const Dtype half = tile->params->half;                                                                                             \
-        bool zero_divisor = false;                                                                                                         \
+#define POINT_NAMES(CLASS, type)                                                                             \
+        typedef type T;                                                                                      \
+        const __typeof__(PARAM_##CLASS(0)) a = PARAM_##CLASS(0), b = PARAM_##CLASS(1), c = PARAM_##CLASS(2); \
+        const int bits = tile->params->bits, top_shift = bits - !tile->params->is_unsigned;                  \
+        const Dtype half = tile->params->half;                                                               \
+        bool zero_divisor = false;                                                                           \
         (void)a, (void)b, (void)c, (void)bits, (void)top_shift, (void)half;
 
-#define POINT_END                                                                                                                          \
-        if (zero_divisor)                                                                                                                  \
+#define POINT_END                                                                                            \
+        if (zero_divisor)                                                                                    \
                 atomic_store_explicit(tile->zero_divisor, true, memory_order_relaxed);
 
-#define POINT_LOOP_1(name, CLASS, type, out_type, formula)                                                                                 \
-        static void name##_##CLASS(const PointTile *tile)                                                                                  \
-        {                                                                                                                                  \
-                POINT_NAMES(CLASS, type)                                                                                                   \
-                const T *xs = tile->in[0];                                                                                                 \
-                out_type *out = tile->out;                                                                                                 \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
-                {                                                                                                                          \
-                        const T x = xs[i];                                                                                                 \
-                        (void)x;                                                                                                           \
-                        out[i] = (out_type)(formula);                                                                                      \
-                }                                                                                                                          \
-                POINT_END                                                                                                                  \
+#define POINT_LOOP_1(name, CLASS, type, out_type, formula)                                                   \
+        static void name##_##CLASS(const PointTile *tile)                                                    \
+        {                                                                                                    \
+                POINT_NAMES(CLASS, type)                                                                     \
+                const T *xs = tile->in[0];                                                                   \
+                out_type *out = tile->out;                                                                   \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                {                                                                                            \
+                        const T x = xs[i];                                                                   \
+                        (void)x;                                                                             \
+                        out[i] = (out_type)(formula);                                                        \
+                }                                                                                            \
+                POINT_END                                                                                    \
         }
-#define POINT_LOOP_2(name, CLASS, type, out_type, formula)                                                                                 \
-        static void name##_##CLASS(const PointTile *tile)                                                                                  \
-        {                                                                                                                                  \
-                POINT_NAMES(CLASS, type)                                                                                                   \
-                const T *xs = tile->in[0], *ys = tile->in[1];                                                                              \
-                out_type *out = tile->out;                                                                                                 \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
-                {                                                                                                                          \
-                        const T x = xs[i], y = ys[i];                                                                                      \
-                        (void)x, (void)y;                                                                                                  \
-                        out[i] = (out_type)(formula);                                                                                      \
-                }                                                                                                                          \
-                POINT_END                                                                                                                  \
+#define POINT_LOOP_2(name, CLASS, type, out_type, formula)                                                   \
+        static void name##_##CLASS(const PointTile *tile)                                                    \
+        {                                                                                                    \
+                POINT_NAMES(CLASS, type)                                                                     \
+                const T *xs = tile->in[0], *ys = tile->in[1];                                                \
+                out_type *out = tile->out;                                                                   \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                {                                                                                            \
+                        const T x = xs[i], y = ys[i];                                                        \
+                        (void)x, (void)y;                                                                    \
+                        out[i] = (out_type)(formula);                                                        \
+                }                                                                                            \
+                POINT_END                                                                                    \
         }
 // float: one of the operands may be a single element.
 #define POINT_UNROLL _Pragma("GCC unroll 4")
-#define POINT_LOOP_2_SPLIT(name, CLASS, type, out_type, formula)                                                                           \
-        static void name##_##CLASS(const PointTile *tile)                                                                                  \
-        {                                                                                                                                  \
-                POINT_NAMES(CLASS, type)                                                                                                   \
-                const T *xs = tile->in[0], *ys = tile->in[1];                                                                              \
-                out_type *out = tile->out;                                                                                                 \
-                const T x0 = xs[0], y0 = ys[0];                                                                                            \
-                if (tile->uniform == 2) {                                                                                                  \
-                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                                 \
-                        {                                                                                                                  \
-                                const T x = xs[i], y = y0;                                                                                 \
-                                (void)x, (void)y;                                                                                          \
-                                out[i] = (out_type)(formula);                                                                              \
-                        }                                                                                                                  \
-                } else if (tile->uniform == 1) {                                                                                           \
-                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                                 \
-                        {                                                                                                                  \
-                                const T x = x0, y = ys[i];                                                                                 \
-                                (void)x, (void)y;                                                                                          \
-                                out[i] = (out_type)(formula);                                                                              \
-                        }                                                                                                                  \
-                } else {                                                                                                                   \
-                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                                                 \
-                        {                                                                                                                  \
-                                const T x = xs[i], y = ys[i];                                                                              \
-                                (void)x, (void)y;                                                                                          \
-                                out[i] = (out_type)(formula);                                                                              \
-                        }                                                                                                                  \
-                }                                                                                                                          \
-                POINT_END                                                                                                                  \
+#define POINT_LOOP_2_SPLIT(name, CLASS, type, out_type, formula)                                             \
+        static void name##_##CLASS(const PointTile *tile)                                                    \
+        {                                                                                                    \
+                POINT_NAMES(CLASS, type)                                                                     \
+                const T *xs = tile->in[0], *ys = tile->in[1];                                                \
+                out_type *out = tile->out;                                                                   \
+                const T x0 = xs[0], y0 = ys[0];                                                              \
+                if (tile->uniform == 2) {                                                                    \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                   \
+                        {                                                                                    \
+                                const T x = xs[i], y = y0;                                                   \
+                                (void)x, (void)y;                                                            \
+                                out[i] = (out_type)(formula);                                                \
+                        }                                                                                    \
+                } else if (tile->uniform == 1) {                                                             \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                   \
+                        {                                                                                    \
+                                const T x = x0, y = ys[i];                                                   \
+                                (void)x, (void)y;                                                            \
+                                out[i] = (out_type)(formula);                                                \
+                        }                                                                                    \
+                } else {                                                                                     \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                   \
+                        {                                                                                    \
+                                const T x = xs[i], y = ys[i];                                                \
+                                (void)x, (void)y;                                                            \
+                                out[i] = (out_type)(formula);                                                \
+                        }                                                                                    \
+                }                                                                                            \
+                POINT_END                                                                                    \
         }
 #define POINT_LOOP_1_SPLIT POINT_LOOP_1
 #define POINT_LOOP_3_SPLIT POINT_LOOP_3
-#define POINT_LOOP_3(name, CLASS, type, out_type, formula)                                                                                 \
-        static void name##_##CLASS(const PointTile *tile)                                                                                  \
-        {                                                                                                                                  \
-                POINT_NAMES(CLASS, type)                                                                                                   \
-                const T *xs = tile->in[0], *ys = tile->in[1], *zs = tile->in[2];                                                           \
-                out_type *out = tile->out;                                                                                                 \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                                                      \
-                {                                                                                                                          \
-                        const T x = xs[i], y = ys[i], z = zs[i];                                                                           \
-                        (void)x, (void)y, (void)z;                                                                                         \
-                        out[i] = (out_type)(formula);                                                                                      \
-                }                                                                                                                          \
-                POINT_END                                                                                                                  \
+#define POINT_LOOP_3(name, CLASS, type, out_type, formula)                                                   \
+        static void name##_##CLASS(const PointTile *tile)                                                    \
+        {                                                                                                    \
+                POINT_NAMES(CLASS, type)                                                                     \
+                const T *xs = tile->in[0], *ys = tile->in[1], *zs = tile->in[2];                             \
+                out_type *out = tile->out;                                                                   \
+                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                {                                                                                            \
+                        const T x = xs[i], y = ys[i], z = zs[i];                                             \
+                        (void)x, (void)y, (void)z;                                                           \
+                        out[i] = (out_type)(formula);                                                        \
+                }                                                                                            \
+                POINT_END                                                                                    \
         }
 
-#define POINT_ROW(name_, label_, operands, is_mask, classes)                                                                               \
-        POINT_WIDER(name_)                                                                                                                 \
-        const PointKernel POINT_NAME(name_) = {                                                                                            \
-                .label = label_,                                                                                                           \
-                .in = operands,                                                                                                            \
-                .takes_uniform = sizeof(operands) == sizeof("xx"),                                                                         \
-                .mask_out = is_mask,                                                                                                       \
-                .loop = { [POINT_F32] = (classes)&F ? name_##_F32 : NULL,                                                                  \
-                          [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                                                  \
-                          [POINT_I64] = (classes)&I ? name_##_I64 : NULL,                                                                  \
-                          [POINT_BOOL] = (classes)&B ? name_##_BOOL : NULL },                                                              \
-                .wide = POINT_WIDE_OF(name_),                                                                                              \
+#define POINT_ROW(name_, label_, operands, is_mask, classes)                                                 \
+        POINT_WIDER(name_)                                                                                   \
+        const PointKernel POINT_NAME(name_) = {                                                              \
+                .label = label_,                                                                             \
+                .in = operands,                                                                              \
+                .takes_uniform = sizeof(operands) == sizeof("xx"),                                           \
+                .mask_out = is_mask,                                                                         \
+                .loop = { [POINT_F32] = (classes)&F ? name_##_F32 : NULL,                                    \
+                          [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                    \
+                          [POINT_I64] = (classes)&I ? name_##_I64 : NULL,                                    \
+                          [POINT_BOOL] = (classes)&B ? name_##_BOOL : NULL },                                \
+                .wide = POINT_WIDE_OF(name_),                                                                \
         };
 
-#define POINT_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                                  \
-        LOOP##_SPLIT(name, F32, float, T, float_formula) LOOP(name, F64, double, T, float_formula)                                         \
+#define POINT_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                    \
+        LOOP##_SPLIT(name, F32, float, T, float_formula) LOOP(name, F64, double, T, float_formula)           \
                 LOOP(name, I64, int64_t, T, int_formula) LOOP(name, BOOL, uint8_t, T, bool_formula)
-#define POINT_MASK_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                                             \
-        LOOP##_SPLIT(name, F32, float, uint8_t, float_formula) LOOP(name, F64, double, uint8_t, float_formula)                             \
-                LOOP(name, I64, int64_t, uint8_t, int_formula) LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
+#define POINT_MASK_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                               \
+        LOOP##_SPLIT(name, F32, float, uint8_t, float_formula)                                               \
+                LOOP(name, F64, double, uint8_t, float_formula)                                              \
+                        LOOP(name, I64, int64_t, uint8_t, int_formula)                                       \
+                                LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
 
-#define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
-        POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", false, classes)
+#define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                               \
+        POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                            \
+        POINT_ROW(name, label, "x", false, classes)
 #ifdef POINT_SUFFIX
-#define POINT1T(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
-        POINT_TRIG_LOOP(name)                                                                                                              \
-        POINT_LOOP_1(name, F64, double, T, float_formula)                                                                                  \
-        POINT_LOOP_1(name, I64, int64_t, T, int_formula)                                                                                   \
-        POINT_LOOP_1(name, BOOL, uint8_t, T, bool_formula)                                                                                 \
+#define POINT1T(name, label, classes, float_formula, int_formula, bool_formula)                              \
+        POINT_TRIG_LOOP(name)                                                                                \
+        POINT_LOOP_1(name, F64, double, T, float_formula)                                                    \
+        POINT_LOOP_1(name, I64, int64_t, T, int_formula)                                                     \
+        POINT_LOOP_1(name, BOOL, uint8_t, T, bool_formula)                                                   \
         POINT_ROW(name, label, "x", false, classes)
 // The few elements beyond the range of the vector form are done over by libm.
-#define POINT_TRIG_LOOP(name)                                                                                                              \
-        static void name##_F32(const PointTile *tile)                                                                                      \
-        {                                                                                                                                  \
-                enum { BLOCK = 256 };                                                                                                      \
-                for (size_t begin = 0; begin < tile->n; begin += BLOCK) {                                                                  \
-                        const float *xs = (const float *)tile->in[0] + begin;                                                              \
-                        float *out = (float *)tile->out + begin, large[BLOCK];                                                             \
-                        size_t n = tile->n - begin < BLOCK ? tile->n - begin : BLOCK;                                                      \
-                        int n_large = 0;                                                                                                   \
-                        INDEPENDENT_LOOP for (size_t i = 0; i < n; i++)                                                                    \
-                        {                                                                                                                  \
-                                const float x = xs[i];                                                                                     \
-                                large[i] = x;                                                                                              \
-                                n_large += vm_float(vm_bits(x) & INT32_MAX) > VM_TRIG_MOST;                                                \
-                                out[i] = vm_##name(x);                                                                                     \
-                        }                                                                                                                  \
-                        for (size_t i = 0; n_large > 0 && i < n; i++) {                                                                    \
-                                if (vm_float(vm_bits(large[i]) & INT32_MAX) > VM_TRIG_MOST)                                                \
-                                        out[i] = name##f(large[i]);                                                                        \
-                        }                                                                                                                  \
-                }                                                                                                                          \
+#define POINT_TRIG_LOOP(name)                                                                                \
+        static void name##_F32(const PointTile *tile)                                                        \
+        {                                                                                                    \
+                enum { BLOCK = 256 };                                                                        \
+                for (size_t begin = 0; begin < tile->n; begin += BLOCK) {                                    \
+                        const float *xs = (const float *)tile->in[0] + begin;                                \
+                        float *out = (float *)tile->out + begin, large[BLOCK];                               \
+                        size_t n = tile->n - begin < BLOCK ? tile->n - begin : BLOCK;                        \
+                        int n_large = 0;                                                                     \
+                        INDEPENDENT_LOOP for (size_t i = 0; i < n; i++)                                      \
+                        {                                                                                    \
+                                const float x = xs[i];                                                       \
+                                large[i] = x;                                                                \
+                                n_large += vm_float(vm_bits(x) & INT32_MAX) > VM_TRIG_MOST;                  \
+                                out[i] = vm_##name(x);                                                       \
+                        }                                                                                    \
+                        for (size_t i = 0; n_large > 0 && i < n; i++) {                                      \
+                                if (vm_float(vm_bits(large[i]) & INT32_MAX) > VM_TRIG_MOST)                  \
+                                        out[i] = name##f(large[i]);                                          \
+                        }                                                                                    \
+                }                                                                                            \
         }
 #else
 #define POINT1T POINT1
 #endif
-#define POINT1M(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
-        POINT_MASK_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "x", true, classes)
-#define POINT2(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
-        POINT_LOOPS(POINT_LOOP_2, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "xx", false, classes)
-#define POINT2M(name, label, classes, float_formula, int_formula, bool_formula)                                                            \
-        POINT_MASK_LOOPS(POINT_LOOP_2, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "xx", true, classes)
-#define POINT3(name, label, classes, float_formula, int_formula, bool_formula)                                                             \
-        POINT_LOOPS(POINT_LOOP_3, name, float_formula, int_formula, bool_formula) POINT_ROW(name, label, "xxx", false, classes)
+#define POINT1M(name, label, classes, float_formula, int_formula, bool_formula)                              \
+        POINT_MASK_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                       \
+        POINT_ROW(name, label, "x", true, classes)
+#define POINT2(name, label, classes, float_formula, int_formula, bool_formula)                               \
+        POINT_LOOPS(POINT_LOOP_2, name, float_formula, int_formula, bool_formula)                            \
+        POINT_ROW(name, label, "xx", false, classes)
+#define POINT2M(name, label, classes, float_formula, int_formula, bool_formula)                              \
+        POINT_MASK_LOOPS(POINT_LOOP_2, name, float_formula, int_formula, bool_formula)                       \
+        POINT_ROW(name, label, "xx", true, classes)
+#define POINT3(name, label, classes, float_formula, int_formula, bool_formula)                               \
+        POINT_LOOPS(POINT_LOOP_3, name, float_formula, int_formula, bool_formula)                            \
+        POINT_ROW(name, label, "xxx", false, classes)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool.c: a window is reduced in two steps: its rows into one line as wide as the input (a vector loop), then the line's columns per
-// output. Where indices are asked for, windows are walked element by element in PyTorch's order: a later NaN replaces an earlier one.
+// pool.c: a window is reduced in two steps: its rows into one line as wide as the input (a vector
+// loop), then the line's columns per output. Where indices are asked for, windows are walked
+// element by element in PyTorch's order: a later NaN replaces an earlier one.
 #include "core/kernels/pool.h"
 #include <math.h>
 #include <string.h>
 
-int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil_mode)
+int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
+                         bool ceil_mode)
 {
         int64_t span = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
         int64_t out = (span >= 0 ? span / stride : -((-span + stride - 1) / stride)) + 1;
@@ -22,20 +24,23 @@ static void set_bounds(PoolAxis *axis, int64_t *bounds)
         axis->count = bounds + 2 * axis->out_size;
 }
 
-Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
-                    bool count_padding, int64_t *bounds)
+Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad,
+                    int64_t dilation, bool count_padding, int64_t *bounds)
 {
         int64_t n = axis->out_size;
         axis->step = dilation;
         Work work = { .ctx = ctx };
         for (int64_t o = 0; o < n && !work_stops(&work, 4); o++) {
-                int64_t start = o * stride - pad, end = start + (kernel - 1) * dilation + 1, padded_end = MIN(end, axis->in_size + pad);
+                int64_t start = o * stride - pad, end = start + (kernel - 1) * dilation + 1,
+                        padded_end = MIN(end, axis->in_size + pad);
                 int64_t low = start;
                 if (low < 0)
                         low += (-low + dilation - 1) / dilation * dilation;
                 bounds[o] = low;
                 bounds[n + o] = MAX(low, MIN(end, axis->in_size));
-                bounds[2 * n + o] = count_padding ? padded_end - start : MAX((int64_t)0, MIN(end, axis->in_size) - MAX(start, (int64_t)0));
+                bounds[2 * n + o] =
+                        count_padding ? padded_end - start
+                                      : MAX((int64_t)0, MIN(end, axis->in_size) - MAX(start, (int64_t)0));
         }
         set_bounds(axis, bounds);
         return work.stops ? run_poll(ctx) : STATUS_OK;
@@ -111,7 +116,8 @@ static int64_t divide_wrapping(int64_t sum, int64_t count)
 static Status over_planes(PoolRun *run, ParallelBody f32, ParallelBody f64, ParallelBody i64)
 {
         const PoolAxis *axis = run->pool->axis;
-        int64_t work = axis[0].in_size * axis[1].in_size * axis[2].in_size + axis[0].out_size * axis[1].out_size * axis[2].out_size;
+        int64_t work = axis[0].in_size * axis[1].in_size * axis[2].in_size +
+                       axis[0].out_size * axis[1].out_size * axis[2].out_size;
         Dtype dtype = run->pool->dtype;
         TRY(parallel_for(run->ctx, run->pool->planes, MAX((int64_t)1, 100000 / MAX(work, 1)),
                          dtype == DTYPE_F32   ? f32
@@ -119,16 +125,17 @@ static Status over_planes(PoolRun *run, ParallelBody f32, ParallelBody f64, Para
                                               : i64,
                          run));
         if (atomic_load(&run->failed))
-                return fail(STATUS_TOO_LARGE,
-                            "pooling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "pooling has no working memory left; send smaller inputs or "
+                                              "start the server with a larger --max-run-memory");
         return run_poll(run->ctx);
 }
 
 Status pool_max(const RunContext *ctx, const Pool *pool, const void *in, void *out, int64_t *indices)
 {
         PoolRun run = { .ctx = ctx, .pool = pool, .in = in, .out = out, .indices = indices };
-        return indices == NULL ? over_planes(&run, max_planes_f32, max_planes_f64, max_planes_i64)
-                               : over_planes(&run, indexed_planes_f32, indexed_planes_f64, indexed_planes_i64);
+        return indices == NULL
+                       ? over_planes(&run, max_planes_f32, max_planes_f64, max_planes_i64)
+                       : over_planes(&run, indexed_planes_f32, indexed_planes_f64, indexed_planes_i64);
 }
 
 Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, void *out)
@@ -158,9 +165,11 @@ static float stepwise_window(const StepwiseTask *task, Work *work, const float *
         float sum = 0;
         for (int64_t z = axis[0].low[at[0]]; z < axis[0].high[at[0]]; z++) {
                 for (int64_t y = axis[1].low[at[1]]; y < axis[1].high[at[1]]; y++) {
-                        const float *row = in + (z * axis[1].in_size + y) * axis[2].in_size + axis[2].low[at[2]];
+                        const float *row =
+                                in + (z * axis[1].in_size + y) * axis[2].in_size + axis[2].low[at[2]];
                         int64_t n = axis[2].high[at[2]] - axis[2].low[at[2]];
-                        for (int64_t from = 0, end; (end = work_end(work, from, n, ROUNDING_STEPS)) > from; from = end)
+                        for (int64_t from = 0, end; (end = work_end(work, from, n, ROUNDING_STEPS)) > from;
+                             from = end)
                                 for (int64_t x = from; x < end; x++)
                                         sum = round_half(task->half, sum + row[x]);
                         if (work->stops)
@@ -183,7 +192,8 @@ static void stepwise_planes(void *argument, int64_t begin, int64_t end)
                 for (at[0] = 0; at[0] < axis[0].out_size; at[0]++)
                         for (at[1] = 0; at[1] < axis[1].out_size; at[1]++)
                                 for (at[2] = 0; at[2] < axis[2].out_size && !work_stops(&work, 1); at[2]++)
-                                        *out++ = stepwise_window(task, &work, task->in + plane * in_plane, at);
+                                        *out++ =
+                                                stepwise_window(task, &work, task->in + plane * in_plane, at);
         }
 }
 

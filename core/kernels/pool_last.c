@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_last.c: pooling of channels_last images. A window is a handful of pixels, each a run of channels, so that the inner loop is a vector
-// loop; the order of additions is that of pool.c (down the rows of a column, then along the columns), and so are the bits.
+// pool_last.c: pooling of channels_last images. A window is a handful of pixels, each a run of
+// channels, so that the inner loop is a vector loop; the order of additions is that of pool.c (down
+// the rows of a column, then along the columns), and so are the bits.
 #include <math.h>
 #include "core/kernels/pool.h"
 #include "core/kernels/target.h"
@@ -25,11 +26,11 @@ typedef void RowKernel(const Row *row);
 #define LAST_TARGET
 #define LAST_LANES 4
 #define LAST(x)    plain_##x
-#define LAST_LARGER(best, value)                                                                                                           \
-        __extension__({                                                                                                                    \
-                plain_Lane best_ = (best), value_ = (value);                                                                               \
-                plain_Choice take_ = (value_ > best_) | (value_ != value_);                                                                \
-                (plain_Lane)((take_ & (plain_Choice)value_) | (~take_ & (plain_Choice)best_));                                             \
+#define LAST_LARGER(best, value)                                                                             \
+        __extension__({                                                                                      \
+                plain_Lane best_ = (best), value_ = (value);                                                 \
+                plain_Choice take_ = (value_ > best_) | (value_ != value_);                                  \
+                (plain_Lane)((take_ & (plain_Choice)value_) | (~take_ & (plain_Choice)best_));               \
         })
 #include "core/kernels/pool_last.inc"
 #undef LAST_TARGET
@@ -42,10 +43,11 @@ typedef void RowKernel(const Row *row);
 #define LAST_TARGET __attribute__((target("avx2")))
 #define LAST_LANES  8
 #define LAST(x)     avx2_##x
-#define LAST_LARGER(best, value)                                                                                                           \
-        __extension__({                                                                                                                    \
-                __m256 value_ = (value);                                                                                                   \
-                _mm256_blendv_ps(_mm256_max_ps(value_, (best)), value_, _mm256_cmp_ps(value_, value_, _CMP_UNORD_Q));                      \
+#define LAST_LARGER(best, value)                                                                             \
+        __extension__({                                                                                      \
+                __m256 value_ = (value);                                                                     \
+                _mm256_blendv_ps(_mm256_max_ps(value_, (best)), value_,                                      \
+                                 _mm256_cmp_ps(value_, value_, _CMP_UNORD_Q));                               \
         })
 #include "core/kernels/pool_last.inc"
 #undef LAST_TARGET
@@ -55,10 +57,11 @@ typedef void RowKernel(const Row *row);
 #define LAST_TARGET TARGET_512("avx512f,avx512vl,avx512dq")
 #define LAST_LANES  16
 #define LAST(x)     avx512_##x
-#define LAST_LARGER(best, value)                                                                                                           \
-        __extension__({                                                                                                                    \
-                __m512 value_ = (value);                                                                                                   \
-                _mm512_mask_mov_ps(_mm512_max_ps(value_, (best)), _mm512_cmp_ps_mask(value_, value_, _CMP_UNORD_Q), value_);               \
+#define LAST_LARGER(best, value)                                                                             \
+        __extension__({                                                                                      \
+                __m512 value_ = (value);                                                                     \
+                _mm512_mask_mov_ps(_mm512_max_ps(value_, (best)),                                            \
+                                   _mm512_cmp_ps_mask(value_, value_, _CMP_UNORD_Q), value_);                \
         })
 #include "core/kernels/pool_last.inc"
 #endif
@@ -66,7 +69,8 @@ typedef void RowKernel(const Row *row);
 static RowKernel *choose_kernel(bool average)
 {
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+            __builtin_cpu_supports("avx512dq"))
                 return average ? avx512_average_row : avx512_max_row;
         if (__builtin_cpu_supports("avx2"))
                 return average ? avx2_average_row : avx2_max_row;
@@ -90,7 +94,11 @@ static void last_rows(void *argument, int64_t begin, int64_t end)
         const PoolAxis *rows = &run->pool->axis[1], *columns = &run->pool->axis[2];
         int64_t channels = run->channels, row_step = columns->in_size * channels;
         Work work = { .ctx = run->ctx };
-        Row row = { .work = &work, .columns = columns, .step = rows->step * row_step, .channels = channels, .divisor = run->pool->divisor };
+        Row row = { .work = &work,
+                    .columns = columns,
+                    .step = rows->step * row_step,
+                    .channels = channels,
+                    .divisor = run->pool->divisor };
         for (int64_t r = begin; r < end && !work.stops; r++) {
                 int64_t y = r % rows->out_size;
                 row.image = run->in + r / rows->out_size * rows->in_size * row_step;
@@ -103,9 +111,15 @@ static void last_rows(void *argument, int64_t begin, int64_t end)
         }
 }
 
-Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels, const float *in, float *out)
+Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels,
+                          const float *in, float *out)
 {
-        LastRun run = { .ctx = ctx, .pool = pool, .channels = channels, .kernel = choose_kernel(average), .in = in, .out = out };
+        LastRun run = { .ctx = ctx,
+                        .pool = pool,
+                        .channels = channels,
+                        .kernel = choose_kernel(average),
+                        .in = in,
+                        .out = out };
         int64_t n_rows = pool->planes / channels * pool->axis[1].out_size;
         int64_t work = pool->axis[2].in_size * channels;
         TRY(parallel_for(ctx, n_rows, MAX((int64_t)1, 50000 / MAX(work, (int64_t)1)), last_rows, &run));

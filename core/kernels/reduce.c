@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce.c: row plans, the visiting of rows, and what happens to a row. Sums of float32: 16 lanes over chunks of 512 elements, chunk sums
-// in a binary tree, so that errors grow with the logarithm of the length as in PyTorch's cascade. Variance takes two passes (mean, then
-// squared differences), norms and products accumulate in double. Rows are never split, so results do not depend on threads.
+// reduce.c: row plans, the visiting of rows, and what happens to a row. Sums of float32: 16 lanes
+// over chunks of 512 elements, chunk sums in a binary tree, so that errors grow with the logarithm
+// of the length as in PyTorch's cascade. Variance takes two passes (mean, then squared
+// differences), norms and products accumulate in double. Rows are never split, so results do not
+// depend on threads.
 #include "core/kernels/reduce.h"
 #include <math.h>
 #include <string.h>
@@ -84,20 +86,22 @@ static int64_t offset_of(int n, const int64_t *size, const int64_t *stride, int6
         return offset;
 }
 
-static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, Work *work, const char *const *base, int64_t n_rows,
-                                                             int64_t offset, int64_t at, int64_t n, int64_t step, char *out,
-                                                             const size_t size)
+static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, Work *work,
+                                                             const char *const *base, int64_t n_rows,
+                                                             int64_t offset, int64_t at, int64_t n,
+                                                             int64_t step, char *out, const size_t size)
 {
         for (int64_t from = 0, end; (end = work_end(work, from, n, n_rows)) > from; from = end) {
                 for (int64_t i = from; i < end; i++) {
                         for (int64_t r = 0; r < n_rows; r++)
-                                memcpy(out + (size_t)(r * plan->row_length + at + i) * size, base[r] + (offset + i * step) * (int64_t)size,
-                                       size);
+                                memcpy(out + (size_t)(r * plan->row_length + at + i) * size,
+                                       base[r] + (offset + i * step) * (int64_t)size, size);
                 }
         }
 }
 
-// `n_rows` rows starting at the bases into out[n_rows][row_length], walked together so that neighbouring rows share cache lines.
+// `n_rows` rows starting at the bases into out[n_rows][row_length], walked together so that
+// neighbouring rows share cache lines.
 static void gather(const RowVisit *visit, Work *work, const char *const *base, int64_t n_rows, char *out)
 {
         const RowPlan *plan = visit->plan;
@@ -116,41 +120,52 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
 {
         RowVisit *visit = argument;
         const RowPlan *plan = visit->plan;
-        bool contiguous = plan->n_reduce == 0 || (plan->n_reduce == 1 && plan->reduce_stride[0] == 1) || plan->row_length == 0;
+        bool contiguous = plan->n_reduce == 0 || (plan->n_reduce == 1 && plan->reduce_stride[0] == 1) ||
+                          plan->row_length == 0;
         Scratch scratch = { 0 };
-        if (!contiguous && scratch_init(&scratch, visit->ctx, visit->tile * plan->row_length, visit->item_bytes) != STATUS_OK) {
+        if (!contiguous && scratch_init(&scratch, visit->ctx, visit->tile * plan->row_length,
+                                        visit->item_bytes) != STATUS_OK) {
                 atomic_store(&visit->failed, 1);
                 return;
         }
         Work work = { .ctx = visit->ctx };
-        for (int64_t row = begin; row < end && !work_stops(&work, visit->tile * ROW_STEPS); row += visit->tile) {
+        for (int64_t row = begin; row < end && !work_stops(&work, visit->tile * ROW_STEPS);
+             row += visit->tile) {
                 int64_t n = MIN(end - row, visit->tile);
                 const char *base[GATHER_ROWS];
                 for (int64_t r = 0; r < n; r++)
                         base[r] = visit->data +
-                                  offset_of(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) * (int64_t)visit->item_bytes;
+                                  offset_of(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) *
+                                          (int64_t)visit->item_bytes;
                 if (!contiguous)
                         gather(visit, &work, base, n, scratch.data);
                 for (int64_t r = 0; r < n; r++) {
-                        const char *at =
-                                contiguous ? base[r] : (const char *)scratch.data + (size_t)(r * plan->row_length) * visit->item_bytes;
+                        const char *at = contiguous
+                                                 ? base[r]
+                                                 : (const char *)scratch.data +
+                                                           (size_t)(r * plan->row_length) * visit->item_bytes;
                         visit->visit(visit->context, &work, row + r, plan->row_length, at);
                 }
         }
         scratch_deinit(&scratch);
 }
 
-Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data, RowFunction visit, const void *context)
+Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data,
+                  RowFunction visit, const void *context)
 {
-        RowVisit state = { .ctx = ctx, .plan = plan, .item_bytes = item_bytes, .data = data, .visit = visit, .context = context };
+        RowVisit state = { .ctx = ctx,
+                           .plan = plan,
+                           .item_bytes = item_bytes,
+                           .data = data,
+                           .visit = visit,
+                           .context = context };
         int64_t row_bytes = MAX((int64_t)1, plan->row_length * (int64_t)item_bytes);
         state.tile = MAX((int64_t)1, MIN((int64_t)GATHER_ROWS, GATHER_BYTES / row_bytes));
         int64_t grain = MAX(state.tile, 65536 / MAX((int64_t)1, plan->row_length));
         TRY(parallel_for(ctx, plan->n_rows, grain, visit_rows, &state));
         if (atomic_load(&state.failed))
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "a reduction has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "a reduction has no working memory left; send smaller inputs "
+                                              "or start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }
 
@@ -158,7 +173,8 @@ Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes,
 // exp, sum, log and the shift back of a half row, rounded after each.
 static float rounded(Dtype half, double value)
 {
-        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16((float)value)) : bf16_to_f32(f32_to_bf16((float)value));
+        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16((float)value))
+                                 : bf16_to_f32(f32_to_bf16((float)value));
 }
 
 #define RED(x)      x##_f32
@@ -196,7 +212,9 @@ static void count_i64(const void *context, Work *work, int64_t index, int64_t n,
                 for (int64_t i = from; i < end; i++)
                         count += x[i] != 0;
         }
-        ((int64_t *)task->out)[index] = task->kind == REDUCE_NONZERO ? count : task->kind == REDUCE_ANY ? count > 0 : count == n;
+        ((int64_t *)task->out)[index] = task->kind == REDUCE_NONZERO ? count
+                                        : task->kind == REDUCE_ANY   ? count > 0
+                                                                     : count == n;
 }
 
 static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions: rows of a strided array, gathered where they are not contiguous, handed to a function per row.
+// Reductions: rows of a strided array, gathered where they are not contiguous, handed to a function
+// per row.
 #pragma once
 #include "core/kernels/dense.h"
 
-// Dimensions split into kept ones (one row per kept index, in row-major order) and reduced ones (elements of a row).
+// Dimensions split into kept ones (one row per kept index, in row-major order) and reduced ones
+// (elements of a row).
 typedef struct RowPlan {
         int n_keep, n_reduce;
         int64_t keep_size[MAX_RANK], keep_stride[MAX_RANK], reduce_size[MAX_RANK], reduce_stride[MAX_RANK];
         int64_t n_rows, row_length;
 } RowPlan;
 
-// `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major order (arg reductions, scans, sorts);
-// otherwise the order of memory is taken.
+// `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major
+// order (arg reductions, scans, sorts); otherwise the order of memory is taken.
 void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered);
 
-// Called for rows begin .. in any order from several threads; `row` is contiguous and must not be written. `work` is the thread's: what is
-// left of the row when it stops may stay undone.
+// Called for rows begin .. in any order from several threads; `row` is contiguous and must not be
+// written. `work` is the thread's: what is left of the row when it stops may stay undone.
 typedef void (*RowFunction)(const void *context, Work *work, int64_t index, int64_t n, const void *row);
 // Visits all rows of `data` (elements of 4 or 8 bytes). Rows of length 0 are visited too.
-Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data, RowFunction visit, const void *context);
+Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data,
+                  RowFunction visit, const void *context);
 
 typedef enum ReduceKind {
         REDUCE_SUM,
@@ -35,15 +38,18 @@ typedef enum ReduceKind {
         REDUCE_STD,
 } ReduceKind;
 
-// Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype; REDUCE_NONZERO, ANY and ALL write int64. MEAN,
-// LOGSUMEXP, NORM, VAR and STD are for floats. `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of
-// the first extreme (NaN counts as extreme; needs an ordered plan); NULL: not wanted.
+// Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype;
+// REDUCE_NONZERO, ANY and ALL write int64. MEAN, LOGSUMEXP, NORM, VAR and STD are for floats.
+// `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of the
+// first extreme (NaN counts as extreme; needs an ordered plan); NULL: not wanted.
 typedef struct Reduction {
         Dtype dtype;
         ReduceKind kind;
-        double p;       // order of the norm; correction of the variance
-        Dtype rounding; // REDUCE_LOGSUMEXP of half values: rounded to this half dtype at every step, as PyTorch's composite is; others: not
-                        // used
+        double p; // order of the norm; correction of the variance
+        // REDUCE_LOGSUMEXP of half values: rounded to this half dtype at every step, as PyTorch's
+        // composite is; others: not
+        Dtype rounding;
+        // used
         const void *data;
         void *out, *extra;
 } Reduction;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_scan.c: scans are sequential along their dimension; rows are independent and go to threads.
+// reduce_scan.c: scans are sequential along their dimension; rows are independent and go to
+// threads.
 #include "core/kernels/reduce_scan.h"
 #include <math.h>
 
@@ -44,7 +45,8 @@ static void log_rows(const void *context, Work *work, int64_t index, int64_t n, 
 {
         const Scan *task = context;
         const double *x = row;
-        double *out = (double *)task->out + index / task->inner * n * task->inner + index % task->inner, sum = -INFINITY;
+        double *out = (double *)task->out + index / task->inner * n * task->inner + index % task->inner,
+               sum = -INFINITY;
         for (int64_t from = 0, end; (end = work_end(work, from, n, 32)) > from; from = end) {
                 for (int64_t i = from; i < end; i++) {
                         sum = add_logs(sum, x[i]);

@@ -5,8 +5,9 @@
 
 typedef enum ScanKind { SCAN_SUM, SCAN_PROD, SCAN_MAX, SCAN_MIN, SCAN_LOGSUMEXP } ScanKind;
 
-// Rows of an ordered plan with one dimension reduced, of compute dtype `dtype` (F32, F64, I64); out: contiguous [n_rows /
-// inner][row][inner] of that dtype. SCAN_MAX and SCAN_MIN also write indices (int64, same layout): the latest of equals, NaN wins.
+// Rows of an ordered plan with one dimension reduced, of compute dtype `dtype` (F32, F64, I64);
+// out: contiguous [n_rows / inner][row][inner] of that dtype. SCAN_MAX and SCAN_MIN also write
+// indices (int64, same layout): the latest of equals, NaN wins.
 typedef struct Scan {
         Dtype dtype;
         ScanKind kind;

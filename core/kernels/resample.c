@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample.c: taps per axis are worked out once; each output row first adds the input rows that its taps name into one line (a vector
-// loop), then picks columns from the line. Positions are rounded to float32 step by step where PyTorch computes in float32, so that floor()
-// falls on the same side.
+// resample.c: taps per axis are worked out once; each output row first adds the input rows that its
+// taps name into one line (a vector loop), then picks columns from the line. Positions are rounded
+// to float32 step by step where PyTorch computes in float32, so that floor() falls on the same
+// side.
 #include "core/kernels/resample.h"
 #include <math.h>
 #include <string.h>
@@ -16,7 +17,9 @@ static double rounded(bool single, double x)
 static double axis_scale(const ResampleAxis *axis, bool align_corners, double scale, bool single)
 {
         if (align_corners)
-                return axis->out_size > 1 ? rounded(single, (double)(axis->in_size - 1) / (double)(axis->out_size - 1)) : 0;
+                return axis->out_size > 1
+                               ? rounded(single, (double)(axis->in_size - 1) / (double)(axis->out_size - 1))
+                               : 0;
         return rounded(single, scale > 0 ? 1.0 / scale : (double)axis->in_size / (double)axis->out_size);
 }
 
@@ -24,11 +27,13 @@ static double source_position(double scale, int64_t o, bool align_corners, bool 
 {
         if (align_corners)
                 return rounded(single, scale * (double)o);
-        double at = rounded(single, fma(scale, rounded(single, (double)o + 0.5), -0.5)); // PyTorch's compiler fuses the two
+        double at = rounded(single, fma(scale, rounded(single, (double)o + 0.5),
+                                        -0.5)); // PyTorch's compiler fuses the two
         return !cubic && at < 0 ? 0 : at;
 }
 
-// A position as an index of low..high. Scales are the caller's: positions may be far outside, infinite or NaN (low).
+// A position as an index of low..high. Scales are the caller's: positions may be far outside,
+// infinite or NaN (low).
 static int64_t place_of(double at, int64_t low, int64_t high)
 {
         return !(at > (double)low) ? low : at >= (double)high ? high : (int64_t)at;
@@ -46,7 +51,8 @@ static void nearest_taps(ResampleAxis *axis, Work *work, ResampleKind kind, doub
                 else if (packed && axis->out_size == 2 * axis->in_size)
                         at = o / 2;
                 else
-                        at = place_of((double)floorf((float)((exact ? (double)o + 0.5 : (double)o) * step)), 0, axis->in_size - 1);
+                        at = place_of((double)floorf((float)((exact ? (double)o + 0.5 : (double)o) * step)),
+                                      0, axis->in_size - 1);
                 axis->index[o] = MIN(at, axis->in_size - 1);
                 axis->weight[o] = 1;
         }
@@ -115,7 +121,8 @@ static void round_weights(ResampleAxis *axis, Work *work, Dtype precision)
         }
 }
 
-Status resample_axis(const RunContext *ctx, ResampleAxis *axis, ResampleKind kind, bool align_corners, double scale, Dtype precision)
+Status resample_axis(const RunContext *ctx, ResampleAxis *axis, ResampleKind kind, bool align_corners,
+                     double scale, Dtype precision)
 {
         Work work = { .ctx = ctx };
         bool single = precision != DTYPE_F64;
@@ -158,8 +165,7 @@ Status resample_run(const RunContext *ctx, const Resample *resample, const void 
         TRY(parallel_for(ctx, resample->planes, MAX((int64_t)1, 65536 / MAX(work, (int64_t)1)),
                          resample->dtype == DTYPE_F32 ? resample_planes_f32 : resample_planes_f64, &task));
         if (atomic_load(&task.failed))
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "resampling has no working memory left; send smaller inputs or "
+                                              "start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }

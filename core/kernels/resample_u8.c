@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample_u8.c: uint8 images: weights become integers with as many bits of fraction as 16 bits allow, sums are rounded half up and clamped
-// after each of the two passes.
+// resample_u8.c: uint8 images: weights become integers with as many bits of fraction as 16 bits
+// allow, sums are rounded half up and clamped after each of the two passes.
 #include "core/kernels/resample.h"
 
 enum { MIX_STEPS = 4 };
@@ -40,7 +40,8 @@ static int merged_taps(const ResampleAxis *axis, int64_t o, double *out_weight)
 
 static Status byte_axis_init(ByteAxis *by, const RunContext *ctx, const ResampleAxis *axis, Scratch *scratch)
 {
-        TRY(scratch_init(scratch, ctx, axis->out_size, sizeof(int64_t) + RESAMPLE_MAX_TAPS * sizeof(int32_t) + 1));
+        TRY(scratch_init(scratch, ctx, axis->out_size,
+                         sizeof(int64_t) + RESAMPLE_MAX_TAPS * sizeof(int32_t) + 1));
         *by = (ByteAxis){ .axis = axis, .first = scratch->data };
         by->weight = (int32_t *)(by->first + axis->out_size);
         by->count = (int8_t *)(by->weight + RESAMPLE_MAX_TAPS * axis->out_size);
@@ -58,7 +59,8 @@ static Status byte_axis_init(ByteAxis *by, const RunContext *ctx, const Resample
                 by->first[o] = axis->index[o * axis->n_taps];
                 by->count[o] = (int8_t)n;
                 for (int t = 0; t < n; t++)
-                        by->weight[o * RESAMPLE_MAX_TAPS + t] = (int32_t)((weight[t] < 0 ? -0.5 : 0.5) + weight[t] * (1 << by->precision));
+                        by->weight[o * RESAMPLE_MAX_TAPS + t] =
+                                (int32_t)((weight[t] < 0 ? -0.5 : 0.5) + weight[t] * (1 << by->precision));
         }
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
@@ -89,11 +91,13 @@ static void byte_planes(void *argument, int64_t begin, int64_t end)
                 uint8_t *out = task->out + plane * height->out_size * width->out_size;
                 for (int64_t y = 0; y < height->in_size; y++) {
                         for (int64_t x = 0; x < width->out_size && !work_stops(&work, MIX_STEPS); x++)
-                                narrow[y * width->out_size + x] = mix(&task->width, x, in + y * width->in_size, 1);
+                                narrow[y * width->out_size + x] =
+                                        mix(&task->width, x, in + y * width->in_size, 1);
                 }
                 for (int64_t y = 0; y < height->out_size; y++) {
                         for (int64_t x = 0; x < width->out_size && !work_stops(&work, MIX_STEPS); x++)
-                                out[y * width->out_size + x] = mix(&task->height, y, narrow + x, width->out_size);
+                                out[y * width->out_size + x] =
+                                        mix(&task->height, y, narrow + x, width->out_size);
                 }
         }
         scratch_deinit(&scratch);
@@ -107,8 +111,7 @@ Status resample_run_u8(const RunContext *ctx, const Resample *resample, const ui
         TRY(byte_axis_init(&task.width, ctx, &resample->axis[2], &width));
         TRY(parallel_for(ctx, resample->planes, 1, byte_planes, &task));
         if (atomic_load(&task.failed))
-                return fail(
-                        STATUS_TOO_LARGE,
-                        "resampling has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "resampling has no working memory left; send smaller inputs or "
+                                              "start the server with a larger --max-run-memory");
         return run_poll(ctx);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polling and parallel_for. Pieces have a fixed size that depends on n and grain only, so that results are the same for any number of
-// threads; with OpenMP the pieces are dealt statically.
+// Polling and parallel_for. Pieces have a fixed size that depends on n and grain only, so that
+// results are the same for any number of threads; with OpenMP the pieces are dealt statically.
 #include "core/kernels/run_context.h"
 #include <string.h>
 #include "core/base/limits.h"
@@ -34,9 +34,11 @@ Status run_poll(const RunContext *ctx)
         if (ctx == NULL)
                 return STATUS_OK;
         if (run_is_cancelled(ctx))
-                return fail(STATUS_CANCELLED, "cancelled before the run ended: the client left, or the server is stopping");
+                return fail(STATUS_CANCELLED,
+                            "cancelled before the run ended: the client left, or the server is stopping");
         if (run_deadline_passed(ctx))
-                return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger \"deadline_ms\" or start the server "
+                return fail(STATUS_DEADLINE, "the run did not end within its deadline; send a larger "
+                                             "\"deadline_ms\" or start the server "
                                              "with --run-deadline-ms");
         return STATUS_OK;
 }
@@ -45,11 +47,13 @@ Status run_check_cost(int64_t flops, int64_t bytes)
 {
         if (flops > limits.max_node_flops)
                 return fail(STATUS_TOO_LARGE,
-                            "the node needs %lld floating point operations; the limit is %lld (--max-node-flops, FXSERVE_MAX_NODE_FLOPS)",
+                            "the node needs %lld floating point operations; the limit is %lld "
+                            "(--max-node-flops, FXSERVE_MAX_NODE_FLOPS)",
                             (long long)flops, (long long)limits.max_node_flops);
         if (bytes > limits.max_node_bytes)
                 return fail(STATUS_TOO_LARGE,
-                            "the node reads and writes %lld bytes; the limit is %lld (--max-node-bytes, FXSERVE_MAX_NODE_BYTES)",
+                            "the node reads and writes %lld bytes; the limit is %lld (--max-node-bytes, "
+                            "FXSERVE_MAX_NODE_BYTES)",
                             (long long)bytes, (long long)limits.max_node_bytes);
         return STATUS_OK;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax.c: subtract the maximum, exponentiate, divide by the sum (or subtract its logarithm). A row that is all -inf gives NaN, one with
-// NaN is NaN, as in PyTorch. Float32 sums run in float lanes within chunks and in double across them. Rows go one by one when they are
-// contiguous; otherwise blocks of neighbouring columns go together so that memory is read in order.
+// softmax.c: subtract the maximum, exponentiate, divide by the sum (or subtract its logarithm). A
+// row that is all -inf gives NaN, one with NaN is NaN, as in PyTorch. Float32 sums run in float
+// lanes within chunks and in double across them. Rows go one by one when they are contiguous;
+// otherwise blocks of neighbouring columns go together so that memory is read in order.
 #include "core/kernels/softmax.h"
 #include "core/kernels/target.h"
 #include <math.h>
@@ -9,7 +10,8 @@
 
 enum { LANES = 16, CHUNK = 1024, COLUMNS = 64 };
 
-// exp in float32, within 1.5 ULP: 2^n times a degree 7 polynomial on [-ln2/2, ln2/2]. Plain enough for gcc to vectorise. NaN stays NaN.
+// exp in float32, within 1.5 ULP: 2^n times a degree 7 polynomial on [-ln2/2, ln2/2]. Plain enough
+// for gcc to vectorise. NaN stays NaN.
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
         float y = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
@@ -62,16 +64,18 @@ typedef struct SoftmaxTask {
 #undef SOFT_STEPS
 #undef SOFT_TARGET
 
-// Rows of float32 for one instruction set. Lanes and their order are the same in all, so the bits are as well.
+// Rows of float32 for one instruction set. Lanes and their order are the same in all, so the bits
+// are as well.
 typedef struct SoftmaxRows {
         void (*row)(SoftmaxKind kind, Work *work, int64_t n, const float *in, float *out);
         float (*max)(Work *work, int64_t n, const float *in);
         double (*exp)(Work *work, int64_t n, const float *in, float max, float *out);
         ParallelBody rows, columns;
 } SoftmaxRows;
-#define ROWS_OF(suffix)                                                                                                                    \
-        static const SoftmaxRows rows_##suffix = { softmax_row_f32_##suffix, row_max_f32_##suffix, row_exp_f32_##suffix,                   \
-                                                   softmax_rows_f32_##suffix, softmax_columns_f32_##suffix }
+#define ROWS_OF(suffix)                                                                                      \
+        static const SoftmaxRows rows_##suffix = { softmax_row_f32_##suffix, row_max_f32_##suffix,           \
+                                                   row_exp_f32_##suffix, softmax_rows_f32_##suffix,          \
+                                                   softmax_columns_f32_##suffix }
 ROWS_OF(plain);
 
 #if defined(__x86_64__)
@@ -93,8 +97,8 @@ ROWS_OF(avx512);
 static const SoftmaxRows *rows_of_cpu(void)
 {
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-            __builtin_cpu_supports("avx512bw"))
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
                 return &rows_avx512;
         if (__builtin_cpu_supports("avx2"))
                 return &rows_avx2;
@@ -123,18 +127,21 @@ double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out)
         return rows->exp(work, n, in, max, out);
 }
 
-Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n, int64_t inner, const void *in, void *out)
+Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n,
+                   int64_t inner, const void *in, void *out)
 {
         if (outer == 0 || n == 0 || inner == 0)
                 return STATUS_OK;
         SoftmaxTask task = { ctx, kind, n, inner, in, out };
         bool single = dtype == DTYPE_F32;
         const SoftmaxRows *rows = rows_of_cpu();
-        int64_t blocks = (inner + COLUMNS - 1) / COLUMNS, work = inner == 1 ? n : n * MIN(inner, (int64_t)COLUMNS);
+        int64_t blocks = (inner + COLUMNS - 1) / COLUMNS,
+                work = inner == 1 ? n : n * MIN(inner, (int64_t)COLUMNS);
         int64_t grain = MAX((int64_t)1, 65536 / work);
         if (inner == 1)
                 TRY(parallel_for(ctx, outer, grain, single ? rows->rows : softmax_rows_f64_plain, &task));
         else
-                TRY(parallel_for(ctx, outer * blocks, grain, single ? rows->columns : softmax_columns_f64_plain, &task));
+                TRY(parallel_for(ctx, outer * blocks, grain,
+                                 single ? rows->columns : softmax_columns_f64_plain, &task));
         return run_poll(ctx);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on top, zeros alike; descending:
-// complemented), so that a stable sort of (key, index) is all that remains: insertion for short rows, merge sort for others. Where few of
-// many are asked for, a heap of that many is kept while the row goes by; (key, index) has no equals, so the answer is that of the full
-// sort.
+// sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on
+// top, zeros alike; descending: complemented), so that a stable sort of (key, index) is all that
+// remains: insertion for short rows, merge sort for others. Where few of many are asked for, a heap
+// of that many is kept while the row goes by; (key, index) has no equals, so the answer is that of
+// the full sort.
 #include "core/kernels/sort.h"
 #include <string.h>
 
@@ -56,9 +57,11 @@ static void insertion_sort(SortItem *items, int64_t n)
 }
 
 // Merges in blocks, so that long runs are polled; what is left of one side is copied.
-static void merge(Work *work, const SortItem *left, int64_t n_left, const SortItem *right, int64_t n_right, SortItem *out)
+static void merge(Work *work, const SortItem *left, int64_t n_left, const SortItem *right, int64_t n_right,
+                  SortItem *out)
 {
-        const SortItem *left_end = left + n_left, *right_end = right + n_right, *out_end = out + n_left + n_right;
+        const SortItem *left_end = left + n_left, *right_end = right + n_right,
+                       *out_end = out + n_left + n_right;
         while (left < left_end && right < right_end) {
                 int64_t n = MIN(MIN(left_end - left, right_end - right), (int64_t)WORK_BLOCK);
                 if (work_stops(work, n * MERGE_STEPS))
@@ -71,7 +74,8 @@ static void merge(Work *work, const SortItem *left, int64_t n_left, const SortIt
                 memcpy(out + at, rest + at, (size_t)(end - at) * sizeof(*out));
 }
 
-// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array that holds the result.
+// Bottom-up: runs of INSERTION, then doubled; `other` is as large as `items`. Returns the array
+// that holds the result.
 static SortItem *merge_sort(Work *work, SortItem *items, SortItem *other, int64_t n)
 {
         for (int64_t at = 0; at < n && !work_stops(work, INSERTION * INSERTION / 4); at += INSERTION)
@@ -188,7 +192,7 @@ Status sort_rows(const RunContext *ctx, const RowPlan *plan, const SortTask *tas
         SortRun run = { .ctx = ctx, .task = task };
         TRY(rows_visit(ctx, plan, dtype_info[task->dtype].bytes, data, sort_row, &run));
         if (atomic_load(&run.failed))
-                return fail(STATUS_TOO_LARGE,
-                            "sorting has no working memory left; send smaller inputs or start the server with a larger --max-run-memory");
+                return fail(STATUS_TOO_LARGE, "sorting has no working memory left; send smaller inputs or "
+                                              "start the server with a larger --max-run-memory");
         return STATUS_OK;
 }

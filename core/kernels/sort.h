@@ -3,8 +3,9 @@
 #pragma once
 #include "core/kernels/reduce.h"
 
-// Rows of an ordered plan with one reduced dimension, of compute dtype `dtype` (F32, F64, I64). values (dtype) and indices (int64):
-// contiguous [n_rows / inner][n_out][inner]; `n_out` <= row length: the first so many of the sorted row. values may be NULL.
+// Rows of an ordered plan with one reduced dimension, of compute dtype `dtype` (F32, F64, I64).
+// values (dtype) and indices (int64): contiguous [n_rows / inner][n_out][inner]; `n_out` <= row
+// length: the first so many of the sorted row. values may be NULL.
 typedef struct SortTask {
         Dtype dtype;
         bool descending;

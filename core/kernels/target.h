@@ -3,7 +3,8 @@
 #pragma once
 
 #ifdef __clang__
-// The iterations of the loop that follows do not depend on each other. A permission: where clang cannot use it, nothing is wrong.
+// The iterations of the loop that follows do not depend on each other. A permission: where clang
+// cannot use it, nothing is wrong.
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
 // A function for these instruction sets, AVX-512 among them, which uses the whole width.

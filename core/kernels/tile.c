@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tile.c: building tile programs. tile_add_op puts down what pointwise_run would do around its loop: operands converted to the class and
-// rounded to the common dtype, results rounded to theirs. tile_finish merges dimensions over all operands and hands out registers.
+// tile.c: building tile programs. tile_add_op puts down what pointwise_run would do around its
+// loop: operands converted to the class and rounded to the common dtype, results rounded to theirs.
+// tile_finish merges dimensions over all operands and hands out registers.
 #include "core/kernels/tile_private.h"
 
 #include <string.h>
@@ -47,7 +48,8 @@ static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileVa
 {
         if (program->n_values == TILE_MAX_VALUES)
                 return too_large();
-        TRY(array_reserve(&program->values, &program->values_capacity, program->n_values + 1, sizeof(TileValue)));
+        TRY(array_reserve(&program->values, &program->values_capacity, program->n_values + 1,
+                          sizeof(TileValue)));
         TileValue *value = &program->values[program->n_values];
         *value = (TileValue){ .kind = kind, .dtype = dtype, .reg = NO_REGISTER };
         value->is_mask = dtype == DTYPE_BOOL;
@@ -69,7 +71,8 @@ Status tile_add_input(TileProgram *program, const TensorMeta *meta, TileValueId 
 {
         if (program->n_inputs == TILE_MAX_INPUTS)
                 return too_large();
-        TRY(array_reserve(&program->inputs, &program->inputs_capacity, program->n_inputs + 1, sizeof(TileOperand)));
+        TRY(array_reserve(&program->inputs, &program->inputs_capacity, program->n_inputs + 1,
+                          sizeof(TileOperand)));
         TRY(add_value(program, TILE_INPUT, meta->dtype, out_value));
         TileValue *value = &program->values[*out_value];
         value->operand = (uint8_t)program->n_inputs;
@@ -89,7 +92,8 @@ Status tile_add_number(TileProgram *program, Dtype dtype, PointParam number, Til
 // ---- operands ----
 static bool must_round(Dtype from, Dtype common)
 {
-        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 && common != DTYPE_BOOL;
+        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 &&
+               common != DTYPE_BOOL;
 }
 
 static void round_elements(TileClass class, Dtype to, size_t n, void *elements, void *scratch)
@@ -99,7 +103,8 @@ static void round_elements(TileClass class, Dtype to, size_t n, void *elements, 
 }
 
 // A number is converted here and now.
-static Status convert_number(TileProgram *program, TileValueId from, bool to_mask, TileClass class, Dtype round_to, TileValueId *out_value)
+static Status convert_number(TileProgram *program, TileValueId from, bool to_mask, TileClass class,
+                             Dtype round_to, TileValueId *out_value)
 {
         const TileValue number = program->values[from];
         PointParam element = { 0 }, scratch;
@@ -120,7 +125,8 @@ static Status convert_number(TileProgram *program, TileValueId from, bool to_mas
         return STATUS_OK;
 }
 
-static Status convert(TileProgram *program, TileValueId from, bool to_mask, TileClass class, Dtype round_to, TileValueId *out_value)
+static Status convert(TileProgram *program, TileValueId from, bool to_mask, TileClass class, Dtype round_to,
+                      TileValueId *out_value)
 {
         if (program->values[from].kind == TILE_NUMBER)
                 return convert_number(program, from, to_mask, class, round_to, out_value);
@@ -133,13 +139,16 @@ static Status convert(TileProgram *program, TileValueId from, bool to_mask, Tile
         TRY(add_value(program, TILE_MADE, source.dtype, out_value));
         program->values[*out_value].is_mask = to_mask;
         program->values[*out_value].class = class;
-        TileStep step = {
-                .kind = to_mask ? STEP_TO_MASK : STEP_CONVERT, .n_in = 1, .in = { from }, .out = *out_value, .round_to = round_to
-        };
+        TileStep step = { .kind = to_mask ? STEP_TO_MASK : STEP_CONVERT,
+                          .n_in = 1,
+                          .in = { from },
+                          .out = *out_value,
+                          .round_to = round_to };
         return add_step(program, &step);
 }
 
-// An input's tile is made right before its first reader; what is one element is made once, by the range.
+// An input's tile is made right before its first reader; what is one element is made once, by the
+// range.
 static Status load_first(TileProgram *program, TileValueId id)
 {
         const TileValue *value = &program->values[id];
@@ -158,7 +167,8 @@ static Status add_operand(TileProgram *program, const TileOp *op, int k, TileSte
         TRY(load_first(program, op->in[k]));
         bool to_mask = op->kernel->in[k] == 'm' || class == POINT_BOOL;
         bool round = !to_mask && !op->exact[k] && must_round(program->values[op->in[k]].dtype, op->common);
-        return convert(program, op->in[k], to_mask, class_of(class), round ? op->common : DTYPE_NONE, &step->in[k]);
+        return convert(program, op->in[k], to_mask, class_of(class), round ? op->common : DTYPE_NONE,
+                       &step->in[k]);
 }
 
 // Rows of two float operands take one of them as a single element; all others want it repeated.
@@ -183,9 +193,12 @@ Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_valu
 {
         PointClass class = point_class(op->common);
         bool exact = false;
-        TileStep step = { .kind = STEP_LOOP, .loop = point_loop(op->kernel, class), .n_in = (uint8_t)strlen(op->kernel->in) };
+        TileStep step = { .kind = STEP_LOOP,
+                          .loop = point_loop(op->kernel, class),
+                          .n_in = (uint8_t)strlen(op->kernel->in) };
         if (step.loop == NULL)
-                return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", op->kernel->label, dtype_info[op->common].name);
+                return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", op->kernel->label,
+                            dtype_info[op->common].name);
         for (int k = 0; k < step.n_in; k++) {
                 TRY(add_operand(program, op, k, &step));
                 exact |= op->exact[k];
@@ -202,7 +215,11 @@ Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_valu
                 return STATUS_OK;
         TRY(add_value(program, TILE_MADE, op->out, out_value));
         program->values[*out_value].class = class_of(class);
-        return add_step(program, &(TileStep){ .kind = STEP_ROUND, .n_in = 1, .in = { step.out }, .out = *out_value, .round_to = op->out });
+        return add_step(program, &(TileStep){ .kind = STEP_ROUND,
+                                              .n_in = 1,
+                                              .in = { step.out },
+                                              .out = *out_value,
+                                              .round_to = op->out });
 }
 
 Status tile_add_cast(TileProgram *program, TileValueId value, Dtype dtype, TileValueId *out_value)
@@ -213,11 +230,13 @@ Status tile_add_cast(TileProgram *program, TileValueId value, Dtype dtype, TileV
                 return STATUS_OK;
         }
         if (source.dtype == DTYPE_U64 || dtype == DTYPE_U64 || source.kind == TILE_NUMBER)
-                return fail(STATUS_INTERNAL, "tile programs do not cast %s to %s", dtype_info[source.dtype].name, dtype_info[dtype].name);
+                return fail(STATUS_INTERNAL, "tile programs do not cast %s to %s",
+                            dtype_info[source.dtype].name, dtype_info[dtype].name);
         TRY(load_first(program, value));
         program->values[value].filled |= source.uniform;
         TRY(add_value(program, TILE_MADE, dtype, out_value));
-        return add_step(program, &(TileStep){ .kind = STEP_CAST, .n_in = 1, .in = { value }, .out = *out_value });
+        return add_step(program,
+                        &(TileStep){ .kind = STEP_CAST, .n_in = 1, .in = { value }, .out = *out_value });
 }
 
 Status tile_add_output(TileProgram *program, TileValueId value, const TensorMeta *meta)
@@ -228,7 +247,8 @@ Status tile_add_output(TileProgram *program, TileValueId value, const TensorMeta
                 return fail(STATUS_INTERNAL, "an output of a tile program has another dtype than its value");
         if (program->n_outputs > 0 && !meta_same_shape(&program->outputs[0].meta, meta))
                 return fail(STATUS_SHAPE, "the outputs of a group of pointwise operators differ in shape");
-        TRY(array_reserve(&program->outputs, &program->outputs_capacity, program->n_outputs + 1, sizeof(TileOperand)));
+        TRY(array_reserve(&program->outputs, &program->outputs_capacity, program->n_outputs + 1,
+                          sizeof(TileOperand)));
         program->outputs[program->n_outputs++] = (TileOperand){ .meta = *meta, .value = value };
         return STATUS_OK;
 }
@@ -323,7 +343,9 @@ static void plan_dims(TileProgram *program)
 
 static bool is_dense(const TileProgram *program, const TileOperand *operand)
 {
-        static const Dtype same[] = { [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64 };
+        static const Dtype same[] = {
+                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64
+        };
         const TileValue *value = &program->values[operand->value];
         int64_t expected = dtype_info[operand->meta.dtype].bytes;
         if (operand->meta.dtype != (value->is_mask ? DTYPE_BOOL : same[value->class]))
@@ -355,15 +377,18 @@ static void find_last_uses(TileProgram *program)
         }
 }
 
-// Loops may write over an operand of the same kind that nobody reads later; values of one element keep their registers.
+// Loops may write over an operand of the same kind that nobody reads later; values of one element
+// keep their registers.
 static void release(TileProgram *program, uint32_t at, bool same_only, uint32_t *inout_free)
 {
         const TileStep *step = &program->steps[at];
         const TileValue *made = step->kind == STEP_STORE ? NULL : &program->values[step->out];
         for (int k = 0; k < step->n_in; k++) {
                 TileValue *value = &program->values[step->in[k]];
-                bool same = made != NULL && value->is_mask == made->is_mask && value->class == made->class && step->kind == STEP_LOOP;
-                if (value->uniform || value->reg == NO_REGISTER || value->last_use != at || (same_only && !same))
+                bool same = made != NULL && value->is_mask == made->is_mask && value->class == made->class &&
+                            step->kind == STEP_LOOP;
+                if (value->uniform || value->reg == NO_REGISTER || value->last_use != at ||
+                    (same_only && !same))
                         continue;
                 *inout_free |= 1u << value->reg;
         }
@@ -399,7 +424,9 @@ static Status add_stores(TileProgram *program)
                 output->direct = output->dense && value->kind == TILE_MADE;
                 for (uint32_t i = 0; i < k; i++)
                         output->direct &= program->outputs[i].value != output->value;
-                TileStep step = { .kind = STEP_STORE, .n_in = 1, .in = { output->value }, .operand = (uint8_t)k };
+                TileStep step = {
+                        .kind = STEP_STORE, .n_in = 1, .in = { output->value }, .operand = (uint8_t)k
+                };
                 TRY(add_step(program, &step));
         }
         return STATUS_OK;
@@ -418,7 +445,8 @@ Status tile_finish(TileProgram *program)
         for (uint32_t i = 0; i < program->n_values; i++) {
                 const TileValue *value = &program->values[i];
                 widest = MAX(widest, value->is_mask ? (size_t)1 : (size_t)tile_bytes[value->class]);
-                program->padded &= value->is_mask || value->class != TILE_I64; // what is in the padding could divide by zero
+                program->padded &= value->is_mask ||
+                                   value->class != TILE_I64; // what is in the padding could divide by zero
         }
         program->tile = (uint32_t)(TILE_BYTES / MAX(widest, sizeof(float)));
         find_last_uses(program);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile programs: a group of pointwise rows run together, tile by tile, so that what one row gives the next never leaves the cache. A
-// program is a list of steps over values; a value is a tile of one class. The loops are those that pointwise_run calls, and conversions
-// and roundings stand where it has them, so results have the bits of the rows run one by one.
+// Tile programs: a group of pointwise rows run together, tile by tile, so that what one row gives
+// the next never leaves the cache. A program is a list of steps over values; a value is a tile of
+// one class. The loops are those that pointwise_run calls, and conversions and roundings stand
+// where it has them, so results have the bits of the rows run one by one.
 //
 // Built by one thread (tile_add_*, then tile_finish), then immutable and shared.
 #pragma once
@@ -25,8 +26,9 @@ Status tile_program_new(TileProgram **out_program);
 TileProgram *tile_program_free(TileProgram *program); // NULL-safe, returns NULL
 DEFINE_CLEANUP(TileProgram, tile_program_free)
 
-// Over any of the limits above all of these fail with STATUS_TOO_LARGE: the group has to be run in parts.
-// Inputs are numbered by calls of tile_add_input. Any real dtype and strides; broadcast to the shape of the outputs.
+// Over any of the limits above all of these fail with STATUS_TOO_LARGE: the group has to be run in
+// parts. Inputs are numbered by calls of tile_add_input. Any real dtype and strides; broadcast to
+// the shape of the outputs.
 Status tile_add_input(TileProgram *program, const TensorMeta *meta, TileValueId *out_value);
 // A Python number: dtype DTYPE_BOOL, DTYPE_I64 or DTYPE_F64; `number` holds an element of it.
 Status tile_add_number(TileProgram *program, Dtype dtype, PointParam number, TileValueId *out_value);
@@ -39,10 +41,13 @@ Status tile_finish(TileProgram *program);
 // The name for profiles: "tile_avx512".
 const char *tile_name(void);
 
-// in[k], out[k]: data of input and output k. Outputs overlap neither inputs nor each other, but the output of a program that has no other
-// may be the very same tensor as an input. Fails as pointwise_run does. Allocates nothing.
+// in[k], out[k]: data of input and output k. Outputs overlap neither inputs nor each other, but the
+// output of a program that has no other may be the very same tensor as an input. Fails as
+// pointwise_run does. Allocates nothing.
 Status tile_run(const TileProgram *program, const void *const *in, void *const *out, const RunContext *ctx);
 // Whether all outputs are contiguous and of a kind that tiles hold.
 bool tile_has_dense_outputs(const TileProgram *program);
-// For such programs, elements begin..end - 1 of the outputs' row-major order only, on this thread: out[k] holds that part.
-Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin, int64_t end);
+// For such programs, elements begin..end - 1 of the outputs' row-major order only, on this thread:
+// out[k] holds that part.
+Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin,
+                     int64_t end);

@@ -25,7 +25,15 @@ typedef struct TileValue {
         PointParam number; // NUMBER: an element of its class
 } TileValue;
 
-typedef enum TileStepKind { STEP_LOOP, STEP_LOAD, STEP_CONVERT, STEP_TO_MASK, STEP_ROUND, STEP_CAST, STEP_STORE } TileStepKind;
+typedef enum TileStepKind {
+        STEP_LOOP,
+        STEP_LOAD,
+        STEP_CONVERT,
+        STEP_TO_MASK,
+        STEP_ROUND,
+        STEP_CAST,
+        STEP_STORE
+} TileStepKind;
 typedef struct TileStep {
         TileStepKind kind;
         uint8_t n_in, uniform; // LOOP: bit k: operand k is one element

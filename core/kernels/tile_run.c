@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tile_run.c: running tile programs. A range of output elements is walked in tiles; per tile the steps run in order on registers, which
-// live on the stack. An operand that is one dense run is read and written where it stands, all others are gathered or scattered in runs
-// along the innermost dimension. The last tile is filled up to whole vectors.
+// tile_run.c: running tile programs. A range of output elements is walked in tiles; per tile the
+// steps run in order on registers, which live on the stack. An operand that is one dense run is
+// read and written where it stands, all others are gathered or scattered in runs along the
+// innermost dimension. The last tile is filled up to whole vectors.
 #include <string.h>
 #include "core/kernels/tile_private.h"
 
@@ -100,7 +101,8 @@ static void run_load(const Run *run, const TileStep *step, Frame *frame)
                 walk_start(program, operand, frame->begin, &walk);
                 for (size_t done = 0; done < frame->n;) {
                         size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
-                        load_elements(value, data + walk.offset, operand->stride[0], count, to + done * bytes);
+                        load_elements(value, data + walk.offset, operand->stride[0], count,
+                                      to + done * bytes);
                         walk_on(program, operand, (int64_t)count, &walk);
                         done += count;
                 }
@@ -164,8 +166,10 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
         } else if (source->class == value->class) {
                 memcpy(out, from, n * tile_bytes[value->class]);
         } else {
-                tile_storers[source->class][source->dtype](from, n, frame->scratch, dtype_info[source->dtype].bytes);
-                tile_loaders[value->class][source->dtype](frame->scratch, dtype_info[source->dtype].bytes, n, out);
+                tile_storers[source->class][source->dtype](from, n, frame->scratch,
+                                                           dtype_info[source->dtype].bytes);
+                tile_loaders[value->class][source->dtype](frame->scratch, dtype_info[source->dtype].bytes, n,
+                                                          out);
         }
         if (step->round_to != DTYPE_NONE)
                 round_tile(value->class, step->round_to, out, n, frame, out);
@@ -177,7 +181,8 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
         const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
         const void *from = frame->at[step->in[0]];
         void *out = frame->at[step->out];
-        TileClass class = source->is_mask ? TILE_I64 : source->class; // a mask's class is the one it was compared in
+        TileClass class =
+                source->is_mask ? TILE_I64 : source->class; // a mask's class is the one it was compared in
         if (source->is_mask) {
                 tile_loaders[TILE_I64][DTYPE_BOOL](from, 1, frame->n_run, frame->scratch);
                 from = frame->scratch;
@@ -187,7 +192,8 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
                 return;
         }
         tile_storers[class][value->dtype](from, frame->n_run, frame->stored, dtype_info[value->dtype].bytes);
-        tile_loaders[value->class][value->dtype](frame->stored, dtype_info[value->dtype].bytes, frame->n_run, out);
+        tile_loaders[value->class][value->dtype](frame->stored, dtype_info[value->dtype].bytes, frame->n_run,
+                                                 out);
 }
 
 // A result goes straight to its output when that is dense, so that nothing is left to store.
@@ -198,8 +204,9 @@ static void place_result(const Run *run, const TileStep *step, Frame *frame)
         for (uint32_t k = 0; k < program->n_outputs && frame->n == frame->n_run; k++) {
                 const TileOperand *output = &program->outputs[k];
                 if (output->direct && output->value == step->out)
-                        frame->at[step->out] =
-                                (char *)run->out[k] + (frame->begin - run->first) * (int64_t)element_bytes(&program->values[step->out]);
+                        frame->at[step->out] = (char *)run->out[k] +
+                                               (frame->begin - run->first) *
+                                                       (int64_t)element_bytes(&program->values[step->out]);
         }
 }
 
@@ -219,11 +226,12 @@ static void run_step(Run *run, const TileStep *step, Frame *frame)
                 run_convert(program, step, frame);
                 return;
         case STEP_TO_MASK:
-                tile_storers[program->values[step->in[0]].class][DTYPE_BOOL](frame->at[step->in[0]], frame->n_run, frame->at[step->out], 1);
+                tile_storers[program->values[step->in[0]].class][DTYPE_BOOL](
+                        frame->at[step->in[0]], frame->n_run, frame->at[step->out], 1);
                 return;
         case STEP_ROUND:
-                round_tile(program->values[step->out].class, step->round_to, frame->at[step->in[0]], frame->n_run, frame,
-                           frame->at[step->out]);
+                round_tile(program->values[step->out].class, step->round_to, frame->at[step->in[0]],
+                           frame->n_run, frame, frame->at[step->out]);
                 return;
         case STEP_CAST:
                 run_cast(program, step, frame);
@@ -270,7 +278,8 @@ static void run_tiles(Run *run, int64_t begin, int64_t end, char *bytes, size_t 
         for (int64_t at = begin; at < end; at += program->tile) {
                 frame.begin = at;
                 frame.n = (size_t)MIN(end - at, (int64_t)program->tile);
-                frame.n_run = program->padded ? (frame.n + TILE_LANES - 1) / TILE_LANES * TILE_LANES : frame.n;
+                frame.n_run =
+                        program->padded ? (frame.n + TILE_LANES - 1) / TILE_LANES * TILE_LANES : frame.n;
                 for (uint32_t i = 0; i < program->n_steps; i++)
                         run_step(run, &program->steps[i], &frame);
         }
@@ -307,7 +316,8 @@ bool tile_has_dense_outputs(const TileProgram *program)
         return dense;
 }
 
-Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin, int64_t end)
+Status tile_run_part(const TileProgram *program, const void *const *in, void *const *out, int64_t begin,
+                     int64_t end)
 {
         Run run = { .program = program, .in = in, .out = out, .first = begin };
         run_range(&run, begin, end);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 functions without branches or calls, so that the compiler makes vector loops of the formulas that use them. Included by files
-// that are compiled for AVX2 and FMA or more (point_isa in pointwise.h chooses at run time); elsewhere libm's functions stand in their
-// place. A lane's bits depend on its own value only: the same in any vector width and any position of a loop.
+// float32 functions without branches or calls, so that the compiler makes vector loops of the
+// formulas that use them. Included by files that are compiled for AVX2 and FMA or more (point_isa
+// in pointwise.h chooses at run time); elsewhere libm's functions stand in their place. A lane's
+// bits depend on its own value only: the same in any vector width and any position of a loop.
 //
-// NaN, infinities, signed zeros and denormals are as in libm. Largest errors against float64 in ULP, over every 101st float
-// (tests/bench/pointwise.c):
-//     exp 1.00   expm1 1.51   log 0.81   log1p 0.85   tanh 2.48   sigmoid 2.00   silu 2.00   erf 1.04   sin 1.55   cos 1.55
+// NaN, infinities, signed zeros and denormals are as in libm. Largest errors against float64 in
+// ULP, over every 101st float (tests/bench/pointwise.c):
+//     exp 1.00   expm1 1.51   log 0.81   log1p 0.85   tanh 2.48   sigmoid 2.00   silu 2.00
+//     erf 1.04   sin 1.55   cos 1.55
 #pragma once
 #include <math.h>
 #include <stdbool.h>
@@ -13,7 +15,8 @@
 #include "core/kernels/vector_math.inc"
 
 #define VM_FMA __builtin_fmaf
-// Adding and subtracting it rounds to the nearest whole number, which then stands in the low bits of the sum.
+// Adding and subtracting it rounds to the nearest whole number, which then stands in the low bits
+// of the sum.
 #define VM_MAGIC 12582912.0F
 
 static inline int32_t vm_bits(float x)
@@ -59,7 +62,8 @@ typedef struct VmReduced {
 
 static inline VmReduced vm_reduce_log2(float x, int bias)
 {
-        float magic = VM_MAGIC + (float)bias, shifted = VM_FMA(x, 1.44269504088896341F, magic), n = shifted - magic;
+        float magic = VM_MAGIC + (float)bias, shifted = VM_FMA(x, 1.44269504088896341F, magic),
+              n = shifted - magic;
         return (VmReduced){ VM_FMA(n, -LN2_1, VM_FMA(n, -LN2_0, x)), vm_bits(shifted) };
 }
 
@@ -88,7 +92,8 @@ static inline float vm_exp(float x)
 {
         VmReduced reduced = vm_reduce_log2(vm_at_least(vm_at_most(x, 89.0F), -104.0F), 2 * 127);
         float p = vm_expm1_near_zero(reduced.r) + 1.0F;
-        // 2^n in two factors: the first product is exact, the second rounds once, to infinity or a denormal if need be.
+        // 2^n in two factors: the first product is exact, the second rounds once, to infinity or a
+        // denormal if need be.
         int32_t half = (int32_t)((uint32_t)reduced.bits >> 1);
         return p * vm_with_exponent(half) * vm_with_exponent(vm_minus(reduced.bits, half));
 }
@@ -132,8 +137,8 @@ static inline float vm_tanh(float x)
         return vm_copysign(m / (m + 2.0F), x);
 }
 
-// ---- log ----
-// log of m 2^e (1 + c / m) with f = m - 1 and m between sqrt(1/2) and sqrt(2); `f` is given so that it may be exact.
+// ---- log ---- log of m 2^e (1 + c / m) with f = m - 1 and m between sqrt(1/2) and sqrt(2); `f` is
+// given so that it may be exact.
 static inline float vm_log_parts(float f, float e, float correction)
 {
         float p = VM_FMA(LOG_P7, f, LOG_P6), square = f * f;
@@ -178,7 +183,8 @@ static inline float vm_log1p(float x)
         bool whole = split.e == 0;
         float correction = lost * scale;
         float m_inverse = 1.0F / split.m;
-        float result = vm_log_parts(whole ? x : split.m - 1.0F, (float)split.e, whole ? 0.0F : correction * m_inverse);
+        float result = vm_log_parts(whole ? x : split.m - 1.0F, (float)split.e,
+                                    whole ? 0.0F : correction * m_inverse);
         result = u == 0.0F ? -INFINITY : u < 0.0F ? NAN : result;
         result = x < INFINITY ? result : x;
         return vm_float(vm_bits(x) & INT32_MAX) < 0x1p-30F ? x : result;
@@ -206,8 +212,8 @@ static inline float vm_erf(float x)
         return t > 0.921875F ? outer : t <= 0.921875F ? inner : x;
 }
 
-// ---- sin, cos ----
-// For |x| up to VM_TRIG_MOST: beyond it the three pieces of pi / 2 do not suffice, and callers use libm.
+// ---- sin, cos ---- For |x| up to VM_TRIG_MOST: beyond it the three pieces of pi / 2 do not
+// suffice, and callers use libm.
 #define VM_TRIG_MOST 65536.0F
 
 // sin(x + quarter pi / 2)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// winograd.c: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are transformed once, in double. A run takes blocks
-// of tiles: transforms them to 36 (or 16) matrices [tiles, channels in], multiplies each by its weights, and transforms the products back,
-// adding the bias. A block is small enough for the second-level cache.
+// winograd.c: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are
+// transformed once, in double. A run takes blocks of tiles: transforms them to 36 (or 16) matrices
+// [tiles, channels in], multiplies each by its weights, and transforms the products back, adding
+// the bias. A block is small enough for the second-level cache.
 //
-// Two things keep errors near those of plain sums: weights with which noise comes out worse are refused, and an input is convolved directly
-// when some tile holds values far larger than what one of its results sees (a marker among pixels), or when a result is not finite.
+// Two things keep errors near those of plain sums: weights with which noise comes out worse are
+// refused, and an input is convolved directly when some tile holds values far larger than what one
+// of its results sees (a marker among pixels), or when a result is not finite.
 #include "core/kernels/winograd.h"
 #include "core/kernels/target.h"
 
@@ -18,7 +20,8 @@ enum { MAX_STEP = 4, MAX_SIDE = 6, MAX_PLANES = MAX_SIDE * MAX_SIDE, LANES = 16,
 typedef float Lane __attribute__((vector_size(4 * LANES), aligned(4)));
 
 typedef int32_t LaneBits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-#define CHOOSE(which, yes, no) ((Lane)(((LaneBits)(which) & (LaneBits)(yes)) | (~(LaneBits)(which) & (LaneBits)(no))))
+#define CHOOSE(which, yes, no)                                                                               \
+        ((Lane)(((LaneBits)(which) & (LaneBits)(yes)) | (~(LaneBits)(which) & (LaneBits)(no))))
 
 typedef struct TileTask {
         int low[2], high[2];           // rows, columns that are there
@@ -29,7 +32,8 @@ typedef struct TileTask {
 } TileTask;
 
 typedef struct Kernels {
-        // `from`: the tile's first pixel, may lie outside; rows and columns low..high - 1 are inside. `to`: element (line, channel) at line
+        // `from`: the tile's first pixel, may lie outside; rows and columns low..high - 1 are
+        // inside. `to`: element (line, channel) at line
         // * plane + channel.
         void (*take)(const TileTask *task, const float *from, float *to);
         // Rows and columns up to `high` are written.
@@ -37,8 +41,8 @@ typedef struct Kernels {
         int32_t (*largest)(const float *from, int64_t n);
 } Kernels;
 
-// Points of the interpolation for steps of 4: 0, +-5/8, +-3/2 and infinity, and their squares. Errors are about half of those with 0, +-1,
-// +-2.
+// Points of the interpolation for steps of 4: 0, +-5/8, +-3/2 and infinity, and their squares.
+// Errors are about half of those with 0, +-1, +-2.
 #define A1 0.625f
 #define A2 0.390625f
 #define B1 1.5f
@@ -86,7 +90,8 @@ typedef struct Kernels {
 
 static Kernels plain_kernels(int step)
 {
-        return step == 4 ? (Kernels){ plain4_take, plain4_give, plain4_largest } : (Kernels){ plain2_take, plain2_give, plain2_largest };
+        return step == 4 ? (Kernels){ plain4_take, plain4_give, plain4_largest }
+                         : (Kernels){ plain2_take, plain2_give, plain2_largest };
 }
 
 static Kernels choose_kernels(int step)
@@ -115,17 +120,20 @@ struct Winograd {
         char name[32];
 };
 
-// ---- weights ----
-// Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the product of p's distances to the other points.
-#define POINT(p, p2, q2)                                                                                                                   \
-        {                                                                                                                                  \
-                1 / (2 * (p2) * ((p2) - (q2))), (p) / (2 * (p2) * ((p2) - (q2))), 1 / (2 * ((p2) - (q2)))                                  \
+// ---- weights ---- Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the
+// product of p's distances to the other points.
+#define POINT(p, p2, q2)                                                                                     \
+        {                                                                                                    \
+                1 / (2 * (p2) * ((p2) - (q2))), (p) / (2 * (p2) * ((p2) - (q2))), 1 / (2 * ((p2) - (q2)))    \
         }
-static const double weight_lines_4[6][3] = { { 1 / (0.390625 * 2.25), 0, 0 }, POINT(0.625, 0.390625, 2.25), POINT(-0.625, 0.390625, 2.25),
-                                             POINT(1.5, 2.25, 0.390625),      POINT(-1.5, 2.25, 0.390625),  { 0, 0, 1 } };
+static const double weight_lines_4[6][3] = { { 1 / (0.390625 * 2.25), 0, 0 }, POINT(0.625, 0.390625, 2.25),
+                                             POINT(-0.625, 0.390625, 2.25),   POINT(1.5, 2.25, 0.390625),
+                                             POINT(-1.5, 2.25, 0.390625),     { 0, 0, 1 } };
 #undef POINT
 
-static const double weight_lines_2[4][3] = { { 1, 0, 0 }, { 0.5, 0.5, 0.5 }, { 0.5, -0.5, 0.5 }, { 0, 0, 1 } };
+static const double weight_lines_2[4][3] = {
+        { 1, 0, 0 }, { 0.5, 0.5, 0.5 }, { 0.5, -0.5, 0.5 }, { 0, 0, 1 }
+};
 
 static void transform_weight(int step, const float *kernel, double out[MAX_PLANES])
 {
@@ -134,11 +142,12 @@ static void transform_weight(int step, const float *kernel, double out[MAX_PLANE
         double half[MAX_SIDE][3];
         for (int i = 0; i < side; i++)
                 for (int j = 0; j < 3; j++)
-                        half[i][j] =
-                                lines[i][0] * (double)kernel[j] + lines[i][1] * (double)kernel[3 + j] + lines[i][2] * (double)kernel[6 + j];
+                        half[i][j] = lines[i][0] * (double)kernel[j] + lines[i][1] * (double)kernel[3 + j] +
+                                     lines[i][2] * (double)kernel[6 + j];
         for (int i = 0; i < side; i++)
                 for (int j = 0; j < side; j++)
-                        out[i * side + j] = half[i][0] * lines[j][0] + half[i][1] * lines[j][1] + half[i][2] * lines[j][2];
+                        out[i * side + j] = half[i][0] * lines[j][0] + half[i][1] * lines[j][1] +
+                                            half[i][2] * lines[j][2];
 }
 
 enum { WEIGHT_STEPS = 64 };
@@ -163,7 +172,8 @@ static float *transform_weights(const DnnlConv *conv, int step)
 
 // ---- the guard ----
 enum { SAMPLES = 16 };
-// What assert_close forgives in a result near 0, and how many times a window's largest input the largest of its tile may be.
+// What assert_close forgives in a result near 0, and how many times a window's largest input the
+// largest of its tile may be.
 static const float ABSOLUTE_TOLERANCE = 1e-5f, MOST_UNEVEN = 16;
 
 static float noise_at(uint64_t *state)
@@ -195,8 +205,13 @@ static void tile_errors(Guard *guard, int64_t k)
         float products[MAX_PLANES * LANES] = { 0 }, result[MAX_STEP * MAX_STEP * LANES];
         for (int64_t p = 0; p < n_planes; p++)
                 for (int64_t c = 0; c < n_in; c++)
-                        products[p * LANES] += guard->moved[p * n_in + c] * guard->planes[(p * n_in + c) * n_out + k];
-        TileTask whole = { .high = { step, step }, .row_step = step * LANES, .column_step = LANES, .channels = LANES, .plane = LANES };
+                        products[p * LANES] +=
+                                guard->moved[p * n_in + c] * guard->planes[(p * n_in + c) * n_out + k];
+        TileTask whole = { .high = { step, step },
+                           .row_step = step * LANES,
+                           .column_step = LANES,
+                           .channels = LANES,
+                           .plane = LANES };
         plain_kernels(step).give(&whole, products, result);
         for (int i = 0; i < step; i++) {
                 for (int j = 0; j < step; j++) {
@@ -204,28 +219,34 @@ static void tile_errors(Guard *guard, int64_t k)
                         float plain = 0;
                         for (int64_t c = 0; c < n_in; c++) {
                                 for (int t = 0; t < 9; t++) {
-                                        float x = guard->tile[((i + t / 3) * side + j + t % 3) * n_in + c], w = kernel[c * 9 + t];
+                                        float x = guard->tile[((i + t / 3) * side + j + t % 3) * n_in + c],
+                                              w = kernel[c * 9 + t];
                                         exact += (double)x * (double)w;
                                         plain += x * w;
                                 }
                         }
                         guard->direct = worse(guard->direct, fabs((double)plain - exact));
-                        guard->winograd = worse(guard->winograd, fabs((double)result[(i * step + j) * LANES] - exact));
+                        guard->winograd =
+                                worse(guard->winograd, fabs((double)result[(i * step + j) * LANES] - exact));
                 }
         }
 }
 
-static Status is_accurate(const DnnlConv *conv, int step, const float *planes, bool *out_accurate, float *out_error)
+static Status is_accurate(const DnnlConv *conv, int step, const float *planes, bool *out_accurate,
+                          float *out_error)
 {
-        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1], side = step + 2, n = side * side * n_in;
+        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1], side = step + 2,
+                n = side * side * n_in;
         _cleanup_(freep) float *tile = new_array((size_t)(2 * n), sizeof(float));
         if (tile == NULL)
                 return fail_memory();
         Guard guard = { .conv = conv, .step = step, .planes = planes, .tile = tile, .moved = tile + n };
         uint64_t state = 1;
-        TileTask whole = {
-                .high = { (int)side, (int)side }, .row_step = side * n_in, .column_step = n_in, .channels = n_in, .plane = n_in
-        };
+        TileTask whole = { .high = { (int)side, (int)side },
+                           .row_step = side * n_in,
+                           .column_step = n_in,
+                           .channels = n_in,
+                           .plane = n_in };
         for (int64_t i = 0; i < n; i++)
                 tile[i] = noise_at(&state);
         plain_kernels(step).take(&whole, tile, guard.moved);
@@ -242,7 +263,8 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
 // Measured with AVX-512; elsewhere the direct one is at the roof already.
 int winograd_rule(const DnnlConv *conv)
 {
-        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0], height = conv->out.size[2], width = conv->out.size[3];
+        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0], height = conv->out.size[2],
+                width = conv->out.size[3];
         if (n_in < 32 || n_out < 32 || height < 7 || width < 7)
                 return 0;
         int64_t n_tiles = conv->out.size[0] * ((height + 3) / 4) * ((width + 3) / 4);
@@ -251,20 +273,22 @@ int winograd_rule(const DnnlConv *conv)
 
 static bool fits(const DnnlConv *conv)
 {
-        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out || conv->epilogue.activation != DNNL_NOTHING ||
-            conv->weight.size[1] % LANES != 0 || conv->weight.size[0] % (2 * LANES) != 0 || !meta_is_channels_last(&conv->input) ||
+        if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out ||
+            conv->epilogue.activation != DNNL_NOTHING || conv->weight.size[1] % LANES != 0 ||
+            conv->weight.size[0] % (2 * LANES) != 0 || !meta_is_channels_last(&conv->input) ||
             !meta_is_channels_last(&conv->out))
                 return false;
         for (int i = 0; i < 2; i++) {
                 int64_t out = conv->out.size[2 + i], in = conv->input.size[2 + i];
-                if (conv->weight.size[2 + i] != 3 || conv->stride[i] != 1 || conv->dilation[i] != 1 || conv->padding[i] > 2 ||
-                    out != in + 2 * conv->padding[i] - 2)
+                if (conv->weight.size[2 + i] != 3 || conv->stride[i] != 1 || conv->dilation[i] != 1 ||
+                    conv->padding[i] > 2 || out != in + 2 * conv->padding[i] - 2)
                         return false;
         }
         return true;
 }
 
-static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, const float *planes, Winograd *winograd)
+static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, const float *planes,
+                   Winograd *winograd)
 {
         int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0];
         winograd->step = step;
@@ -277,7 +301,8 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
         winograd->rows = (conv->out.size[2] + step - 1) / step;
         winograd->columns = (conv->out.size[3] + step - 1) / step;
         winograd->n_tiles = conv->out.size[0] * winograd->rows * winograd->columns;
-        int64_t most = MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->planes / (n_in + n_out), (int64_t)28);
+        int64_t most =
+                MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->planes / (n_in + n_out), (int64_t)28);
         int64_t n_blocks = (winograd->n_tiles + most - 1) / most;
         winograd->block = (winograd->n_tiles + n_blocks - 1) / n_blocks;
         winograd->kernels = choose_kernels(step);
@@ -305,7 +330,9 @@ Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Wi
                 return STATUS_OK;
         _cleanup_(freep) float *planes = transform_weights(conv, step);
         Winograd *winograd = calloc(1, sizeof(*winograd));
-        Status status = planes == NULL || winograd == NULL ? fail_memory() : is_accurate(conv, step, planes, &accurate, &winograd->error);
+        Status status = planes == NULL || winograd == NULL
+                                ? fail_memory()
+                                : is_accurate(conv, step, planes, &accurate, &winograd->error);
         if (status == STATUS_OK && accurate)
                 status = init(conv, clamp, step, planes, winograd);
         if (status != STATUS_OK || winograd->products == NULL || winograd->direct == NULL) {
@@ -335,8 +362,8 @@ const char *winograd_name(const Winograd *winograd)
 // Transformed tiles, or products.
 static size_t taken_bytes(const Winograd *winograd, int64_t channels)
 {
-        return ((size_t)(winograd->planes * winograd->block * channels) * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN *
-               STORAGE_ALIGN;
+        return ((size_t)(winograd->planes * winograd->block * channels) * sizeof(float) + STORAGE_ALIGN - 1) /
+               STORAGE_ALIGN * STORAGE_ALIGN;
 }
 
 static int64_t n_pixels(const Winograd *winograd)
@@ -372,8 +399,8 @@ static int clip(int64_t value, int most)
         return value < 0 ? 0 : value > most ? most : (int)value;
 }
 
-// ---- the input's range ----
-// An error in a tile is as large as its largest input wants, and all of its results get it, those that do not see that input as well.
+// ---- the input's range ---- An error in a tile is as large as its largest input wants, and all of
+// its results get it, those that do not see that input as well.
 typedef struct Range {
         const RunContext *ctx;
         const Winograd *winograd;
@@ -405,9 +432,11 @@ static bool tile_is_even(const Winograd *winograd, const int32_t *pixels, int64_
 {
         const TensorMeta *in = &winograd->in, *out = &winograd->out;
         int32_t line[MAX_SIDE] = { 0 }, most = 0, least = INT32_MAX;
-        int high[] = { clip(out->size[2] - row, winograd->step), clip(out->size[3] - column, winograd->step) };
+        int high[] = { clip(out->size[2] - row, winograd->step),
+                       clip(out->size[3] - column, winograd->step) };
         for (int i = 0; i < high[0]; i++) {
-                int64_t y = row + i - winograd->pad[0], first = MAX(y, (int64_t)0), next = MIN(y + 3, in->size[2]);
+                int64_t y = row + i - winograd->pad[0], first = MAX(y, (int64_t)0),
+                        next = MIN(y + 3, in->size[2]);
                 for (int j = 0; j < high[1] + 2; j++) {
                         int64_t x = column + j - winograd->pad[1];
                         line[j] = 0;
@@ -430,12 +459,15 @@ static void look_at_tiles(void *argument, int64_t begin, int64_t end)
         int64_t image, row, column;
         for (int64_t t = begin; t < end; t++) {
                 locate(winograd, t, &image, &row, &column);
-                if (!tile_is_even(winograd, range->pixels + image * winograd->in.size[2] * winograd->in.size[3], row, column))
+                if (!tile_is_even(winograd,
+                                  range->pixels + image * winograd->in.size[2] * winograd->in.size[3], row,
+                                  column))
                         atomic_store_explicit(&range->uneven, true, memory_order_relaxed);
         }
 }
 
-static Status find_uneven(const Winograd *winograd, const RunContext *ctx, const float *in, void *scratch, bool *out_uneven)
+static Status find_uneven(const Winograd *winograd, const RunContext *ctx, const float *in, void *scratch,
+                          bool *out_uneven)
 {
         Range range = { .ctx = ctx, .winograd = winograd, .in = in, .pixels = scratch };
         int32_t most = 0, least = INT32_MAX;
@@ -461,7 +493,10 @@ static void take_tiles(void *argument, int64_t begin, int64_t end)
         const TensorMeta *in = &winograd->in;
         int64_t channels = in->size[1], image, row, column;
         int side = winograd->side;
-        TileTask task = { .row_step = in->stride[2], .column_step = in->stride[3], .channels = channels, .plane = block->n * channels };
+        TileTask task = { .row_step = in->stride[2],
+                          .column_step = in->stride[3],
+                          .channels = channels,
+                          .plane = block->n * channels };
         Work work = { .ctx = block->ctx };
         for (int64_t t = begin; t < end && !work_stops(&work, channels * TILE_STEPS); t++) {
                 locate(winograd, block->first + t, &image, &row, &column);
@@ -471,7 +506,8 @@ static void take_tiles(void *argument, int64_t begin, int64_t end)
                 task.low[1] = clip(-column, side);
                 task.high[0] = clip(in->size[2] - row, side);
                 task.high[1] = clip(in->size[3] - column, side);
-                const float *from = block->in + image * in->stride[0] + row * in->stride[2] + column * in->stride[3];
+                const float *from =
+                        block->in + image * in->stride[0] + row * in->stride[2] + column * in->stride[3];
                 winograd->kernels.take(&task, from, block->taken + t * channels);
         }
 }
@@ -500,10 +536,13 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
         }
 }
 
-Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float *in, const float *residual, float *out, void *scratch)
+Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float *in, const float *residual,
+                    float *out, void *scratch)
 {
         char *bytes = scratch;
-        Block block = { .ctx = ctx, .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch };
+        Block block = {
+                .ctx = ctx, .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch
+        };
         int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
         bool uneven;
         TRY(find_uneven(winograd, ctx, in, scratch, &uneven));
@@ -513,7 +552,8 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
         for (block.first = 0; block.first < winograd->n_tiles; block.first += winograd->block) {
                 block.n = MIN(winograd->block, winograd->n_tiles - block.first);
                 TRY(parallel_for(ctx, block.n, 8, take_tiles, &block));
-                TRY(direct_products_run(winograd->products, ctx, block.n, block.taken, block.n * n_in, block.products, block.n * n_out));
+                TRY(direct_products_run(winograd->products, ctx, block.n, block.taken, block.n * n_in,
+                                        block.products, block.n * n_out));
                 TRY(parallel_for(ctx, block.n, 8, give_tiles, &block));
                 if (atomic_load_explicit(&block.spoiled, memory_order_relaxed))
                         return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// args.c: how infer, prepare and run read a call's arguments and describe its outputs. The binder has checked kinds; what remains to fail
-// here are values: ranges, repeats, lists that are too long, and data that is not known while recording.
+// args.c: how infer, prepare and run read a call's arguments and describe its outputs. The binder
+// has checked kinds; what remains to fail here are values: ranges, repeats, lists that are too
+// long, and data that is not known while recording.
 #include "core/ops/op.h"
 
 #include <string.h>
 
 static Status fail_unknown(const OpCall *call, int index)
 {
-        return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run", call->schema->args[index].name,
-                    call->schema->name);
+        return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run",
+                    call->schema->args[index].name, call->schema->name);
 }
 
 // ---- reading ----
@@ -36,7 +37,8 @@ bool arg_bool(const OpCall *call, int index, bool if_none)
         case VALUE_INT:
                 return value->i != 0;
         case VALUE_TENSOR:
-                return tensor_is_known(value->tensor) && element_as_f64(value->tensor->meta.dtype, tensor_data(value->tensor)) != 0;
+                return tensor_is_known(value->tensor) &&
+                       element_as_f64(value->tensor->meta.dtype, tensor_data(value->tensor)) != 0;
         default:
                 return if_none;
         }
@@ -58,8 +60,8 @@ static Status value_as_int(const OpCall *call, int index, const Value *value, in
         case VALUE_DYNAMIC:
                 return fail_unknown(call, index);
         default:
-                return fail(STATUS_VALUE, "%s(): argument '%s' must be int, not %s", call->schema->name, call->schema->args[index].name,
-                            value_kind_name(value->kind));
+                return fail(STATUS_VALUE, "%s(): argument '%s' must be int, not %s", call->schema->name,
+                            call->schema->args[index].name, value_kind_name(value->kind));
         }
 }
 
@@ -88,8 +90,8 @@ Status arg_double(const OpCall *call, int index, double *out)
         case VALUE_DYNAMIC:
                 return fail_unknown(call, index);
         default:
-                return fail(STATUS_VALUE, "%s(): argument '%s' must be a real number, not %s", call->schema->name,
-                            call->schema->args[index].name, value_kind_name(value->kind));
+                return fail(STATUS_VALUE, "%s(): argument '%s' must be a real number, not %s",
+                            call->schema->name, call->schema->args[index].name, value_kind_name(value->kind));
         }
 }
 
@@ -125,7 +127,9 @@ Value arg_number(const OpCall *call, int index)
 const char *arg_text(const OpCall *call, int index)
 {
         const Value *value = &call->args[index];
-        return value->kind == VALUE_STR || value->kind == VALUE_DEVICE || value->kind == VALUE_LAYOUT ? value->str->text : NULL;
+        return value->kind == VALUE_STR || value->kind == VALUE_DEVICE || value->kind == VALUE_LAYOUT
+                       ? value->str->text
+                       : NULL;
 }
 
 Dtype arg_dtype(const OpCall *call, int index, Dtype if_none)
@@ -142,12 +146,13 @@ MemoryFormat arg_memory_format(const OpCall *call, int index, MemoryFormat if_no
 static Status tensor_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n)
 {
         const Tensor *tensor = call->args[index].tensor;
-        int64_t n = tensor->meta.size[0], step = tensor->meta.stride[0] * dtype_info[tensor->meta.dtype].bytes;
+        int64_t n = tensor->meta.size[0],
+                step = tensor->meta.stride[0] * dtype_info[tensor->meta.dtype].bytes;
         if (!tensor_is_known(tensor))
                 return fail_unknown(call, index);
         if (n > cap)
-                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported", call->schema->name,
-                            call->schema->args[index].name, (long)n, cap);
+                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported",
+                            call->schema->name, call->schema->args[index].name, (long)n, cap);
         for (int64_t i = 0; i < n; i++)
                 out[i] = element_as_i64(tensor->meta.dtype, (const char *)tensor_data(tensor) + i * step);
         *out_n = (int)n;
@@ -169,8 +174,8 @@ Status arg_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n
         bool is_list = value_is_sequence(*value);
         int64_t n = is_list ? (int64_t)value->seq->n : MAX(arg->list_size, 1);
         if (n > cap)
-                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported", call->schema->name, arg->name,
-                            (long)n, cap);
+                return fail(STATUS_VALUE, "%s(): argument '%s' holds %ld numbers; at most %d are supported",
+                            call->schema->name, arg->name, (long)n, cap);
         for (int64_t i = 0; i < n; i++)
                 TRY(value_as_int(call, index, is_list ? &value->seq->items[i] : value, &out[i]));
         *out_n = (int)n;
@@ -233,8 +238,8 @@ Status arg_data(const OpCall *call, int index, const Tensor **out)
 Status out_reserve(OpCall *call, uint32_t n_outs)
 {
         if (n_outs > OP_MAX_OUTS)
-                return fail(STATUS_TOO_LARGE, "%s() would return %u tensors; at most %d are supported", call->schema->name, n_outs,
-                            OP_MAX_OUTS);
+                return fail(STATUS_TOO_LARGE, "%s() would return %u tensors; at most %d are supported",
+                            call->schema->name, n_outs, OP_MAX_OUTS);
         if (n_outs > call->outs_capacity) {
                 OutSpec *outs = new_array(n_outs, sizeof(*outs));
                 if (outs == NULL)

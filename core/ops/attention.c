@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64); half results round once. The causal mask
-// is aligned top left and may stand beside attn_mask where PyTorch has a kernel for that; rows without allowed keys give zeros.
-// Four-dimensional results lie in memory as the query does.
+// attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64);
+// half results round once. The causal mask is aligned top left and may stand beside attn_mask where
+// PyTorch has a kernel for that; rows without allowed keys give zeros. Four-dimensional results lie
+// in memory as the query does.
 #include <math.h>
 #include "core/kernels/attention.h"
 #include "core/ops/emitter.h"
@@ -16,27 +17,33 @@ typedef struct SdpaArgs {
         int64_t repeat; // query heads per key head (enable_gqa)
 } SdpaArgs;
 
-static Status check_operands(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, const TensorMeta *mask)
+static Status check_operands(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v,
+                             const TensorMeta *mask)
 {
         if (q->rank < 2 || k->rank < 2 || v->rank < 2)
                 return fail(STATUS_SHAPE,
-                            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d and "
+                            "Expected query, key, and value to all be  at least 2 dimensional, but got "
+                            "query.dim: %d key.dim: %d and "
                             "value.dim: %d instead.",
                             q->rank, k->rank, v->rank);
         if (q->dtype != k->dtype || q->dtype != v->dtype)
                 return fail(STATUS_DTYPE,
-                            "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and value.dtype: "
+                            "Expected query, key, and value to have the same dtype, but got query.dtype: %s "
+                            "key.dtype: %s and value.dtype: "
                             "%s instead.",
                             dtype_info[q->dtype].name, dtype_info[k->dtype].name, dtype_info[v->dtype].name);
         if (mask != NULL && mask->dtype != DTYPE_BOOL && mask->dtype != DTYPE_F32 && mask->dtype != q->dtype)
                 return fail(STATUS_DTYPE,
-                            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  "
+                            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                            "attn_mask.dtype: %s and  "
                             "query.dtype: %s instead.",
                             dtype_info[mask->dtype].name, dtype_info[q->dtype].name);
         if (q->size[q->rank - 1] != k->size[k->rank - 1] || k->size[k->rank - 2] != v->size[v->rank - 2])
                 return fail(STATUS_SHAPE,
-                            "query (%ld), key (%ld) must agree in their last size, key (%ld) and value (%ld) in the one before it",
-                            (long)q->size[q->rank - 1], (long)k->size[k->rank - 1], (long)k->size[k->rank - 2], (long)v->size[v->rank - 2]);
+                            "query (%ld), key (%ld) must agree in their last size, key (%ld) and value (%ld) "
+                            "in the one before it",
+                            (long)q->size[q->rank - 1], (long)k->size[k->rank - 1],
+                            (long)k->size[k->rank - 2], (long)v->size[v->rank - 2]);
         return STATUS_OK;
 }
 
@@ -66,8 +73,8 @@ static Status broadcast_batch(TensorMeta *into, const TensorMeta *meta)
         return STATUS_OK;
 }
 
-// Key and value heads serve `repeat` query heads each: their head dimension becomes (heads, repeat) with stride 0, the query's is split
-// alike.
+// Key and value heads serve `repeat` query heads each: their head dimension becomes (heads, repeat)
+// with stride 0, the query's is split alike.
 static void split_heads(TensorMeta *meta, int64_t repeat, bool is_query)
 {
         int head = meta->rank - 3;
@@ -86,10 +93,12 @@ static void split_heads(TensorMeta *meta, int64_t repeat, bool is_query)
 static Status group_heads(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, int64_t *out_repeat)
 {
         if (q->rank < 3 || k->rank < 3 || v->rank < 3)
-                return fail(STATUS_SHAPE, "enable_gqa needs a dimension of heads: query, key and value of at least 3 dimensions");
+                return fail(STATUS_SHAPE, "enable_gqa needs a dimension of heads: query, key and value of at "
+                                          "least 3 dimensions");
         int64_t heads = q->size[q->rank - 3], key_heads = k->size[k->rank - 3];
         if (key_heads != v->size[v->rank - 3] || key_heads == 0 || heads % key_heads != 0)
-                return fail(STATUS_SHAPE, "Number of heads in key and value must divide the number of heads in query");
+                return fail(STATUS_SHAPE,
+                            "Number of heads in key and value must divide the number of heads in query");
         *out_repeat = heads / key_heads;
         return STATUS_OK;
 }
@@ -109,7 +118,8 @@ static Status spread_mask(TensorMeta *mask, const SdpaArgs *args)
         meta_init(&out, mask->dtype, rank, scores.size);
         for (int d = 0; d < rank; d++) {
                 int from = d - (rank - own);
-                out.stride[d] = from < 0 || (mask->size[from] == 1 && out.size[d] != 1) ? 0 : mask->stride[from];
+                out.stride[d] =
+                        from < 0 || (mask->size[from] == 1 && out.size[d] != 1) ? 0 : mask->stride[from];
         }
         *mask = out;
         return STATUS_OK;
@@ -117,16 +127,21 @@ static Status spread_mask(TensorMeta *mask, const SdpaArgs *args)
 
 static Status sdpa_args(const OpCall *call, SdpaArgs *out)
 {
-        const TensorMeta *q = arg_meta(call, 0), *k = arg_meta(call, 1), *v = arg_meta(call, 2), *mask = arg_meta(call, 3);
+        const TensorMeta *q = arg_meta(call, 0), *k = arg_meta(call, 1), *v = arg_meta(call, 2),
+                         *mask = arg_meta(call, 3);
         double dropout;
         TRY(check_operands(q, k, v, mask));
         TRY(arg_double(call, 4, &dropout));
         if (dropout > 0)
                 return fail(STATUS_UNSUPPORTED,
-                            "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not supported; pass dropout_p=0 "
+                            "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not "
+                            "supported; pass dropout_p=0 "
                             "for inference",
                             dropout);
-        SdpaArgs args = { .causal = arg_bool(call, 5, false), .repeat = 1, .n_keys = k->size[k->rank - 2], .depth = q->size[q->rank - 1] };
+        SdpaArgs args = { .causal = arg_bool(call, 5, false),
+                          .repeat = 1,
+                          .n_keys = k->size[k->rank - 2],
+                          .depth = q->size[q->rank - 1] };
         args.scale = args.depth == 0 ? 1 : 1 / sqrt((double)args.depth);
         if (!arg_is_none(call, 6))
                 TRY(arg_double(call, 6, &args.scale));
@@ -142,7 +157,8 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
         TRY(broadcast_batch(&batch, &value_batch));
         args.rank = batch.rank + 2;
         if (args.rank + (args.repeat > 1) > MAX_RANK)
-                return fail(STATUS_SHAPE, "scaled_dot_product_attention: %d dimensions are not supported", args.rank);
+                return fail(STATUS_SHAPE, "scaled_dot_product_attention: %d dimensions are not supported",
+                            args.rank);
         memcpy(args.out_size, batch.size, sizeof(args.out_size));
         args.out_size[args.rank - 2] = q->size[q->rank - 2];
         args.out_size[args.rank - 1] = v->size[v->rank - 1];
@@ -154,20 +170,22 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
         return STATUS_OK;
 }
 
-// Whether PyTorch takes its blocked CPU kernel: its result lies as the query does, and half weights are rounded before they meet the
-// values.
+// Whether PyTorch takes its blocked CPU kernel: its result lies as the query does, and half weights
+// are rounded before they meet the values.
 static bool is_blocked(const OpCall *call, const SdpaArgs *args)
 {
         const TensorMeta *operands[] = { arg_meta(call, 0), arg_meta(call, 1), arg_meta(call, 2) };
         for (int i = 0; i < 3; i++) {
-                if (operands[i]->rank != 4 || operands[i]->stride[3] != 1 || operands[i]->size[0] != args->out_size[0] ||
-                    operands[i]->size[2] == 0)
+                if (operands[i]->rank != 4 || operands[i]->stride[3] != 1 ||
+                    operands[i]->size[0] != args->out_size[0] || operands[i]->size[2] == 0)
                         return false;
         }
-        return args->out_size[3] == args->depth && operands[1]->size[1] * args->repeat == operands[0]->size[1];
+        return args->out_size[3] == args->depth &&
+               operands[1]->size[1] * args->repeat == operands[0]->size[1];
 }
 
-// The blocked kernel takes both a mask and is_causal, masks of two or four dimensions; PyTorch's other one refuses that.
+// The blocked kernel takes both a mask and is_causal, masks of two or four dimensions; PyTorch's
+// other one refuses that.
 static bool mask_fits_blocks(const OpCall *call)
 {
         return arg_meta(call, 3)->rank == 2 || arg_meta(call, 3)->rank == 4;
@@ -183,8 +201,10 @@ static Status sdpa_infer(OpCall *call)
         TensorMeta meta;
         meta_init(&meta, q->dtype, args.rank, args.out_size);
         bool blocked = is_blocked(call, &args);
-        if (args.causal && !arg_is_none(call, 3) && numel != 0 && args.n_keys != 0 && !(blocked && mask_fits_blocks(call)))
-                return fail(STATUS_VALUE, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+        if (args.causal && !arg_is_none(call, 3) && numel != 0 && args.n_keys != 0 &&
+            !(blocked && mask_fits_blocks(call)))
+                return fail(STATUS_VALUE, "_scaled_dot_product_attention: Explicit attn_mask should not be "
+                                          "set when is_causal=True");
         if (blocked)
                 meta_set_strides_like(&meta, q);
         return out_fresh(call, 0, &meta);
@@ -193,12 +213,15 @@ static Status sdpa_infer(OpCall *call)
 // ---- run ----
 static GemmMatrix matrix_of(const void *data, const TensorMeta *meta)
 {
-        GemmMatrix out = { .data = (void *)(uintptr_t)data, .row = meta->stride[meta->rank - 2], .col = meta->stride[meta->rank - 1] };
+        GemmMatrix out = { .data = (void *)(uintptr_t)data,
+                           .row = meta->stride[meta->rank - 2],
+                           .col = meta->stride[meta->rank - 1] };
         memcpy(out.batch, meta->stride, (size_t)(meta->rank - 2) * sizeof(int64_t));
         return out;
 }
 
-// A tensor argument in the dtype it is computed in, at its own strides where nothing had to be converted.
+// A tensor argument in the dtype it is computed in, at its own strides where nothing had to be
+// converted.
 typedef struct SdpaInput {
         const void *data;
         TensorMeta meta;
@@ -223,8 +246,10 @@ static void input_deinit(SdpaInput *input)
         dense_deinit(&input->dense);
 }
 
-// All operands in one geometry: the result's batch dimensions, heads split when key heads are shared.
-static GemmMatrix place(const SdpaArgs *args, const void *data, TensorMeta meta, bool shares_heads, const int64_t *batch)
+// All operands in one geometry: the result's batch dimensions, heads split when key heads are
+// shared.
+static GemmMatrix place(const SdpaArgs *args, const void *data, TensorMeta meta, bool shares_heads,
+                        const int64_t *batch)
 {
         bool grouped = args->repeat > 1;
         if (!grouped || !shares_heads)
@@ -236,8 +261,8 @@ static GemmMatrix place(const SdpaArgs *args, const void *data, TensorMeta meta,
         return matrix_of(data, &meta);
 }
 
-static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *inputs, const SdpaInput *mask, void *out,
-                     const TensorMeta *out_meta)
+static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *inputs, const SdpaInput *mask,
+                     void *out, const TensorMeta *out_meta)
 {
         bool grouped = args->repeat > 1;
         TensorMeta result = *out_meta;
@@ -312,12 +337,14 @@ static Cost sdpa_cost(const OpCall *call)
                 items *= args.out_size[d];
         for (int i = 0; i < 3; i++)
                 bytes += meta_numel(arg_meta(call, i)) * dtype_info[arg_meta(call, i)->dtype].bytes;
-        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args.n_keys), args.depth + args.out_size[args.rank - 1]),
+        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args.n_keys),
+                                                   args.depth + args.out_size[args.rank - 1]),
                        .bytes = bytes };
 }
 
 const OpDef attention_ops[] = {
-        { "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool "
+        { "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+          "attn_mask=None, float dropout_p=0., bool "
           "is_causal=False, *, float? "
           "scale=None, bool enable_gqa=False) -> Tensor",
           DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs get a batch of one. Results keep
-// channels_last when input or weight has it.
+// conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs
+// get a batch of one. Results keep channels_last when input or weight has it.
 #include "core/kernels/conv.h"
 #include "core/ops/conv.h"
 #include "core/ops/emitter.h"
@@ -18,9 +18,11 @@ static Status spatial_ints(const OpCall *call, int index, int n, const char *wha
         if (n_given != n && n_given != 1) {
                 char text[128];
                 return fail(STATUS_VALUE,
-                            "expected %s to be a single integer value or a list of %d values to match the convolution dimensions, but got "
+                            "expected %s to be a single integer value or a list of %d values to match the "
+                            "convolution dimensions, but got "
                             "%s=%s",
-                            what, n, what, shape_text(MIN(MAX(n_given, 0), MAX_RANK), given, text, sizeof(text)));
+                            what, n, what,
+                            shape_text(MIN(MAX(n_given, 0), MAX_RANK), given, text, sizeof(text)));
         }
         for (int i = 0; i < n; i++)
                 out[i] = given[n_given == 1 ? 0 : i];
@@ -55,55 +57,64 @@ static Status check_positive(const ConvArgs *args)
                 if (args->dilation[i] <= 0)
                         return fail(STATUS_VALUE, "dilation should be greater than zero, but got %s",
                                     shape_text(args->spatial, args->dilation, text, sizeof(text)));
-                if (args->stride[i] > INT32_MAX || args->padding[i] > INT32_MAX || args->dilation[i] > INT32_MAX ||
-                    args->output_padding[i] > INT32_MAX)
+                if (args->stride[i] > INT32_MAX || args->padding[i] > INT32_MAX ||
+                    args->dilation[i] > INT32_MAX || args->output_padding[i] > INT32_MAX)
                         return fail(STATUS_VALUE, "convolution parameters over 2147483647 are not supported");
         }
         return args->groups > 0 ? STATUS_OK : fail(STATUS_VALUE, "non-positive groups is not supported");
 }
 
-static Status check_channels(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight, const TensorMeta *bias)
+static Status check_channels(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight,
+                             const TensorMeta *bias)
 {
         char w[128], x[128];
         shape_text(weight->rank, weight->size, w, sizeof(w));
         shape_text(input->rank, input->size, x, sizeof(x));
         if (input->rank != weight->rank)
                 return fail(STATUS_SHAPE,
-                            "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s instead",
+                            "Expected %d-dimensional input for %d-dimensional weight %s, but got "
+                            "%d-dimensional input of size %s instead",
                             weight->rank, weight->rank, w, input->rank, x);
         for (int d = 2; d < weight->rank; d++) {
                 if (weight->size[d] == 0)
-                        return fail(STATUS_SHAPE, "kernel size should be greater than zero, but got weight of size %s", w);
+                        return fail(STATUS_SHAPE,
+                                    "kernel size should be greater than zero, but got weight of size %s", w);
         }
         if (weight->size[0] < args->groups)
                 return fail(STATUS_SHAPE,
-                            "Given groups=%ld, expected weight to be at least %ld at dimension 0, but got weight of size %s instead",
+                            "Given groups=%ld, expected weight to be at least %ld at dimension 0, but got "
+                            "weight of size %s instead",
                             (long)args->groups, (long)args->groups, w);
         if (weight->size[0] % args->groups != 0)
                 return fail(STATUS_SHAPE,
-                            "Given groups=%ld, expected weight to be divisible by %ld at dimension 0, but got weight of size [%s] instead",
+                            "Given groups=%ld, expected weight to be divisible by %ld at dimension 0, but "
+                            "got weight of size [%s] instead",
                             (long)args->groups, (long)args->groups, w);
         int64_t want = args->transposed ? weight->size[0] : weight->size[1] * args->groups;
         if (input->size[1] != want && args->transposed)
                 return fail(STATUS_SHAPE,
-                            "Given transposed=1, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", w,
-                            x, (long)want, (long)input->size[1]);
+                            "Given transposed=1, weight of size %s, expected input%s to have %ld channels, "
+                            "but got %ld channels instead",
+                            w, x, (long)want, (long)input->size[1]);
         if (input->size[1] != want)
                 return fail(STATUS_SHAPE,
-                            "Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead",
+                            "Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but "
+                            "got %ld channels instead",
                             (long)args->groups, w, x, (long)want, (long)input->size[1]);
         int64_t out_channels = args->transposed ? weight->size[1] * args->groups : weight->size[0];
         char b[128];
         if (bias != NULL && (bias->rank != 1 || bias->size[0] != out_channels))
-                return fail(
-                        STATUS_SHAPE,
-                        "Given %sweight of size %s, expected bias to be 1-dimensional with %ld elements, but got bias of size %s instead",
-                        args->transposed ? "transposed=1, " : "", w, (long)out_channels, shape_text(bias->rank, bias->size, b, sizeof(b)));
+                return fail(STATUS_SHAPE,
+                            "Given %sweight of size %s, expected bias to be 1-dimensional with %ld elements, "
+                            "but got bias of size %s instead",
+                            args->transposed ? "transposed=1, " : "", w, (long)out_channels,
+                            shape_text(bias->rank, bias->size, b, sizeof(b)));
         if (input->dtype != weight->dtype)
-                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(input->dtype), dtype_words(weight->dtype));
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(input->dtype),
+                            dtype_words(weight->dtype));
         if (bias != NULL && bias->dtype != input->dtype)
-                return fail(STATUS_DTYPE, "Input type (%s) and bias type (%s) should be the same", dtype_words(input->dtype),
-                            dtype_words(bias->dtype));
+                return fail(STATUS_DTYPE, "Input type (%s) and bias type (%s) should be the same",
+                            dtype_words(input->dtype), dtype_words(bias->dtype));
         return STATUS_OK;
 }
 
@@ -132,7 +143,8 @@ static Status forward_sizes(ConvArgs *args, const TensorMeta *input, const Tenso
         char have[96], want[96];
         if (!fits)
                 return fail(STATUS_SHAPE,
-                            "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater than actual "
+                            "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size "
+                            "can't be greater than actual "
                             "input size",
                             by_text(args->spatial, padded, have), by_text(args->spatial, reach, want));
         return STATUS_OK;
@@ -141,30 +153,36 @@ static Status forward_sizes(ConvArgs *args, const TensorMeta *input, const Tenso
 static Status transposed_sizes(ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         for (int i = 0; i < args->spatial; i++) {
-                if (args->output_padding[i] >= args->stride[i] && args->output_padding[i] >= args->dilation[i])
+                if (args->output_padding[i] >= args->stride[i] &&
+                    args->output_padding[i] >= args->dilation[i])
                         return fail(STATUS_VALUE,
-                                    "output padding must be smaller than either stride or dilation, but got output_padding: %ld stride: "
+                                    "output padding must be smaller than either stride or dilation, but got "
+                                    "output_padding: %ld stride: "
                                     "%ld dilation: %ld",
-                                    (long)args->output_padding[i], (long)args->stride[i], (long)args->dilation[i]);
+                                    (long)args->output_padding[i], (long)args->stride[i],
+                                    (long)args->dilation[i]);
                 int64_t spread, reach;
                 if (!mul_i64(input->size[i + 2] - 1, args->stride[i], &spread) ||
-                    !mul_i64(args->dilation[i], weight->size[i + 2] - 1, &reach) || !add_i64(spread, reach, &spread))
+                    !mul_i64(args->dilation[i], weight->size[i + 2] - 1, &reach) ||
+                    !add_i64(spread, reach, &spread))
                         return fail(STATUS_VALUE, "the output of the convolution is too large");
                 args->out_size[i + 2] = spread - 2 * args->padding[i] + args->output_padding[i] + 1;
         }
         char have[96], out[96];
         for (int i = 0; i < args->spatial; i++) {
                 if (args->out_size[i + 2] <= 0)
-                        return fail(
-                                STATUS_SHAPE,
-                                "Given input size per channel: (%s). Calculated output size per channel: (%s). Output size is too small",
-                                by_text(args->spatial, input->size + 2, have), by_text(args->spatial, args->out_size + 2, out));
+                        return fail(STATUS_SHAPE,
+                                    "Given input size per channel: (%s). Calculated output size per channel: "
+                                    "(%s). Output size is too small",
+                                    by_text(args->spatial, input->size + 2, have),
+                                    by_text(args->spatial, args->out_size + 2, out));
         }
         return STATUS_OK;
 }
 
 // padding="same" | "valid" or numbers.
-static Status read_padding(const OpCall *call, const ConvRow *row, const TensorMeta *weight, ConvArgs *args, bool *out_same)
+static Status read_padding(const OpCall *call, const ConvRow *row, const TensorMeta *weight, ConvArgs *args,
+                           bool *out_same)
 {
         const char *text = arg_text(call, row->padding);
         *out_same = false;
@@ -179,14 +197,15 @@ static Status read_padding(const OpCall *call, const ConvRow *row, const TensorM
                 if (args->stride[i] != 1)
                         return fail(STATUS_VALUE, "padding='same' is not supported for strided convolutions");
                 // The odd element goes to the end.
-                args->padding[i] =
-                        args->dilation[i] > 0 && args->dilation[i] <= INT32_MAX ? args->dilation[i] * (weight->size[i + 2] - 1) / 2 : 0;
+                args->padding[i] = args->dilation[i] > 0 && args->dilation[i] <= INT32_MAX
+                                           ? args->dilation[i] * (weight->size[i + 2] - 1) / 2
+                                           : 0;
         }
         return STATUS_OK;
 }
 
-// Volumes keep channels_last where PyTorch's oneDNN path takes them; lines are convolved as images of height 1, of which only the weight's
-// layout is asked.
+// Volumes keep channels_last where PyTorch's oneDNN path takes them; lines are convolved as images
+// of height 1, of which only the weight's layout is asked.
 static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         if (args->spatial == 2)
@@ -202,7 +221,8 @@ static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, c
         }
         int64_t kernel_h = weight->size[3], kernel_w = weight->size[4];
         bool fast = input->dtype == DTYPE_BF16 ||
-                    (input->dtype == DTYPE_F32 && (args->groups > 1 || input->size[0] > 1 || (kernel_h > 3 && kernel_w > 3)));
+                    (input->dtype == DTYPE_F32 &&
+                     (args->groups > 1 || input->size[0] > 1 || (kernel_h > 3 && kernel_w > 3)));
         for (int i = 0; i < 3 && args->transposed; i++)
                 fast = fast && args->output_padding[i] < args->stride[i];
         return fast && (meta_suggests_channels_last(input) || meta_suggests_channels_last(weight));
@@ -220,15 +240,18 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
                 if (args.spatial < 1 || args.spatial > 3)
                         return fail(STATUS_SHAPE, "weight should have at least three dimensions");
         } else if (given->rank != args.spatial + 1 && given->rank != args.spatial + 2) {
-                return fail(STATUS_SHAPE, "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s",
-                            args.spatial + 1, args.spatial + 2, call->schema->name,
-                            shape_text(given->rank, given->size, text, sizeof(text)));
+                return fail(
+                        STATUS_SHAPE,
+                        "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s",
+                        args.spatial + 1, args.spatial + 2, call->schema->name,
+                        shape_text(given->rank, given->size, text, sizeof(text)));
         }
         args.batched = row->spatial == 0 || given->rank == args.spatial + 2;
         int weight_spatial = weight->rank - 2;
         if (weight_spatial != args.spatial)
                 return fail(STATUS_SHAPE,
-                            "expected stride to be a single integer value or a list of %d values to match the convolution dimensions, but "
+                            "expected stride to be a single integer value or a list of %d values to match "
+                            "the convolution dimensions, but "
                             "got %d values",
                             weight_spatial, args.spatial);
         TRY(spatial_ints(call, row->stride, args.spatial, "stride", args.stride));
@@ -237,7 +260,8 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         bool same;
         TRY(read_padding(call, row, weight, &args, &same));
         if (row->output_padding >= 0)
-                TRY(spatial_ints(call, row->output_padding, args.spatial, "output_padding", args.output_padding));
+                TRY(spatial_ints(call, row->output_padding, args.spatial, "output_padding",
+                                 args.output_padding));
         TensorMeta input = args.batched ? *given : conv_batched(given, args.spatial);
         TRY(check_positive(&args));
         TRY(check_channels(&args, &input, weight, arg_meta(call, 2)));
@@ -245,7 +269,8 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
         if (!args.transposed && input.size[1] == 0)
                 args.out_size[1] = 0; // as PyTorch shapes what is made of no channels
-        TRY(args.transposed ? transposed_sizes(&args, &input, weight) : forward_sizes(&args, &input, weight, same));
+        TRY(args.transposed ? transposed_sizes(&args, &input, weight)
+                            : forward_sizes(&args, &input, weight, same));
         args.channels_last = keeps_channels_last(&args, &input, weight);
         *out_args = args;
         return STATUS_OK;
@@ -320,8 +345,8 @@ static TensorMeta transposed_weight(const TensorMeta *weight, int64_t groups)
         return out;
 }
 
-// Transposed convolution of halfs is rounded step by step in PyTorch's plain path: always for float16, for bfloat16 with a large
-// output_padding.
+// Transposed convolution of halfs is rounded step by step in PyTorch's plain path: always for
+// float16, for bfloat16 with a large output_padding.
 static bool steps_in_half(Dtype dtype, const ConvArgs *args)
 {
         if (!args->transposed || dtype == DTYPE_F16)
@@ -347,7 +372,8 @@ Status conv_op_run(const OpRun *run)
                 TRY(dense_init(&x, run->ctx, run->in[0], &input, as));
                 meta_set_contiguous(&input);
         }
-        TensorMeta weight = args.transposed ? transposed_weight(run->in_meta[1], args.groups) : *run->in_meta[1];
+        TensorMeta weight =
+                args.transposed ? transposed_weight(run->in_meta[1], args.groups) : *run->in_meta[1];
         TRY(dense_init(&w, run->ctx, run->in[1], &weight, as));
         if (run->in_meta[2] != NULL)
                 TRY(dense_init(&b, run->ctx, run->in[2], run->in_meta[2], as));
@@ -376,57 +402,71 @@ Cost conv_cost(const OpCall *call)
         ConvArgs args;
         if (conv_args(call, &args) != STATUS_OK || weight->size[0] == 0)
                 return (Cost){ 0 };
-        int64_t pixels = args.transposed ? meta_numel(input) : meta_numel(out), taps = meta_numel(weight) / weight->size[0];
+        int64_t pixels = args.transposed ? meta_numel(input) : meta_numel(out),
+                taps = meta_numel(weight) / weight->size[0];
         return (Cost){ .flops = saturating_product(2 * pixels, taps),
-                       .bytes = (meta_numel(input) + meta_numel(weight) + meta_numel(out)) * dtype_info[out->dtype].bytes };
+                       .bytes = (meta_numel(input) + meta_numel(weight) + meta_numel(out)) *
+                                dtype_info[out->dtype].bytes };
 }
 
 static const ConvRow conv_1d = { 1, 3, 4, 5, 6, -1, -1, false }, conv_2d = { 2, 3, 4, 5, 6, -1, -1, false },
                      conv_3d = { 3, 3, 4, 5, 6, -1, -1, false }, conv_any = { 0, 3, 4, 5, 8, 7, 6, false },
-                     transposed_1d = { 1, 3, 4, 7, 6, 5, -1, true }, transposed_2d = { 2, 3, 4, 7, 6, 5, -1, true },
+                     transposed_1d = { 1, 3, 4, 7, 6, 5, -1, true },
+                     transposed_2d = { 2, 3, 4, 7, 6, 5, -1, true },
                      transposed_3d = { 3, 3, 4, 7, 6, 5, -1, true };
-#define CONV(schema, row_)                                                                                                                 \
-        {                                                                                                                                  \
-                schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .pack = conv_pack, .cost = conv_cost, .row = &(row_)         \
+#define CONV(schema, row_)                                                                                   \
+        {                                                                                                    \
+                schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .pack = conv_pack,             \
+                                     .cost = conv_cost, .row = &(row_)                                       \
         }
 
 const OpDef conv_ops[] = {
-        CONV("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] "
+        CONV("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] "
+             "padding=[0], SymInt[1] "
              "dilation=[1], SymInt groups=1) -> Tensor",
              conv_1d),
-        CONV("aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] "
+        CONV("aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str "
+             "padding=\"valid\", SymInt[1] "
              "dilation=[1], SymInt groups=1) "
              "-> Tensor",
              conv_1d),
-        CONV("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
+        CONV("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], "
+             "SymInt[2] padding=[0, 0], SymInt[2] "
              "dilation=[1, 1], SymInt "
              "groups=1) -> Tensor",
              conv_2d),
-        CONV("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
+        CONV("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], "
+             "str padding=\"valid\", "
              "SymInt[2] dilation=[1, 1], SymInt "
              "groups=1) -> Tensor",
              conv_2d),
-        CONV("aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+        CONV("aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
+             "SymInt[3] padding=[0, 0, 0], "
              "SymInt[3] dilation=[1, 1, 1], "
              "SymInt groups=1) -> Tensor",
              conv_3d),
-        CONV("aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
+        CONV("aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, "
+             "1], str padding=\"valid\", "
              "SymInt[3] dilation=[1, 1, 1], "
              "SymInt groups=1) -> Tensor",
              conv_3d),
-        CONV("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool "
+        CONV("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
+             "padding, SymInt[] dilation, bool "
              "transposed, SymInt[] "
              "output_padding, SymInt groups) -> Tensor",
              conv_any),
-        CONV("aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
+        CONV("aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], "
+             "SymInt[1] padding=[0], "
              "SymInt[1] output_padding=[0], SymInt "
              "groups=1, SymInt[1] dilation=[1]) -> Tensor",
              transposed_1d),
-        CONV("aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, "
+        CONV("aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
+             "stride=[1, 1], SymInt[2] padding=[0, "
              "0], SymInt[2] "
              "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
              transposed_2d),
-        CONV("aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
+        CONV("aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
+             "stride=[1, 1, 1], SymInt[3] "
              "padding=[0, 0, 0], SymInt[3] "
              "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
              transposed_3d),

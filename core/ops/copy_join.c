@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_join.c: tensors put side by side (cat, stack and their kin), repeated, mirrored, rotated. All are copies of regions into a fresh
-// tensor; the number of regions is bounded by list length or by 2^rank, never by a size.
+// copy_join.c: tensors put side by side (cat, stack and their kin), repeated, mirrored, rotated.
+// All are copies of regions into a fresh tensor; the number of regions is bounded by list length or
+// by 2^rank, never by a size.
 #include <inttypes.h>
 #include <string.h>
 #include "core/kernels/copy.h"
@@ -26,13 +27,15 @@ static Status list_dtype(const OpCall *call, Dtype *out_dtype)
 static Status check_cat_shapes(const TensorMeta *first, const TensorMeta *next, int dim, uint32_t at)
 {
         if (next->rank != first->rank)
-                return fail(STATUS_SHAPE, "Tensors must have same number of dimensions: got %d and %d", first->rank, next->rank);
+                return fail(STATUS_SHAPE, "Tensors must have same number of dimensions: got %d and %d",
+                            first->rank, next->rank);
         for (int d = 0; d < first->rank; d++) {
                 if (d != dim && next->size[d] != first->size[d])
-                        return fail(STATUS_SHAPE,
-                                    "Sizes of tensors must match except in dimension %d. Expected size %" PRId64 " but got size %" PRId64
-                                    " for tensor number %u in the list.",
-                                    dim, first->size[d], next->size[d], at);
+                        return fail(
+                                STATUS_SHAPE,
+                                "Sizes of tensors must match except in dimension %d. Expected size %" PRId64
+                                " but got size %" PRId64 " for tensor number %u in the list.",
+                                dim, first->size[d], next->size[d], at);
         }
         return STATUS_OK;
 }
@@ -75,7 +78,8 @@ static Status cat_infer(OpCall *call)
                 return fail(STATUS_VALUE, "torch.cat(): expected a non-empty list of Tensors");
         for (uint32_t i = 0; i < n; i++) {
                 if (arg_list_tensor(call, 0, i)->meta.rank == 0)
-                        return fail(STATUS_SHAPE, "zero-dimensional tensor (at position %u) cannot be concatenated", i);
+                        return fail(STATUS_SHAPE,
+                                    "zero-dimensional tensor (at position %u) cannot be concatenated", i);
         }
         const TensorMeta *model = cat_model(call);
         TensorMeta meta = *model;
@@ -93,7 +97,8 @@ static Status cat_infer(OpCall *call)
         TRY(shape_numel(meta.rank, meta.size, &numel));
         TRY(list_dtype(call, &meta.dtype));
         MemoryFormat format = common_format(call);
-        TRY(view_set_strides(&meta, meta.rank == 4 || meta.rank == 5 ? format : MEMORY_FORMAT_CONTIGUOUS, model));
+        TRY(view_set_strides(&meta, meta.rank == 4 || meta.rank == 5 ? format : MEMORY_FORMAT_CONTIGUOUS,
+                             model));
         return out_fresh(call, 0, &meta);
 }
 
@@ -124,8 +129,8 @@ static void insert_dim(TensorMeta *meta, int dim, int64_t size)
         meta->stride[dim] = 1;
 }
 
-// PyTorch stacks by cat: along the dimension before which the new one goes, whose size is then split; at the end, of the tensors with a
-// dimension of size 1 more.
+// PyTorch stacks by cat: along the dimension before which the new one goes, whose size is then
+// split; at the end, of the tensors with a dimension of size 1 more.
 static Status stack_strides(const OpCall *call, int dim, TensorMeta *meta)
 {
         uint32_t n = arg_list_length(call, 0);
@@ -165,7 +170,9 @@ static Status stack_infer(OpCall *call)
         for (uint32_t i = 1; i < n; i++) {
                 const TensorMeta *next = &arg_list_tensor(call, 0, i)->meta;
                 if (!meta_same_shape(first, next))
-                        return fail(STATUS_SHAPE, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %u",
+                        return fail(STATUS_SHAPE,
+                                    "stack expects each tensor to be equal size, but got %s at entry 0 and "
+                                    "%s at entry %u",
                                     shape_text(first->rank, first->size, first_text, sizeof(first_text)),
                                     shape_text(next->rank, next->size, text, sizeof(text)), i);
         }
@@ -186,8 +193,10 @@ static Status stack_run(const OpRun *run)
         for (uint32_t i = 0; i < run->n_in; i++) {
                 Region from = region_of(run->in_meta[i], run->in[i]);
                 Region to = region_part(&out, dim, i, 1);
-                memmove(&to.meta.size[dim], &to.meta.size[dim + 1], (size_t)(to.meta.rank - dim - 1) * sizeof(int64_t));
-                memmove(&to.meta.stride[dim], &to.meta.stride[dim + 1], (size_t)(to.meta.rank - dim - 1) * sizeof(int64_t));
+                memmove(&to.meta.size[dim], &to.meta.size[dim + 1],
+                        (size_t)(to.meta.rank - dim - 1) * sizeof(int64_t));
+                memmove(&to.meta.stride[dim], &to.meta.stride[dim + 1],
+                        (size_t)(to.meta.rank - dim - 1) * sizeof(int64_t));
                 to.meta.rank--;
                 TRY(copy_region(run->ctx, &from, &to));
         }
@@ -253,7 +262,8 @@ static Status repeat_infer(OpCall *call)
         int n = 0;
         TRY(view_arg_shape(call, 1, repeats, &n));
         if (n < self->rank)
-                return fail(STATUS_VALUE, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+                return fail(STATUS_VALUE, "Number of dimensions of repeat dims can not be smaller than "
+                                          "number of dimensions of tensor");
         for (int d = 0; d < n; d++) {
                 int64_t old = d < n - self->rank ? 1 : self->size[d - (n - self->rank)];
                 if (!mul_i64(old, repeats[d], &size[d]))
@@ -265,7 +275,8 @@ static Status repeat_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// The first tile is copied in; along each dimension, innermost first, what is there is doubled until it fills the size.
+// The first tile is copied in; along each dimension, innermost first, what is there is doubled
+// until it fills the size.
 static Status repeat_run(const OpRun *run)
 {
         Region out = region_of(run->out_meta[0], run->out[0]);
@@ -286,7 +297,8 @@ static Status repeat_run(const OpRun *run)
         for (int d = out.meta.rank - 1; d >= 0; d--) {
                 while (filled.meta.size[d] < out.meta.size[d]) {
                         int64_t have = filled.meta.size[d], n = MIN(have, out.meta.size[d] - have);
-                        Region source = region_part(&filled, d, 0, n), target = region_part(&filled, d, have, n);
+                        Region source = region_part(&filled, d, 0, n),
+                               target = region_part(&filled, d, have, n);
                         TRY(copy_region(run->ctx, &source, &target));
                         filled.meta.size[d] += n;
                 }
@@ -328,7 +340,10 @@ static Status flip_run(const OpRun *run)
         for (int d = 0; d < from.meta.rank; d++) {
                 if ((mask >> d & 1) == 0)
                         continue;
-                from = (Region){ .meta = from.meta, .data = region_part(&from, d, from.meta.size[d] - 1, from.meta.size[d]).data };
+                from = (Region){
+                        .meta = from.meta,
+                        .data = region_part(&from, d, from.meta.size[d] - 1, from.meta.size[d]).data
+                };
                 from.meta.stride[d] = -from.meta.stride[d];
         }
         return copy_region(run->ctx, &from, &to);
@@ -357,7 +372,8 @@ static Status roll_shifts(const OpCall *call, const TensorMeta *self, int64_t ou
         return STATUS_OK;
 }
 
-// PyTorch rolls by cat, one dimension after the other: a format stays as long as both parts show it, which an empty part never does.
+// PyTorch rolls by cat, one dimension after the other: a format stays as long as both parts show
+// it, which an empty part never does.
 static Status roll_dims_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
@@ -380,7 +396,9 @@ static Status roll_dims_infer(OpCall *call)
                 tail.size[dim] = (shifts[i] % meta.size[dim] + meta.size[dim]) % meta.size[dim];
                 head.size[dim] -= tail.size[dim];
                 MemoryFormat format = view_suggested_format(&head);
-                TRY(view_set_strides(&meta, view_suggested_format(&tail) == format ? format : MEMORY_FORMAT_CONTIGUOUS, &meta));
+                TRY(view_set_strides(
+                        &meta, view_suggested_format(&tail) == format ? format : MEMORY_FORMAT_CONTIGUOUS,
+                        &meta));
         }
         return out_fresh(call, 0, &meta);
 }
@@ -394,7 +412,8 @@ static Status roll_infer(OpCall *call)
         if (value_is_sequence(call->args[1]) && call->args[1].seq->n != 1)
                 return call->args[1].seq->n == 0
                                ? fail(STATUS_VALUE, "`shifts` required")
-                               : fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %u, dims:0", call->args[1].seq->n);
+                               : fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %u, dims:0",
+                                      call->args[1].seq->n);
         meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
 }
@@ -431,7 +450,8 @@ static Status roll_run(const OpRun *run)
                 TRY(roll_shifts(run->call, &from.meta, shift));
                 return roll_parts(run, &from, &to, shift);
         }
-        // Without dims the tensor is rolled as if it were flat: put in order first, then rotated in place of the result's bytes.
+        // Without dims the tensor is rolled as if it were flat: put in order first, then rotated in
+        // place of the result's bytes.
         int64_t by = 0;
         int n = 0;
         TRY(arg_ints(run->call, 1, 1, &by, &n));
@@ -448,7 +468,8 @@ static Status roll_run(const OpRun *run)
 }
 
 const OpDef copy_join_ops[] = {
-        { "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .flags = OP_JOINS, .infer = cat_infer, .run = cat_run },
+        { "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .flags = OP_JOINS, .infer = cat_infer,
+          .run = cat_run },
         { "aten::concat(Tensor[] tensors, int dim=0) -> Tensor", .expand = concat_expand },
         { "aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", .expand = concat_expand },
         { "aten::stack(Tensor[] tensors, int dim=0) -> Tensor", .infer = stack_infer, .run = stack_run },
@@ -458,6 +479,7 @@ const OpDef copy_join_ops[] = {
         { "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", .infer = repeat_infer, .run = repeat_run },
         { "aten::tile(Tensor self, SymInt[] dims) -> Tensor", .expand = tile_expand },
         { "aten::flip(Tensor self, int[] dims) -> Tensor", .infer = flip_infer, .run = flip_run },
-        { "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", .infer = roll_infer, .run = roll_run },
+        { "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", .infer = roll_infer,
+          .run = roll_run },
 };
 OP_FILE(copy_join_ops);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_ops.c: copies of one tensor, with another dtype or memory format, and fills. `to` gives the tensor itself back where nothing
-// changes, as PyTorch does; devices are accepted and mean nothing here.
+// copy_ops.c: copies of one tensor, with another dtype or memory format, and fills. `to` gives the
+// tensor itself back where nothing changes, as PyTorch does; devices are accepted and mean nothing
+// here.
 #include <math.h>
 #include <string.h>
 #include "core/kernels/copy.h"
@@ -43,7 +44,8 @@ static Status to_copy_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
         MemoryFormat format = arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE);
-        // Unlike clone, a tensor with gaps or overlap gets the plain form of the format it resembles.
+        // Unlike clone, a tensor with gaps or overlap gets the plain form of the format it
+        // resembles.
         if (format == MEMORY_FORMAT_PRESERVE && !meta_is_non_overlapping_and_dense(self))
                 format = view_suggested_format(self);
         return out_copy(call, arg_dtype(call, 1, self->dtype), format);
@@ -53,21 +55,24 @@ static Status to_copy_infer(OpCall *call)
 static Status convert(Emitter *emitter, Value self, Dtype dtype, bool copy, Value format, Value *out)
 {
         const TensorMeta *meta = &self.tensor->meta;
-        bool same_format = format.kind != VALUE_MEMORY_FORMAT || format.memory_format == MEMORY_FORMAT_PRESERVE ||
+        bool same_format = format.kind != VALUE_MEMORY_FORMAT ||
+                           format.memory_format == MEMORY_FORMAT_PRESERVE ||
                            view_suggested_format(meta) == format.memory_format;
         if (dtype == meta->dtype && !copy && same_format) {
                 *out = value_ref(self);
                 return STATUS_OK;
         }
         Value none = value_none();
-        return EMIT(emitter, "aten::_to_copy", out, self, value_dtype(dtype), none, none, none, value_bool(false), format);
+        return EMIT(emitter, "aten::_to_copy", out, self, value_dtype(dtype), none, none, none,
+                    value_bool(false), format);
 }
 
 // `dtype`, `copy` and `format` are positions; -1: the overload has none.
 static Status convert_args(Emitter *emitter, const OpCall *call, int dtype, int copy, int format, Value *out)
 {
         Dtype to = dtype < 0 ? arg_meta(call, 0)->dtype : arg_dtype(call, dtype, arg_meta(call, 0)->dtype);
-        return convert(emitter, arg_value(call, 0), to, arg_bool(call, copy, false), arg_value(call, format), out);
+        return convert(emitter, arg_value(call, 0), to, arg_bool(call, copy, false), arg_value(call, format),
+                       out);
 }
 
 static Status to_dtype_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -87,7 +92,8 @@ static Status to_layout_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status to_other_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return convert(emitter, arg_value(call, 0), arg_meta(call, 1)->dtype, arg_bool(call, 3, false), arg_value(call, 4), out);
+        return convert(emitter, arg_value(call, 0), arg_meta(call, 1)->dtype, arg_bool(call, 3, false),
+                       arg_value(call, 4), out);
 }
 
 static Status type_as_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -129,9 +135,11 @@ Status value_element(Value number, Dtype dtype, void *out_element)
                 double im = number.kind == VALUE_COMPLEX ? number.c.im : 0;
                 float halves[2] = { (float)re, (float)im };
                 double parts[2] = { re, im };
-                memcpy(out_element, dtype == DTYPE_C64 ? (const void *)halves : (const void *)parts, dtype_info[dtype].bytes);
+                memcpy(out_element, dtype == DTYPE_C64 ? (const void *)halves : (const void *)parts,
+                       dtype_info[dtype].bytes);
         } else if (number.kind == VALUE_COMPLEX) {
-                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow", dtype_words(dtype));
+                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow",
+                            dtype_words(dtype));
         } else if (number.kind == VALUE_FLOAT) {
                 element_from_f64(dtype, out_element, number.f);
         } else {
@@ -142,9 +150,12 @@ Status value_element(Value number, Dtype dtype, void *out_element)
 
 Value number_for_fill(Value number, const TensorMeta *meta)
 {
-        double value = number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : 0;
+        double value = number.kind == VALUE_FLOAT ? number.f
+                       : number.kind == VALUE_INT ? (double)number.i
+                                                  : 0;
         bool rounds = (DTYPES_HALFS >> meta->dtype & 1) != 0 && meta_numel(meta) == 1;
-        return rounds && fabs(value) > dtype_largest(meta->dtype) ? value_float(copysign(INFINITY, value)) : number;
+        return rounds && fabs(value) > dtype_largest(meta->dtype) ? value_float(copysign(INFINITY, value))
+                                                                  : number;
 }
 
 static Status fill_scalar_infer(OpCall *call)
@@ -170,7 +181,9 @@ static Status fill_tensor_infer(OpCall *call)
 {
         int rank = arg_meta(call, 1)->rank;
         if (rank != 0)
-                return fail(STATUS_SHAPE, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", rank);
+                return fail(STATUS_SHAPE,
+                            "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",
+                            rank);
         return plain_copy_infer(call);
 }
 
@@ -189,9 +202,9 @@ static Status zero_run(const OpRun *run)
         return fill_region(run->ctx, &to, zero);
 }
 
-#define COPY_KERNEL(schema_, infer_)                                                                                                       \
-        {                                                                                                                                  \
-                .schema = "aten::" schema_, .infer = infer_, .run = copy_run                                                               \
+#define COPY_KERNEL(schema_, infer_)                                                                         \
+        {                                                                                                    \
+                .schema = "aten::" schema_, .infer = infer_, .run = copy_run                                 \
         }
 
 const OpDef copy_ops[] = {
@@ -199,31 +212,38 @@ const OpDef copy_ops[] = {
         COPY_KERNEL("lift_fresh_copy(Tensor self) -> Tensor", dense_copy_infer),
         COPY_KERNEL("detach_copy(Tensor self) -> Tensor", dense_copy_infer),
         COPY_KERNEL("alias_copy(Tensor self) -> Tensor", dense_copy_infer),
-        { .schema =
-                  "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-                  "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        { .schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                    "device=None, bool? pin_memory=None, "
+                    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
           .flags = OP_NUMBERS,
           .infer = to_copy_infer,
           .run = copy_run },
-        { .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
+        { .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool "
+                    "copy=False, MemoryFormat? "
                     "memory_format=None) -> Tensor(a)",
           .flags = OP_NUMBERS,
           .expand = to_dtype_expand },
-        { .schema = "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+        { .schema = "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool "
+                    "non_blocking=False, bool copy=False, "
                     "MemoryFormat? memory_format=None) -> Tensor(a)",
           .expand = to_device_expand },
-        { .schema = "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-                    "pin_memory=None, "
-                    "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        { .schema =
+                  "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, "
+                  "Device? device=None, bool? "
+                  "pin_memory=None, "
+                  "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
           .expand = to_layout_expand },
-        { .schema = "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
+        { .schema = "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+                    "MemoryFormat? "
                     "memory_format=None) -> Tensor(a)",
           .expand = to_other_expand },
         { .schema = "aten::type_as(Tensor self, Tensor other) -> Tensor", .expand = type_as_expand },
         { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
           .flags = OP_NUMBERS,
           .expand = copy_into_expand },
-        { .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .flags = OP_NUMBERS, .expand = copy_expand },
+        { .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+          .flags = OP_NUMBERS,
+          .expand = copy_expand },
         { .schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
           .flags = OP_INPLACE | OP_ELEMENTWISE,
           .infer = fill_scalar_infer,
@@ -233,6 +253,9 @@ const OpDef copy_ops[] = {
           .flags = OP_INPLACE,
           .infer = fill_tensor_infer,
           .run = fill_tensor_run },
-        { .schema = "aten::zero(Tensor self) -> Tensor", .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = plain_copy_infer, .run = zero_run },
+        { .schema = "aten::zero(Tensor self) -> Tensor",
+          .flags = OP_INPLACE | OP_ELEMENTWISE,
+          .infer = plain_copy_infer,
+          .run = zero_run },
 };
 OP_FILE(copy_ops);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_pad.c: padding. constant: a filled tensor with a copy in its middle, negative widths crop. reflect, replicate, circular: every
-// output index of the last one to three dimensions is mapped to an input index, one table per dimension.
+// copy_pad.c: padding. constant: a filled tensor with a copy in its middle, negative widths crop.
+// reflect, replicate, circular: every output index of the last one to three dimensions is mapped to
+// an input index, one table per dimension.
 #include <inttypes.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -19,13 +20,15 @@ static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n
                 return fail(STATUS_VALUE, "Length of pad must be even but instead it equals %d", n);
         if (n > 2 * self->rank)
                 return fail(STATUS_VALUE,
-                            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d while the "
+                            "Length of pad should be no more than twice the number of dimensions of the "
+                            "input. Pad length is %d while the "
                             "input has %d dimensions.",
                             n, self->rank);
         TRY(arg_ints(call, 1, PAD_CAP, widths, out_n));
         for (int i = 0; i < n; i++) {
                 if (widths[i] < -limits.max_numel || widths[i] > limits.max_numel)
-                        return fail(STATUS_TOO_LARGE, "%s(): a width of %" PRId64 " is too large", call->schema->name, widths[i]);
+                        return fail(STATUS_TOO_LARGE, "%s(): a width of %" PRId64 " is too large",
+                                    call->schema->name, widths[i]);
         }
         return STATUS_OK;
 }
@@ -41,16 +44,19 @@ static Status constant_pad_infer(OpCall *call)
         TRY(arg_widths(call, widths, &n));
         for (int i = 0; i < n / 2; i++) {
                 int d = self->rank - 1 - i;
-                if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) || !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
+                if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) ||
+                    !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
                         return fail(STATUS_TOO_LARGE, "constant_pad_nd(): the result is too large");
                 if (meta.size[d] < 0)
                         return fail(STATUS_VALUE,
-                                    "The input size %" PRId64 ", plus negative padding %" PRId64 " and %" PRId64
-                                    " resulted in a negative output size, which is invalid. Check dimension %d of your input.",
+                                    "The input size %" PRId64 ", plus negative padding %" PRId64
+                                    " and %" PRId64 " resulted in a negative output size, which is invalid. "
+                                    "Check dimension %d of your input.",
                                     self->size[d], widths[2 * i], widths[2 * i + 1], d);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        TRY(value_element(arg_number(call, 2), self->dtype, element)); // here: a run may leave the call out when nobody reads it
+        TRY(value_element(arg_number(call, 2), self->dtype,
+                          element)); // here: a run may leave the call out when nobody reads it
         TRY(view_set_strides(&meta, view_suggested_format(self), self));
         return out_fresh(call, 0, &meta);
 }
@@ -81,14 +87,16 @@ static Status constant_pad_run(const OpRun *run)
 typedef enum PadKind { PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } PadKind;
 static const PadKind pad_reflect = PAD_REFLECT, pad_replicate = PAD_REPLICATE, pad_circular = PAD_CIRCULAR;
 
-static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64_t before, int64_t after, int dim)
+static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64_t before, int64_t after,
+                           int dim)
 {
         const TensorMeta *self = arg_meta(call, 0);
         char text[256];
         if (kind == PAD_REFLECT && (before >= size || after >= size))
                 return fail(STATUS_VALUE,
-                            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (%" PRId64
-                            ", %" PRId64 ") at dimension %d of input %s",
+                            "Argument #4: Padding size should be less than the corresponding input "
+                            "dimension, but got: padding (%" PRId64 ", %" PRId64
+                            ") at dimension %d of input %s",
                             before, after, dim, shape_text(self->rank, self->size, text, sizeof(text)));
         if (kind == PAD_CIRCULAR && (before > size || after > size))
                 return fail(STATUS_VALUE, "Padding value causes wrapping around more than once.");
@@ -109,19 +117,25 @@ static Status mapped_pad_infer(OpCall *call)
         int n_dims = n / 2;
         if (n_dims == 0 || n_dims > 3 || (self->rank != n_dims + 1 && self->rank != n_dims + 2))
                 return fail(STATUS_VALUE,
-                            "%s: Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+                            "%s: Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and "
+                            "other non-zero dimensions for "
                             "input, but got: %s",
-                            call->schema->name, n_dims + 1, n_dims + 2, shape_text(self->rank, self->size, text, sizeof(text)));
+                            call->schema->name, n_dims + 1, n_dims + 2,
+                            shape_text(self->rank, self->size, text, sizeof(text)));
         for (int i = 0; i < n_dims; i++) {
                 int d = self->rank - 1 - i;
                 TRY(check_mapped(call, kind, self->size[d], widths[2 * i], widths[2 * i + 1], d));
                 if (self->size[d] == 0)
-                        return fail(STATUS_VALUE, "%s: Expected a tensor with non-zero dimensions for input, but got: %s",
-                                    call->schema->name, shape_text(self->rank, self->size, text, sizeof(text)));
-                if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) || !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
+                        return fail(STATUS_VALUE,
+                                    "%s: Expected a tensor with non-zero dimensions for input, but got: %s",
+                                    call->schema->name,
+                                    shape_text(self->rank, self->size, text, sizeof(text)));
+                if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) ||
+                    !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
                         return fail(STATUS_TOO_LARGE, "%s(): the result is too large", call->schema->name);
                 if (meta.size[d] < 1)
-                        return fail(STATUS_VALUE, "input (%s %" PRId64 ") is too small. Calculated output %s: %" PRId64,
+                        return fail(STATUS_VALUE,
+                                    "input (%s %" PRId64 ") is too small. Calculated output %s: %" PRId64,
                                     i == 0   ? "W"
                                     : i == 1 ? "H"
                                              : "D",
@@ -132,7 +146,8 @@ static Status mapped_pad_infer(OpCall *call)
                                     meta.size[d]);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        bool batched = self->rank == n_dims + 2 && n_dims > 1 && kind != PAD_CIRCULAR; // the latter is contiguous always
+        bool batched = self->rank == n_dims + 2 && n_dims > 1 &&
+                       kind != PAD_CIRCULAR; // the latter is contiguous always
         TRY(view_set_strides(&meta, batched ? view_suggested_format(self) : MEMORY_FORMAT_CONTIGUOUS, self));
         return out_fresh(call, 0, &meta);
 }
@@ -205,7 +220,9 @@ static void mapped_rows(void *argument, int64_t begin, int64_t end)
 static Status mapped_pad_run(const OpRun *run)
 {
         PadKind kind = *(const PadKind *)run->call->op->row;
-        MappedJob job = { .ctx = run->ctx, .from = region_of(run->in_meta[0], run->in[0]), .to = region_of(run->out_meta[0], run->out[0]) };
+        MappedJob job = { .ctx = run->ctx,
+                          .from = region_of(run->in_meta[0], run->in[0]),
+                          .to = region_of(run->out_meta[0], run->out[0]) };
         const TensorMeta *from = &job.from.meta, *to = &job.to.meta;
         int64_t widths[PAD_CAP], total = 0, numel = meta_numel(to);
         int n = 0;
@@ -222,7 +239,9 @@ static Status mapped_pad_run(const OpRun *run)
                 int side = to->rank - 1 - d;
                 int64_t step = from->stride[d] * dtype_info[from->dtype].bytes;
                 for (int64_t i = 0; i < to->size[d] && !work_stops(&work, 8); i++)
-                        next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side], widths[2 * side + 1], from->size[d]) : i);
+                        next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side],
+                                                                      widths[2 * side + 1], from->size[d])
+                                                       : i);
                 job.offsets[d] = next;
                 next += to->size[d];
         }
@@ -235,21 +254,25 @@ static Status mapped_pad_run(const OpRun *run)
 // ---- pad ----
 static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode, Value *out)
 {
-        static const char *const reflect[] = { "aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d" };
-        static const char *const replicate[] = { "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d" };
+        static const char *const reflect[] = { "aten::reflection_pad1d", "aten::reflection_pad2d",
+                                               "aten::reflection_pad3d" };
+        static const char *const replicate[] = { "aten::replication_pad1d", "aten::replication_pad2d",
+                                                 "aten::replication_pad3d" };
         int n = (int)MIN(arg_list_length(call, 1), 4096u), rank = arg_meta(call, 0)->rank;
         if (n % 2 != 0)
                 return fail(STATUS_VALUE, "Padding length must be divisible by 2");
         if (n > 2 * rank)
                 return fail(STATUS_VALUE,
-                            "Padding length should be less than or equal to two times the input dimension but got padding length %d and "
+                            "Padding length should be less than or equal to two times the input dimension "
+                            "but got padding length %d and "
                             "input of dimension %d",
                             n, rank);
         double fill = 0; // a float even where an integer is given: -1 does not fit uint8 then
         if (!arg_is_none(call, 3))
                 TRY(arg_double(call, 3, &fill));
         if (strcmp(mode, "constant") == 0)
-                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1), value_float(fill));
+                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1),
+                            value_float(fill));
         bool is_reflect = strcmp(mode, "reflect") == 0, is_replicate = strcmp(mode, "replicate") == 0;
         if (!is_reflect && !is_replicate && strcmp(mode, "circular") != 0)
                 return fail(STATUS_VALUE, "Unrecognised padding mode %s", mode);
@@ -257,8 +280,11 @@ static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode
                 return fail(STATUS_VALUE, "Padding mode \"%s\" doesn't take in value argument", mode);
         int n_dims = n / 2;
         if (n_dims < 1 || n_dims > 3 || (rank != n_dims + 1 && rank != n_dims + 2))
-                return fail(STATUS_VALUE, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
-        const char *name = is_reflect ? reflect[n_dims - 1] : is_replicate ? replicate[n_dims - 1] : "aten::_pad_circular";
+                return fail(STATUS_VALUE,
+                            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+        const char *name = is_reflect     ? reflect[n_dims - 1]
+                           : is_replicate ? replicate[n_dims - 1]
+                                          : "aten::_pad_circular";
         return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1));
 }
 
@@ -277,24 +303,26 @@ static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
         return pad_by_mode(emitter, call, modes[mode], out);
 }
 
-#define MAPPED_PAD(schema_, kind_)                                                                                                         \
-        {                                                                                                                                  \
-                .schema = "aten::" schema_, .dtypes = DTYPES_ALL & ~DTYPES_BOOL, .infer = mapped_pad_infer, .run = mapped_pad_run,         \
-                .row = &(kind_)                                                                                                            \
+#define MAPPED_PAD(schema_, kind_)                                                                           \
+        {                                                                                                    \
+                .schema = "aten::" schema_, .dtypes = DTYPES_ALL & ~DTYPES_BOOL, .infer = mapped_pad_infer,  \
+                .run = mapped_pad_run, .row = &(kind_)                                                       \
         }
 
 const OpDef copy_pad_ops[] = {
-        { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", .infer = constant_pad_infer,
-          .run = constant_pad_run },
+        { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+          .infer = constant_pad_infer, .run = constant_pad_run },
         MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_replicate),
         MAPPED_PAD("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_replicate),
         MAPPED_PAD("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_replicate),
-        { "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", .infer = mapped_pad_infer, .run = mapped_pad_run,
-          .row = &pad_circular },
-        { "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", .expand = pad_expand },
-        { "aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", .expand = pad_enum_expand },
+        { "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", .infer = mapped_pad_infer,
+          .run = mapped_pad_run, .row = &pad_circular },
+        { "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
+          .expand = pad_expand },
+        { "aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
+          .expand = pad_enum_expand },
 };
 OP_FILE(copy_pad_ops);

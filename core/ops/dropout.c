@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise they draw random numbers, which is
-// refused in words that say what to do. p = 1 needs none: zeros.
+// dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise
+// they draw random numbers, which is refused in words that say what to do. p = 1 needs none: zeros.
 #include "core/kernels/copy.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -8,7 +8,8 @@
 static Status dropout_refuse(const OpCall *call, double p)
 {
         return fail(STATUS_UNSUPPORTED,
-                    "%s(p=%g) in training mode draws random numbers, which are not supported; call model.eval() before tracing or "
+                    "%s(p=%g) in training mode draws random numbers, which are not supported; call "
+                    "model.eval() before tracing or "
                     "exporting, or set p=0",
                     call->schema->name, p);
 }
@@ -17,7 +18,8 @@ static Status dropout_check(const OpCall *call, double *out_p)
 {
         TRY(arg_double(call, 1, out_p));
         if (!(*out_p >= 0 && *out_p <= 1))
-                return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g", *out_p);
+                return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g",
+                            *out_p);
         return STATUS_OK;
 }
 
@@ -59,11 +61,15 @@ static Status native_dropout_run(const OpRun *run)
 }
 
 const OpDef dropout_ops[] = {
-        { "aten::dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
-        { "aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
-        { "aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
-        { "aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE, .expand = dropout_expand },
-        { "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", 0, .infer = native_dropout_infer,
-          .run = native_dropout_run },
+        { "aten::dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
+          .expand = dropout_expand },
+        { "aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
+          .expand = dropout_expand },
+        { "aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
+          .expand = dropout_expand },
+        { "aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
+          .expand = dropout_expand },
+        { "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", 0,
+          .infer = native_dropout_infer, .run = native_dropout_run },
 };
 OP_FILE(dropout_ops);

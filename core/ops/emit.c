@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats or allocates unless something fails or a
-// number has to be wrapped. What an in-place twin may do is decided here once for all operators; inplace.c has the checks.
+// emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats
+// or allocates unless something fails or a number has to be wrapped. What an in-place twin may do
+// is decided here once for all operators; inplace.c has the checks.
 #include "core/ops/emitter.h"
 
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include "core/ops/inplace.h"
 
 // ---- frames ----
-Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, OpCall *out_call)
+Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
+                 OpCall *out_call)
 {
         OpCall *call = out_call;
         call->op = overload->op;
@@ -71,10 +73,12 @@ static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first
         DtypeSet allowed = call->op->dtypes;
         if ((allowed >> meta->dtype & 1) != 0)
                 return STATUS_OK;
-        // Index, mask and condition tensors behind the first argument, and wrapped numbers, are infer's business.
+        // Index, mask and condition tensors behind the first argument, and wrapped numbers, are
+        // infer's business.
         if (!first && (meta->wrapped || meta->dtype == DTYPE_BOOL || dtype_is_int(meta->dtype)))
                 return STATUS_OK;
-        return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->op->kernel != NULL ? call->op->kernel : call->schema->name,
+        return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'",
+                    call->op->kernel != NULL ? call->op->kernel : call->schema->name,
                     dtype_words(meta->dtype));
 }
 
@@ -111,7 +115,8 @@ static Status write_result(OpCall *call, Value result, Value *out)
 {
         Tensor *self = call->args[0].tensor;
         if (result.kind != VALUE_TENSOR)
-                return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result", call->schema->name);
+                return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result",
+                            call->schema->name);
         if (result.tensor != self) {
                 TRY(inplace_check_write(self, &result.tensor->meta));
                 TRY(call->emitter->vtbl->write(call->emitter, self, result.tensor));
@@ -135,7 +140,8 @@ static Status emit_inplace_kernel(OpCall *call, Value *out)
         case OUT_SAME:
                 if (spec->arg != 0)
                         return emit_functional_then_write(call, out);
-                // A twin whose functional row passes self on has nothing to do; a row of its own runs on self.
+                // A twin whose functional row passes self on has nothing to do; a row of its own
+                // runs on self.
                 if (call->op->run == NULL || call->schema->text != call->op->schema)
                         return give_self(call, out);
                 TRY(inplace_check_internal_overlap(&self->meta));
@@ -149,14 +155,16 @@ static Status emit_inplace_kernel(OpCall *call, Value *out)
         case OUT_FRESH:
                 break;
         default:
-                return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result", call->schema->name);
+                return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result",
+                            call->schema->name);
         }
         TRY(inplace_check_write(self, &spec->meta));
         bool elementwise = (call->op->flags & OP_ELEMENTWISE) != 0;
         bool direct = elementwise && spec->meta.dtype == self->meta.dtype;
         if (elementwise)
                 TRY(inplace_check_inputs(call, &direct));
-        return direct ? call->emitter->vtbl->op(call->emitter, call, out) : emit_functional_then_write(call, out);
+        return direct ? call->emitter->vtbl->op(call->emitter, call, out)
+                      : emit_functional_then_write(call, out);
 }
 
 // ---- calls ----
@@ -169,7 +177,8 @@ static Status emit_expand(OpCall *call, Value *out)
         return write_result(call, result, out);
 }
 
-static Status emit_bound(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+static Status emit_bound(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
+                         Value *out)
 {
         OpCall call;
         TRY(call_open(emitter, overload, args, given, &call));
@@ -177,13 +186,14 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         if (status == STATUS_OK)
                 status = check_dtypes(&call);
         if (status == STATUS_OK && overload->inplace && args[0].kind != VALUE_TENSOR)
-                status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s", call.schema->name,
-                              value_kind_name(args[0].kind));
+                status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s",
+                              call.schema->name, value_kind_name(args[0].kind));
         if (status == STATUS_OK) {
                 if (call.op->infer == NULL)
                         status = emit_expand(&call, out);
                 else if ((status = call.op->infer(&call)) == STATUS_OK)
-                        status = call.inplace ? emit_inplace_kernel(&call, out) : emitter->vtbl->op(emitter, &call, out);
+                        status = call.inplace ? emit_inplace_kernel(&call, out)
+                                              : emitter->vtbl->op(emitter, &call, out);
         }
         call_close(&call);
         return status;
@@ -195,8 +205,8 @@ static bool is_number_slot(const Schema *schema, uint32_t i, const Value *args)
 }
 
 // Numbers in Tensor slots become 0-dim tensors marked `wrapped` for the time of the call.
-static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
-                                                     Value *out)
+static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Overload *overload,
+                                                     const Value *args, uint64_t given, Value *out)
 {
         const Schema *schema = &overload->schema;
         Value wrapped[SCHEMA_MAX_ARGS];
@@ -209,13 +219,16 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
                         continue;
                 Tensor *tensor;
                 if ((overload->op->flags & OP_NUMBERS) == 0)
-                        status = fail(STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s", schema->name,
-                                      strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name, i + 1,
-                                      value_kind_name(args[i].kind));
+                        status = fail(
+                                STATUS_VALUE, "%s(): argument '%s' (position %u) must be Tensor, not %s",
+                                schema->name,
+                                strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name,
+                                i + 1, value_kind_name(args[i].kind));
                 else if (args[i].slot != 0 && emitter->open_numbers)
                         status = emitter->vtbl->number(emitter, args[i], &tensor);
                 else
-                        status = value_wrap_number(args[i], emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor);
+                        status = value_wrap_number(
+                                args[i], emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor);
                 if (status == STATUS_OK) {
                         wrapped[i] = value_tensor_take(tensor);
                         owned[n_owned++] = tensor;
@@ -228,12 +241,13 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
         return status;
 }
 
-// ---- open numbers (recordings only) ----
-// "aten::mul.Scalar" and "aten::mul.Tensor" with a number in its Tensor slot are one row with one set of rules: where the number is open
-// the second is called, so that its value is read when the program runs.
+// ---- open numbers (recordings only) ---- "aten::mul.Scalar" and "aten::mul.Tensor" with a number
+// in its Tensor slot are one row with one set of rules: where the number is open the second is
+// called, so that its value is read when the program runs.
 static const Overload *tensor_twin(const Overload *overload)
 {
-        static const char *const bases[] = { "add", "sub", "mul", "div", "rsub", "eq", "ne", "lt", "le", "gt", "ge" };
+        static const char *const bases[] = { "add", "sub", "mul", "div", "rsub", "eq",
+                                             "ne",  "lt",  "le",  "gt",  "ge" };
         size_t n = strlen(overload->schema.name) - overload->inplace;
         char name[64];
         for (size_t i = 0; i < ARRAY_LENGTH(bases) && strcmp(overload->schema.overload, "Scalar") == 0; i++) {
@@ -248,7 +262,10 @@ static const Overload *tensor_twin(const Overload *overload)
 static bool stays_open(const Overload *overload, uint32_t i)
 {
         const SchemaArg *arg = &overload->schema.args[i];
-        if (arg->type == ARG_ANY) // a Python row: it says by itself what it looks at (emitter_number_read), or is not given open numbers
+        if (arg->type ==
+            // a Python row: it says by itself what it looks at (emitter_number_read), or is not
+            // given open numbers
+            ARG_ANY)
                 return true;
         return arg->type == ARG_TENSOR && !arg->is_list && !(i == 0 && overload->inplace);
 }
@@ -257,7 +274,8 @@ static const Overload *with_open_numbers(Emitter *emitter, const Overload *overl
 {
         uint32_t n = overload->schema.n_args;
         for (uint32_t i = 0; i < n; i++) {
-                const Overload *twin = args[i].slot == 0 || stays_open(overload, i) ? NULL : tensor_twin(overload);
+                const Overload *twin =
+                        args[i].slot == 0 || stays_open(overload, i) ? NULL : tensor_twin(overload);
                 if (twin != NULL && twin->schema.n_args == n && stays_open(twin, i))
                         overload = twin;
         }
@@ -284,8 +302,9 @@ Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint6
         return emit_bound(emitter, overload, args, given, out);
 }
 
-// Names in expand bodies are string literals: found by address from the second time on. A slot holds an overload only, whose name is
-// compared, so that two threads that fill the same slot do no harm.
+// Names in expand bodies are string literals: found by address from the second time on. A slot
+// holds an overload only, whose name is compared, so that two threads that fill the same slot do no
+// harm.
 static const Overload *find_by_literal(const char *name)
 {
         enum { SLOT_BITS = 9 };
@@ -312,7 +331,8 @@ Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32
         memcpy(bound, args, n_args * sizeof(*args));
         for (uint32_t i = n_args; i < schema->n_args; i++) {
                 if (!schema->args[i].has_default)
-                        return fail(STATUS_INTERNAL, "%s called without its argument '%s'", name, schema->args[i].name);
+                        return fail(STATUS_INTERNAL, "%s called without its argument '%s'", name,
+                                    schema->args[i].name);
                 bound[i] = schema->args[i].default_value;
         }
         uint64_t given = n_args >= 64 ? UINT64_MAX : ((uint64_t)1 << n_args) - 1;

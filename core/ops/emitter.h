@@ -1,32 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Emitter interface: what walk_graph, targets and expand bodies talk to. The eager emitter (eval/) infers and runs at once on real
-// tensors; a recording emitter infers on metas and appends nodes.
+// The Emitter interface: what walk_graph, targets and expand bodies talk to. The eager emitter
+// (eval/) infers and runs at once on real tensors; a recording emitter infers on metas and appends
+// nodes.
 //
-// In-place twins. A kernel row computes into self (elementwise, same dtype) or into a temporary that is then written. A view row's twin
-// (`unsqueeze_`, `t_`) changes the geometry of the Tensor object itself, as in PyTorch: whoever holds that object sees the new shape;
-// storage is not touched.
+// In-place twins. A kernel row computes into self (elementwise, same dtype) or into a temporary
+// that is then written. A view row's twin (`unsqueeze_`, `t_`) changes the geometry of the Tensor
+// object itself, as in PyTorch: whoever holds that object sees the new shape; storage is not
+// touched.
 #pragma once
 #include "core/ops/op.h"
 
 typedef struct EmitterVtbl {
-        // Before a call is inferred or expanded; NULL: nothing to check. Emitters whose tensors may have no bytes refuse here what needs
-        // the number that such a tensor holds.
+        // Before a call is inferred or expanded; NULL: nothing to check. Emitters whose tensors may
+        // have no bytes refuse here what needs the number that such a tensor holds.
         Status (*check)(Emitter *emitter, const OpCall *call);
-        // A bound call of a kernel or view op (no expand), already inferred: call->outs says what comes out. *out is a Tensor, a tuple, a
-        // list or a plain value as the schema's returns say (values are taken out of call->outs). call->inplace: the one output is computed
-        // straight into argument 0, whose dtype and shape are those of outs[0]; overlap has been ruled out.
+        // A bound call of a kernel or view op (no expand), already inferred: call->outs says what
+        // comes out. *out is a Tensor, a tuple, a list or a plain value as the schema's returns say
+        // (values are taken out of call->outs). call->inplace: the one output is computed straight
+        // into argument 0, whose dtype and shape are those of outs[0]; overlap has been ruled out.
         Status (*op)(Emitter *emitter, OpCall *call, Value *out);
-        // Writes `from` (broadcast to and cast as `to`) into `to`'s storage: copy_, and the tail of every in-place twin.
+        // Writes `from` (broadcast to and cast as `to`) into `to`'s storage: copy_, and the tail of
+        // every in-place twin.
         Status (*write)(Emitter *emitter, Tensor *to, const Tensor *from);
         // A state entry or child graph by dotted path (get_attr, module weights).
         Status (*state)(Emitter *emitter, const Graph *graph, const char *path, Value *out);
         // Runs a child graph: one value per placeholder, VALUE_ABSENT for a default.
         Status (*call)(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out);
         // torch.cond: `predicate` a bool, or a one-element tensor.
-        Status (*cond)(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false, ValueSpan operands, Value *out);
-        // while_loop: carried values through `body` while `condition` holds; `additional` are passed to both.
-        Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried, ValueSpan additional, Value *out);
-        // With Emitter.open_numbers only. The 0-dim wrapped tensor (counted) that stands for an open number; an open number is looked at.
+        Status (*cond)(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
+                       ValueSpan operands, Value *out);
+        // while_loop: carried values through `body` while `condition` holds; `additional` are
+        // passed to both.
+        Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
+                       ValueSpan additional, Value *out);
+        // With Emitter.open_numbers only. The 0-dim wrapped tensor (counted) that stands for an
+        // open number; an open number is looked at.
         Status (*number)(Emitter *emitter, Value number, Tensor **out_tensor);
         void (*number_read)(Emitter *emitter, Value number);
 } EmitterVtbl;
@@ -44,23 +52,29 @@ struct Emitter {
         Cost cost;
 };
 
-// A fresh call frame over `args` (borrowed), outputs unset; emit() does it for every call. call_close drops what infer left there.
-Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, OpCall *out_call);
+// A fresh call frame over `args` (borrowed), outputs unset; emit() does it for every call.
+// call_close drops what infer left there.
+Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
+                 OpCall *out_call);
 void call_close(OpCall *call);
-// What the call gives as a Value of the schema's kind: tensors[k] where output k is a tensor (taken, set to NULL), else its plain value.
+// What the call gives as a Value of the schema's kind: tensors[k] where output k is a tensor
+// (taken, set to NULL), else its plain value.
 Status call_outs_take(OpCall *call, Tensor **tensors, Value *out);
 
-// The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of them). Wraps numbers in Tensor slots, checks
-// dtypes, does the in-place twin's checks (cast, shape, overlap), then expands or hands to the vtbl.
+// The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of
+// them). Wraps numbers in Tensor slots, checks dtypes, does the in-place twin's checks (cast,
+// shape, overlap), then expands or hands to the vtbl.
 Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out);
 
-// For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing defaults may be left out. The count is
-// taken from the array: EMIT(e, "aten::add.Tensor", out, a, b). Results are owned by the caller (value_clear).
+// For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing
+// defaults may be left out. The count is taken from the array: EMIT(e, "aten::add.Tensor", out, a,
+// b). Results are owned by the caller (value_clear).
 Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32_t n_args, Value *out);
-#define EMIT(emitter, name, out, ...)                                                                                                      \
-        emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), \
-                    (out))
-// To be called where Python code computes with a number that may be open: what comes out depends on its value.
+#define EMIT(emitter, name, out, ...)                                                                        \
+        emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ },                                       \
+                    (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (out))
+// To be called where Python code computes with a number that may be open: what comes out depends on
+// its value.
 static inline void emitter_number_read(Emitter *emitter, Value number)
 {
         if (number.slot != 0 && emitter->open_numbers)

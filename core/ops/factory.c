@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// factory.c: tensors out of sizes and numbers. dtypes follow the fill value where none is given; devices, layouts and pin_memory are
-// accepted and mean nothing here. `empty` gives zeros: uninitialised bytes would leak what other runs left behind.
+// factory.c: tensors out of sizes and numbers. dtypes follow the fill value where none is given;
+// devices, layouts and pin_memory are accepted and mean nothing here. `empty` gives zeros:
+// uninitialised bytes would leak what other runs left behind.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static Status out_shape(OpCall *call, int size_arg, Dtype dtype)
         TRY(view_arg_shape(call, size_arg, size, &rank));
         for (int d = 0; d < rank; d++) {
                 if (size[d] < 0)
-                        return fail(STATUS_VALUE, "%s: Dimension size must be non-negative.", call->schema->name);
+                        return fail(STATUS_VALUE, "%s: Dimension size must be non-negative.",
+                                    call->schema->name);
         }
         TRY(shape_numel(rank, size, &numel));
         meta_init(&meta, dtype, rank, size);
@@ -91,12 +93,14 @@ static Status new_full_infer(OpCall *call)
 // zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
 static Status like_infer(OpCall *call)
 {
-        return out_like(call, arg_dtype(call, 1, arg_meta(call, 0)->dtype), arg_memory_format(call, 5, MEMORY_FORMAT_PRESERVE));
+        return out_like(call, arg_dtype(call, 1, arg_meta(call, 0)->dtype),
+                        arg_memory_format(call, 5, MEMORY_FORMAT_PRESERVE));
 }
 
 static Status full_like_infer(OpCall *call)
 {
-        TRY(out_like(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype), arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE)));
+        TRY(out_like(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype),
+                     arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE)));
         return check_fill(call, 1);
 }
 
@@ -144,7 +148,10 @@ static Status ones_run(const OpRun *run)
 }
 
 static Status first_number_run(
-        const OpRun *run) // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self, size, fill_value)
+        const OpRun *
+                // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value),
+                // new_full(self, size, fill_value)
+                run)
 {
         int at = 0;
         while (run->call->schema->args[at].type != ARG_SCALAR)
@@ -161,7 +168,8 @@ typedef struct RangePlan {
         double start_f, step_f;
 } RangePlan;
 
-// How many steps lie in [first, last); `whole` counts in integers, as PyTorch does for int64 results.
+// How many steps lie in [first, last); `whole` counts in integers, as PyTorch does for int64
+// results.
 static Status range_length(const RangePlan *plan, bool whole, double last, int64_t last_int, int64_t *out_n)
 {
         double n = 0;
@@ -193,8 +201,10 @@ static double number_as_double(Value number)
 
 static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_n, Dtype *out_dtype)
 {
-        uint32_t n_args = call->n_args; // 5: end; 6: start, end; 7: start, end, step; four of them are options
-        Value from = n_args == 5 ? value_int(0) : arg_number(call, 0), to = arg_number(call, n_args == 5 ? 0 : 1);
+        uint32_t n_args =
+                call->n_args; // 5: end; 6: start, end; 7: start, end, step; four of them are options
+        Value from = n_args == 5 ? value_int(0) : arg_number(call, 0),
+              to = arg_number(call, n_args == 5 ? 0 : 1);
         Value by = n_args == 7 ? arg_number(call, 2) : value_int(1);
         if (!value_is_number(from) || !value_is_number(to) || !value_is_number(by))
                 return fail(STATUS_DYNAMIC, "the bounds of arange() are not known before the run");
@@ -253,9 +263,11 @@ static void arange_part(void *argument, int64_t begin, int64_t end)
         for (int64_t i = begin; i < end; i++) {
                 if (job->plan.is_int)
                         element_from_i64(job->dtype, job->out + i * bytes,
-                                         (int64_t)((uint64_t)job->plan.start + (uint64_t)i * (uint64_t)job->plan.step));
+                                         (int64_t)((uint64_t)job->plan.start +
+                                                   (uint64_t)i * (uint64_t)job->plan.step));
                 else
-                        element_from_f64(job->dtype, job->out + i * bytes, job->plan.start_f + (double)i * job->plan.step_f);
+                        element_from_f64(job->dtype, job->out + i * bytes,
+                                         job->plan.start_f + (double)i * job->plan.step_f);
         }
 }
 
@@ -298,14 +310,17 @@ static void linspace_part(void *argument, int64_t begin, int64_t end)
 {
         const RangeJob *job = argument;
         for (int64_t i = begin; i < end; i++) {
-                double value = job->n == 1 ? job->plan.start_f : linspace_at(job->dtype, job->plan.start_f, job->end, job->n, i);
+                double value = job->n == 1 ? job->plan.start_f
+                                           : linspace_at(job->dtype, job->plan.start_f, job->end, job->n, i);
                 element_from_f64(job->dtype, job->out + i * dtype_info[job->dtype].bytes, value);
         }
 }
 
 static Status linspace_run(const OpRun *run)
 {
-        RangeJob job = { .dtype = run->out_meta[0]->dtype, .n = run->out_meta[0]->size[0], .out = run->out[0] };
+        RangeJob job = { .dtype = run->out_meta[0]->dtype,
+                         .n = run->out_meta[0]->size[0],
+                         .out = run->out[0] };
         TRY(arg_double(run->call, 0, &job.plan.start_f));
         TRY(arg_double(run->call, 1, &job.end));
         double *ends[] = { &job.plan.start_f, &job.end };
@@ -326,8 +341,8 @@ static Status eye_infer(OpCall *call)
         TRY(arg_int(call, 0, &size[0]));
         TRY(arg_int(call, square ? 0 : 1, &size[1]));
         if (size[0] < 0 || size[1] < 0)
-                return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64, size[0] < 0 ? "n" : "m",
-                            size[0] < 0 ? size[0] : size[1]);
+                return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64,
+                            size[0] < 0 ? "n" : "m", size[0] < 0 ? size[0] : size[1]);
         TRY(shape_numel(2, size, &numel));
         meta_init(&meta, arg_dtype(call, square ? 1 : 2, DTYPE_F32), 2, size);
         return out_fresh(call, 0, &meta);
@@ -350,7 +365,8 @@ static Status triangle_infer(OpCall *call)
 {
         TensorMeta meta = *arg_meta(call, 0);
         if (meta.rank < 2)
-                return fail(STATUS_VALUE, "%s: input tensor must have at least 2 dimensions", call->schema->name);
+                return fail(STATUS_VALUE, "%s: input tensor must have at least 2 dimensions",
+                            call->schema->name);
         meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
 }
@@ -371,7 +387,8 @@ static void triangle_rows(void *argument, int64_t begin, int64_t end)
         const TensorMeta *from = job->from_meta;
         Work work = { .ctx = job->ctx };
         for (int64_t row = begin; row < end && !work.stops; row++) {
-                int64_t i = row % job->rows, left = row / job->rows, offset = i * from->stride[from->rank - 2];
+                int64_t i = row % job->rows, left = row / job->rows,
+                        offset = i * from->stride[from->rank - 2];
                 for (int d = from->rank - 3; d >= 0; d--) {
                         offset += left % from->size[d] * from->stride[d];
                         left /= from->size[d];
@@ -412,9 +429,9 @@ static Status triangle_run(const OpRun *run)
 
 #define OPTIONS        "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define OPTIONS_FORMAT OPTIONS ", MemoryFormat? memory_format=None"
-#define FACTORY(schema_, infer_, run_)                                                                                                     \
-        {                                                                                                                                  \
-                .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_                                                      \
+#define FACTORY(schema_, infer_, run_)                                                                       \
+        {                                                                                                    \
+                .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_                        \
         }
 
 const OpDef factory_ops[] = {
@@ -426,15 +443,18 @@ const OpDef factory_ops[] = {
         FACTORY("zeros_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, zeros_run),
         FACTORY("ones_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, ones_run),
         FACTORY("empty_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, zeros_run),
-        FACTORY("full_like(Tensor self, Scalar fill_value, " OPTIONS_FORMAT ")", full_like_infer, first_number_run),
+        FACTORY("full_like(Tensor self, Scalar fill_value, " OPTIONS_FORMAT ")", full_like_infer,
+                first_number_run),
         FACTORY("new_zeros(Tensor self, SymInt[] size, " OPTIONS ")", new_infer, zeros_run),
         FACTORY("new_ones(Tensor self, SymInt[] size, " OPTIONS ")", new_infer, ones_run),
         FACTORY("new_empty(Tensor self, SymInt[] size, " OPTIONS ")", new_infer, zeros_run),
-        FACTORY("new_full(Tensor self, SymInt[] size, Scalar fill_value, " OPTIONS ")", new_full_infer, first_number_run),
+        FACTORY("new_full(Tensor self, SymInt[] size, Scalar fill_value, " OPTIONS ")", new_full_infer,
+                first_number_run),
         FACTORY("scalar_tensor(Scalar s, " OPTIONS ")", scalar_tensor_infer, first_number_run),
         FACTORY("arange(Scalar end, " OPTIONS ")", arange_infer, arange_run),
         FACTORY("arange.start(Scalar start, Scalar end, " OPTIONS ")", arange_infer, arange_run),
-        FACTORY("arange.start_step(Scalar start, Scalar end, Scalar step=1, " OPTIONS ")", arange_infer, arange_run),
+        FACTORY("arange.start_step(Scalar start, Scalar end, Scalar step=1, " OPTIONS ")", arange_infer,
+                arange_run),
         FACTORY("linspace(Scalar start, Scalar end, int steps, " OPTIONS ")", linspace_infer, linspace_run),
         FACTORY("eye(SymInt n, " OPTIONS ")", eye_infer, eye_run),
         FACTORY("eye.m(SymInt n, SymInt m, " OPTIONS ")", eye_infer, eye_run),

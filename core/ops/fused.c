@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused.c: groups of pointwise operators. Tracing walks the body on metas with the rows' own infer and binding, which gives the metas of
-// the outputs and, if wanted, the tile program: the very loops and conversions that the nodes would run one by one.
+// fused.c: groups of pointwise operators. Tracing walks the body on metas with the rows' own infer
+// and binding, which gives the metas of the outputs and, if wanted, the tile program: the very
+// loops and conversions that the nodes would run one by one.
 #include "core/ops/fused.h"
 
 #include <string.h>
@@ -53,7 +54,9 @@ bool fused_takes(const OpCall *call)
 static void wrap_number(Value number, Tensor *out)
 {
         *out = (Tensor){ .meta = { .wrapped = true } };
-        out->meta.dtype = number.kind == VALUE_BOOL ? DTYPE_BOOL : number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64;
+        out->meta.dtype = number.kind == VALUE_BOOL  ? DTYPE_BOOL
+                          : number.kind == VALUE_INT ? DTYPE_I64
+                                                     : DTYPE_F64;
 }
 
 static void number_element(Value number, PointParam *out)
@@ -68,11 +71,14 @@ static void number_element(Value number, PointParam *out)
 }
 
 // `values[arg]`: the tile value of a schema position; numbers[arg] where that is a number.
-static Status add_row(TileProgram *program, const OpCall *call, const TileValueId *values, const Value *numbers, TileValueId *out_value)
+static Status add_row(TileProgram *program, const OpCall *call, const TileValueId *values,
+                      const Value *numbers, TileValueId *out_value)
 {
         PointBound bound;
         TRY(point_bind(call, &bound));
-        TileOp op = { .kernel = bound.kernel, .common = bound.common, .out = bound.out, .params = &bound.params };
+        TileOp op = {
+                .kernel = bound.kernel, .common = bound.common, .out = bound.out, .params = &bound.params
+        };
         for (int k = 0; k < bound.n_inputs; k++) {
                 const PointInput *input = &bound.inputs[k];
                 PointParam element = input->number;
@@ -154,8 +160,10 @@ static Status trace_tail(const Trace *trace, const Node *node)
         TRY(trace_args(trace, node, overload, &body));
         TRY(call_open(NULL, overload, body.args, 0, &call));
         Status status = call.op->infer(&call);
-        if (status == STATUS_OK && (!fused_takes_tail(&call) || body.made[0] == NULL || body.made[0]->operand >= 0))
-                status = fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group with these arguments", node->target);
+        if (status == STATUS_OK &&
+            (!fused_takes_tail(&call) || body.made[0] == NULL || body.made[0]->operand >= 0))
+                status = fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group with these arguments",
+                              node->target);
         if (status == STATUS_OK && trace->program != NULL)
                 status = end_with(trace, &call, &body);
         trace->nodes[node->index].tensor.meta = call.outs[0].meta;
@@ -165,7 +173,8 @@ static Status trace_tail(const Trace *trace, const Node *node)
 
 static bool is_pointwise(const Overload *overload)
 {
-        return overload != NULL && !overload->inplace && (overload->op->run == pointwise_run_op || is_cast(overload->op));
+        return overload != NULL && !overload->inplace &&
+               (overload->op->run == pointwise_run_op || is_cast(overload->op));
 }
 
 static Status trace_call(const Trace *trace, const Node *node)
@@ -181,7 +190,9 @@ static Status trace_call(const Trace *trace, const Node *node)
         TRY(call_open(NULL, overload, body.args, 0, &call));
         Status status = call.op->infer(&call);
         if (status == STATUS_OK && !fused_takes(&call))
-                status = fail(STATUS_VALUE, "fxserve::fused: %s cannot be part of a group with these arguments", node->target);
+                status = fail(STATUS_VALUE,
+                              "fxserve::fused: %s cannot be part of a group with these arguments",
+                              node->target);
         if (status == STATUS_OK && trace->program != NULL)
                 status = add_call(trace->program, &call, &body, &trace->nodes[node->index].value);
         trace->nodes[node->index].tensor.meta = call.outs[0].meta;
@@ -207,7 +218,8 @@ static const Node *find_tail(const Graph *body)
         for (uint32_t i = body->n_nodes; i > 0; i--) {
                 const Node *node = body->nodes[i - 1];
                 if (node->op == OP_CALL_FUNCTION)
-                        return op_find(node->target) == NULL || is_pointwise(op_find(node->target)) ? NULL : node;
+                        return op_find(node->target) == NULL || is_pointwise(op_find(node->target)) ? NULL
+                                                                                                    : node;
         }
         return NULL;
 }
@@ -216,14 +228,18 @@ static Status trace_node(const Trace *trace, const Node *node, const OpCall *cal
 {
         switch (node->op) {
         case OP_PLACEHOLDER: {
-                const Tensor *input = *inout_inputs < arg_list_length(call, 0) ? arg_list_tensor(call, 0, *inout_inputs) : NULL;
+                const Tensor *input = *inout_inputs < arg_list_length(call, 0)
+                                              ? arg_list_tensor(call, 0, *inout_inputs)
+                                              : NULL;
                 if (input == NULL)
-                        return fail(STATUS_VALUE, "fxserve::fused: the body has more placeholders than there are inputs");
+                        return fail(STATUS_VALUE,
+                                    "fxserve::fused: the body has more placeholders than there are inputs");
                 trace->nodes[node->index].operand = (int)(*inout_inputs)++;
                 trace->nodes[node->index].tensor.meta = input->meta;
                 return trace->program == NULL || only_tail_reads(trace, node)
                                ? STATUS_OK
-                               : tile_add_input(trace->program, &input->meta, &trace->nodes[node->index].value);
+                               : tile_add_input(trace->program, &input->meta,
+                                                &trace->nodes[node->index].value);
         }
         case OP_CALL_FUNCTION:
                 return trace_call(trace, node);
@@ -243,26 +259,33 @@ static Status trace_outputs(const Trace *trace, OutputVisit visit, void *context
                 return fail(STATUS_VALUE, "fxserve::fused: the body returns no tuple");
         for (uint32_t k = 0; k < result->seq->n; k++) {
                 if (result->seq->items[k].kind != VALUE_NODE)
-                        return fail(STATUS_VALUE, "fxserve::fused: the body returns something else than tensors");
+                        return fail(STATUS_VALUE,
+                                    "fxserve::fused: the body returns something else than tensors");
                 TRY(visit(context, k, &trace->nodes[result->seq->items[k].node->index]));
         }
         return STATUS_OK;
 }
 
-static Status trace_body(const OpCall *call, TileProgram *program, FusedTail *out_tail, OutputVisit visit, void *context)
+static Status trace_body(const OpCall *call, TileProgram *program, FusedTail *out_tail, OutputVisit visit,
+                         void *context)
 {
         const Graph *body = call->args[1].graph;
         uint32_t n_inputs = 0;
         _cleanup_(freep) Traced *nodes = new_array(body->n_nodes, sizeof(*nodes));
         if (nodes == NULL)
                 return fail_memory();
-        Trace trace = { .body = body, .nodes = nodes, .program = program, .tail = find_tail(body), .out_tail = out_tail };
+        Trace trace = { .body = body,
+                        .nodes = nodes,
+                        .program = program,
+                        .tail = find_tail(body),
+                        .out_tail = out_tail };
         for (uint32_t i = 0; i < body->n_nodes; i++)
                 nodes[i].operand = -1;
         for (uint32_t i = 0; i < body->n_nodes; i++)
                 TRY(trace_node(&trace, body->nodes[i], call, &n_inputs));
         if (n_inputs != arg_list_length(call, 0))
-                return fail(STATUS_VALUE, "fxserve::fused: the body has fewer placeholders than there are inputs");
+                return fail(STATUS_VALUE,
+                            "fxserve::fused: the body has fewer placeholders than there are inputs");
         return trace.tail != NULL && program != NULL ? STATUS_OK : trace_outputs(&trace, visit, context);
 }
 
@@ -351,7 +374,8 @@ static Status fused_pack(const OpCall *call, const PackContext *context, Packed 
         FusedImpl *fused;
         (void)context;
         TRY(fused_new(call, &fused));
-        *out_packed = (Packed){ .run = run_fused, .impl = fused, .free_impl = fused_free, .kernel = tile_name() };
+        *out_packed =
+                (Packed){ .run = run_fused, .impl = fused, .free_impl = fused_free, .kernel = tile_name() };
         return STATUS_OK;
 }
 
@@ -388,7 +412,8 @@ static Status single_program(const OpCall *call, TileProgram **out_program)
         Value numbers[SCHEMA_MAX_ARGS];
         TRY(tile_program_new(&program));
         for (uint32_t i = 0; i < call->n_args; i++) {
-                const Tensor *tensor = call->schema->args[i].type == ARG_TENSOR ? arg_tensor(call, (int)i) : NULL;
+                const Tensor *tensor =
+                        call->schema->args[i].type == ARG_TENSOR ? arg_tensor(call, (int)i) : NULL;
                 numbers[i] = value_none();
                 if (tensor != NULL)
                         TRY(tile_add_input(program, &tensor->meta, &values[i]));
@@ -404,7 +429,8 @@ Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *ou
 {
         (void)context;
         TileProgram *program;
-        // A call that fused_takes refuses, or whose optional tensors are absent, keeps the row's own run.
+        // A call that fused_takes refuses, or whose optional tensors are absent, keeps the row's
+        // own run.
         if (!fused_takes(call) || call->schema->n_tensor_args > TILE_MAX_INPUTS)
                 return STATUS_OK;
         for (uint32_t i = 0; i < call->n_args; i++) {
@@ -412,7 +438,9 @@ Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *ou
                         return STATUS_OK;
         }
         TRY(single_program(call, &program));
-        *out_packed = (Packed){ .run = run_packed, .impl = program, .free_impl = free_packed, .kernel = tile_name() };
+        *out_packed = (Packed){
+                .run = run_packed, .impl = program, .free_impl = free_packed, .kernel = tile_name()
+        };
         return STATUS_OK;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused_conv.c: convolution and linear with what follows them: a residual is added, then an activation. Passes make these calls out of
-// chains. The activation is the very loop of the pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose
-// NaN.
+// fused_conv.c: convolution and linear with what follows them: a residual is added, then an
+// activation. Passes make these calls out of chains. The activation is the very loop of the
+// pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose NaN.
 #include <math.h>
 #include <string.h>
 #include "core/kernels/pointwise.h"
@@ -41,18 +41,22 @@ static Status read_epilogue(const OpCall *call, Epilogue *out)
                 PointParams params = { 0 };
                 TRY(arg_double(call, at + 1, &params.of[0].f));
                 TRY(arg_double(call, at + 2, &params.of[1].f));
-                *out = (Epilogue){ .kernel = activations[i].kernel, .params = point_params_for(&params, DTYPE_F32, false) };
+                *out = (Epilogue){ .kernel = activations[i].kernel,
+                                   .params = point_params_for(&params, DTYPE_F32, false) };
                 return STATUS_OK;
         }
-        return fail(STATUS_VALUE, "%s: unknown activation '%s'", call->schema->name, name == NULL ? "None" : name);
+        return fail(STATUS_VALUE, "%s: unknown activation '%s'", call->schema->name,
+                    name == NULL ? "None" : name);
 }
 
 static Status check_residual(const OpCall *call)
 {
         const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
         Epilogue epilogue;
-        if (residual != NULL && (residual->dtype != DTYPE_F32 || !meta_same_shape(residual, &call->outs[0].meta)))
-                return fail(STATUS_SHAPE, "%s: the residual must have dtype and shape of the result", call->schema->name);
+        if (residual != NULL &&
+            (residual->dtype != DTYPE_F32 || !meta_same_shape(residual, &call->outs[0].meta)))
+                return fail(STATUS_SHAPE, "%s: the residual must have dtype and shape of the result",
+                            call->schema->name);
         return read_epilogue(call, &epilogue);
 }
 
@@ -76,8 +80,11 @@ static void finish_piece(void *argument, int64_t begin, int64_t end)
                         out[k] += residual[k];
                 const void *in[] = { out };
                 if (pass->loop != NULL)
-                        pass->loop(
-                                &(PointTile){ .in = in, .out = out, .n = n, .params = &pass->epilogue->params, .zero_divisor = &unused });
+                        pass->loop(&(PointTile){ .in = in,
+                                                 .out = out,
+                                                 .n = n,
+                                                 .params = &pass->epilogue->params,
+                                                 .zero_divisor = &unused });
         }
 }
 
@@ -86,11 +93,14 @@ static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
 {
         const TensorMeta *out = run->out_meta[0], *residual = adds ? run->in_meta[RESIDUAL_OPERAND] : NULL;
         int64_t n = meta_numel(out);
-        Pass pass = { .epilogue = epilogue, .out = run->out[0], .residual = residual == NULL ? NULL : run->in[RESIDUAL_OPERAND] };
+        Pass pass = { .epilogue = epilogue,
+                      .out = run->out[0],
+                      .residual = residual == NULL ? NULL : run->in[RESIDUAL_OPERAND] };
         pass.loop = epilogue->kernel == NULL ? NULL : point_loop(epilogue->kernel, POINT_F32);
         if (residual != NULL && !meta_same_places(out, residual)) {
                 PointParams one = { .of = { { .f = 1 } } };
-                PointOperand operands[] = { { .data = run->out[0], .meta = out }, { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
+                PointOperand operands[] = { { .data = run->out[0], .meta = out },
+                                            { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
                 TRY(pointwise_run(&point_add, DTYPE_F32, &one, operands, run->out[0], out, run->ctx));
                 pass.residual = NULL;
         }
@@ -146,7 +156,8 @@ static Status fused_run(const OpRun *run)
 {
         const FusedImpl *fused = run->state;
         const float *residual = run->in_meta[RESIDUAL_OPERAND] == NULL ? NULL : run->in[RESIDUAL_OPERAND];
-        if (!fused->product.kind->finishes || (residual != NULL && !meta_same_places(run->out_meta[0], run->in_meta[RESIDUAL_OPERAND]))) {
+        if (!fused->product.kind->finishes ||
+            (residual != NULL && !meta_same_places(run->out_meta[0], run->in_meta[RESIDUAL_OPERAND]))) {
                 TRY(packed_product_run(&fused->product, run, NULL));
                 return finish(run, &fused->epilogue, true);
         }
@@ -154,7 +165,8 @@ static Status fused_run(const OpRun *run)
         return fused->clamped ? STATUS_OK : finish(run, &fused->epilogue, false);
 }
 
-static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, bool clamped, Packed *out_packed)
+static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, bool clamped,
+                         Packed *out_packed)
 {
         if (take_product->kind == NULL)
                 return STATUS_OK;
@@ -173,7 +185,8 @@ static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, 
         return STATUS_OK;
 }
 
-// What a product can do itself. A clamp must come after the residual: with one laid out otherwise, nothing is left to it.
+// What a product can do itself. A clamp must come after the residual: with one laid out otherwise,
+// nothing is left to it.
 static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
 {
         const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
@@ -182,7 +195,9 @@ static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
         if (epilogue->kernel == &point_relu)
                 return (DirectClamp){ .on = true, .high = INFINITY };
         if (epilogue->kernel == &point_clamp)
-                return (DirectClamp){ .on = true, .low = (float)epilogue->params.of[0].f, .high = (float)epilogue->params.of[1].f };
+                return (DirectClamp){ .on = true,
+                                      .low = (float)epilogue->params.of[0].f,
+                                      .high = (float)epilogue->params.of[1].f };
         return (DirectClamp){ 0 };
 }
 
@@ -207,7 +222,8 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
 
 static const ConvRow fused_conv_row = { 0, 3, 4, 5, 6, -1, -1, false };
 const OpDef fused_conv_ops[] = {
-        { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+        { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+                    "SymInt[] padding, SymInt[] dilation, "
                     "SymInt groups, str "
                     "activation=\"none\", float alpha=0., float beta=0., Tensor? residual=None) -> Tensor",
           .dtypes = 1u << DTYPE_F32,
@@ -217,7 +233,8 @@ const OpDef fused_conv_ops[] = {
           .pack = fused_conv_pack,
           .cost = conv_cost,
           .row = &fused_conv_row },
-        { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", float alpha=0., float beta=0., "
+        { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", "
+                    "float alpha=0., float beta=0., "
                     "Tensor? residual=None) -> Tensor",
           .dtypes = 1u << DTYPE_F32,
           .flags = OP_HIDDEN,

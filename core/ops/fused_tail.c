@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused_tail.c: blocks of rows. Each block is made by the tile program in scratch, then the row operator's run sees it as a tensor of its
-// own: the same dimensions, as many rows as the block has.
+// fused_tail.c: blocks of rows. Each block is made by the tile program in scratch, then the row
+// operator's run sees it as a tensor of its own: the same dimensions, as many rows as the block
+// has.
 #include "core/ops/fused_tail.h"
 
 #include <stdio.h>
@@ -17,10 +18,11 @@ static const struct RowOperator {
         RowsBy by;
         int dtype_arg; // -1: none
 } row_operators[] = {
-        { "aten::softmax.int(", BY_DIM, 2 },   { "aten::_softmax(", BY_DIM, -1 },        { "aten::log_softmax.int(", BY_DIM, 2 },
-        { "aten::_log_softmax(", BY_DIM, -1 }, { "aten::sum.dim_IntList(", BY_DIMS, 3 }, { "aten::mean.dim(", BY_DIMS, 3 },
-        { "aten::amax(", BY_DIMS, -1 },        { "aten::amin(", BY_DIMS, -1 },           { "aten::layer_norm(", BY_SHAPE, -1 },
-        { "aten::rms_norm(", BY_SHAPE, -1 },
+        { "aten::softmax.int(", BY_DIM, 2 },      { "aten::_softmax(", BY_DIM, -1 },
+        { "aten::log_softmax.int(", BY_DIM, 2 },  { "aten::_log_softmax(", BY_DIM, -1 },
+        { "aten::sum.dim_IntList(", BY_DIMS, 3 }, { "aten::mean.dim(", BY_DIMS, 3 },
+        { "aten::amax(", BY_DIMS, -1 },           { "aten::amin(", BY_DIMS, -1 },
+        { "aten::layer_norm(", BY_SHAPE, -1 },    { "aten::rms_norm(", BY_SHAPE, -1 },
 };
 
 static const struct RowOperator *find_row_operator(const OpDef *op)
@@ -43,7 +45,8 @@ static int lead_of(const OpCall *call, const struct RowOperator *row)
         if (row->by == BY_DIM)
                 return arg_dim(call, 1, rank, &dim) == STATUS_OK && dim == rank - 1 ? dim : -1;
         if (row->by == BY_SHAPE)
-                return arg_ints(call, 1, MAX_RANK, shape, &n) == STATUS_OK && n > 0 && n < rank ? rank - n : -1;
+                return arg_ints(call, 1, MAX_RANK, shape, &n) == STATUS_OK && n > 0 && n < rank ? rank - n
+                                                                                                : -1;
         if (arg_dims(call, 1, rank, true, &mask) != STATUS_OK)
                 return -1;
         for (int lead = 1; lead < rank; lead++) {
@@ -67,8 +70,8 @@ bool fused_takes_tail(const OpCall *call)
         if (row == NULL || call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
                 return false;
         const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
-        if (in == NULL || in->dtype != DTYPE_F32 || out->dtype != DTYPE_F32 || in->rank < 2 || !meta_is_contiguous(in) ||
-            !meta_is_contiguous(out) || meta_numel(in) == 0)
+        if (in == NULL || in->dtype != DTYPE_F32 || out->dtype != DTYPE_F32 || in->rank < 2 ||
+            !meta_is_contiguous(in) || !meta_is_contiguous(out) || meta_numel(in) == 0)
                 return false;
         int lead = lead_of(call, row);
         return lead > 0 && meta_numel(in) / rows_of(in, lead) <= LONGEST_ROW;
@@ -85,7 +88,11 @@ Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand)
         const struct RowOperator *row = find_row_operator(call->op);
         if (row == NULL)
                 return fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group", call->schema->name);
-        tail->call = (OpCall){ .op = call->op, .schema = call->schema, .args = tail->args, .n_args = call->n_args, .given = call->given };
+        tail->call = (OpCall){ .op = call->op,
+                               .schema = call->schema,
+                               .args = tail->args,
+                               .n_args = call->n_args,
+                               .given = call->given };
         for (uint32_t i = 0; i < call->n_args; i++) {
                 tail->args[i] = value_ref(call->args[i]);
                 tail->operand[i] = operand[i];
@@ -132,7 +139,8 @@ static TensorMeta block_meta(const TensorMeta *meta, int lead, int64_t n_rows)
 static Status run_block(const TailRun *task, RunContext *ctx, float *rows, int64_t begin, int64_t end)
 {
         const FusedTail *tail = task->tail;
-        TRY(tile_run_part(task->program, task->run->in, (void *const[]){ rows }, begin * tail->n_in, end * tail->n_in));
+        TRY(tile_run_part(task->program, task->run->in, (void *const[]){ rows }, begin * tail->n_in,
+                          end * tail->n_in));
         TensorMeta out_meta = block_meta(&tail->out, tail->lead, end - begin);
         Tensor first = { .meta = block_meta(&tail->tensors[0].meta, tail->lead, end - begin) };
         Value args[SCHEMA_MAX_ARGS];

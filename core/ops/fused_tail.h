@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group of pointwise operators may end in: a row operator (sum, mean, amax, amin, softmax, log_softmax, layer_norm, rms_norm over
-// the last dimensions). It is run by its own kernel on blocks of rows that the tile program has just made, so that they never leave the
-// cache; results have the bits of the operators run one by one.
+// What a group of pointwise operators may end in: a row operator (sum, mean, amax, amin, softmax,
+// log_softmax, layer_norm, rms_norm over the last dimensions). It is run by its own kernel on
+// blocks of rows that the tile program has just made, so that they never leave the cache; results
+// have the bits of the operators run one by one.
 #pragma once
 #include "core/kernels/tile.h"
 #include "core/ops/op.h"
@@ -10,7 +11,10 @@ typedef struct FusedTail {
         OpCall call; // bound to args, inferred
         Value args[SCHEMA_MAX_ARGS];
         Tensor tensors[SCHEMA_MAX_ARGS]; // metas of tensor arguments, by argument
-        int operand[SCHEMA_MAX_ARGS];    // by argument: which input of the group; -1: none, or what the tile makes (argument 0)
+        int operand
+                // by argument: which input of the group; -1: none, or what the tile makes (argument
+                // 0)
+                [SCHEMA_MAX_ARGS];
         TensorMeta out;
         int lead;                    // dimensions that are not part of a row
         int64_t n_rows, n_in, n_out; // floats of a row before and after

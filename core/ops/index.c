@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// index.c: index_select, embedding, gather, take and take_along_dim. Negative indices do not wrap, except in take. Results are contiguous.
+// index.c: index_select, embedding, gather, take and take_along_dim. Negative indices do not wrap,
+// except in take. Results are contiguous.
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -30,7 +31,9 @@ static Status select_infer(OpCall *call)
                 return fail(STATUS_DTYPE, "index_select(): Expected dtype int32 or int64 for index");
         int64_t n = meta_numel(index), size[MAX_RANK];
         if (self->rank == 0 && n != 1)
-                return fail(STATUS_INDEX, "index_select(): Index to scalar can have only 1 value, got %ld value(s)", (long)n);
+                return fail(STATUS_INDEX,
+                            "index_select(): Index to scalar can have only 1 value, got %ld value(s)",
+                            (long)n);
         memcpy(size, self->size, sizeof(size));
         if (self->rank > 0)
                 size[dim] = n;
@@ -44,13 +47,15 @@ static Status embedding_infer(OpCall *call)
                 return fail(STATUS_SHAPE, "'weight' must be 2-D");
         if (!is_index_dtype(indices->dtype))
                 return fail(STATUS_DTYPE,
-                            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+                            "Expected tensor for argument #1 'indices' to have one of the following scalar "
+                            "types: Long, Int; but got "
                             "torch.%sTensor instead "
                             "(while checking arguments for embedding)",
                             dtype_words(indices->dtype));
         if (indices->rank == MAX_RANK)
-                return fail(STATUS_SHAPE, "embedding: indices of %d dimensions are not supported; at most %d are", indices->rank,
-                            MAX_RANK - 1);
+                return fail(STATUS_SHAPE,
+                            "embedding: indices of %d dimensions are not supported; at most %d are",
+                            indices->rank, MAX_RANK - 1);
         int64_t size[MAX_RANK];
         memcpy(size, indices->size, sizeof(size));
         size[indices->rank] = weight->size[1];
@@ -66,9 +71,10 @@ static Status select_rows(const OpRun *run, int dim)
         TRY(dense_init(&index, run->ctx, run->in[1], run->in_meta[1], DTYPE_I64));
         TRY(dense_init(&from, run->ctx, run->in[0], self, self->dtype));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
-        IndexRows rows = {
-                .outer = 1, .n_from = self->rank == 0 ? 1 : self->size[dim], .n_indices = meta_numel(run->in_meta[1]), .indices = index.data
-        };
+        IndexRows rows = { .outer = 1,
+                           .n_from = self->rank == 0 ? 1 : self->size[dim],
+                           .n_indices = meta_numel(run->in_meta[1]),
+                           .indices = index.data };
         rows.block_bytes = dtype_info[self->dtype].bytes;
         for (int d = 0; d < self->rank; d++) {
                 if (d < dim)
@@ -102,21 +108,24 @@ static Status gather_infer(OpCall *call)
         if (meta_numel(index) != 0 && !is_index_dtype(index->dtype))
                 return fail(STATUS_DTYPE, "gather(): Expected dtype int32/int64 for index");
         if (meta_numel(index) != 0 && MAX(index->rank, 1) != MAX(self->rank, 1))
-                return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as input tensor");
+                return fail(STATUS_SHAPE,
+                            "Index tensor must have the same number of dimensions as input tensor");
         char a[128], b[128];
         for (int d = 0; d < MIN(index->rank, self->rank) && meta_numel(index) != 0; d++) {
                 if (d != dim && index->size[d] > self->size[d])
                         return fail(STATUS_SHAPE,
-                                    "Size does not match at dimension %d expected index %s to be no larger than self %s apart from "
+                                    "Size does not match at dimension %d expected index %s to be no larger "
+                                    "than self %s apart from "
                                     "dimension %d",
-                                    d, shape_text(index->rank, index->size, a, sizeof(a)), shape_text(self->rank, self->size, b, sizeof(b)),
-                                    dim);
+                                    d, shape_text(index->rank, index->size, a, sizeof(a)),
+                                    shape_text(self->rank, self->size, b, sizeof(b)), dim);
         }
         return fresh(call, self->dtype, index->rank, index->size);
 }
 
 // take_along_dim counts around the dimension, as Python's % does.
-static Status wrap_indices(const RunContext *ctx, int64_t size, int64_t n, const int64_t *indices, Scratch *out_wrapped)
+static Status wrap_indices(const RunContext *ctx, int64_t size, int64_t n, const int64_t *indices,
+                           Scratch *out_wrapped)
 {
         if (size == 0)
                 return fail(STATUS_INDEX, "take_along_dim: the dimension that is taken from is empty");
@@ -131,7 +140,8 @@ static Status wrap_indices(const RunContext *ctx, int64_t size, int64_t n, const
 }
 
 // out (shape of the positions) = self along `dim` by the int64 index.
-static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self, const TensorMeta *index_meta, bool wraps)
+static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self,
+                               const TensorMeta *index_meta, bool wraps)
 {
         const TensorMeta *out = run->out_meta[0];
         if (meta_numel(out) == 0)
@@ -140,8 +150,12 @@ static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self
         _cleanup_(scratch_deinit) Scratch wrapped = { 0 };
         TRY(dense_init(&index, run->ctx, run->in[1], index_meta, DTYPE_I64));
         if (wraps)
-                TRY(wrap_indices(run->ctx, self->rank == 0 ? 1 : self->size[dim], meta_numel(index_meta), index.data, &wrapped));
-        IndexWalk walk = { .rank = out->rank, .dim = dim, .index = wraps ? wrapped.data : index.data, .dtype = self->dtype };
+                TRY(wrap_indices(run->ctx, self->rank == 0 ? 1 : self->size[dim], meta_numel(index_meta),
+                                 index.data, &wrapped));
+        IndexWalk walk = { .rank = out->rank,
+                           .dim = dim,
+                           .index = wraps ? wrapped.data : index.data,
+                           .dtype = self->dtype };
         memcpy(walk.size, out->size, sizeof(walk.size));
         memcpy(walk.plain_stride, out->stride, sizeof(walk.plain_stride));
         if (self->rank > 0)
@@ -177,14 +191,17 @@ static Status along_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 1);
         if (index->dtype != DTYPE_I64)
-                return fail(STATUS_DTYPE, "torch.take_along_dim(): dtype of indices should be Long but got %s", dtype_words(index->dtype));
+                return fail(STATUS_DTYPE,
+                            "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                            dtype_words(index->dtype));
         if (arg_is_none(call, 2))
                 return fresh(call, self->dtype, 1, (int64_t[]){ meta_numel(index) });
         int dim;
         TRY(arg_dim(call, 2, self->rank, &dim));
         if (self->rank != index->rank)
                 return fail(STATUS_SHAPE,
-                            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions "
+                            "torch.take_along_dim(): input and indices should have the same number of "
+                            "dimensions, but got %d dimensions "
                             "for input, and %d "
                             "dimensions for indices",
                             self->rank, index->rank);
@@ -226,7 +243,8 @@ static Status take_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 1);
         if (index->dtype != DTYPE_I64)
-                return fail(STATUS_DTYPE, "take(): Expected a long tensor for index, but got %s", dtype_words(index->dtype));
+                return fail(STATUS_DTYPE, "take(): Expected a long tensor for index, but got %s",
+                            dtype_words(index->dtype));
         if (meta_numel(self) == 0 && meta_numel(index) != 0)
                 return fail(STATUS_INDEX, "take(): tried to take from an empty tensor");
         return fresh(call, self->dtype, index->rank, index->size);
@@ -250,29 +268,36 @@ static Status take_run(const OpRun *run)
         for (int64_t i = 0; i < n_out && !work_stops(&work, 2); i++) {
                 int64_t at = ((const int64_t *)given.data)[i];
                 if (at < -n || at >= n || (at < 0 && !wraps))
-                        return fail(STATUS_INDEX, "out of range: tried to access index %ld on a tensor of %ld elements.", (long)at,
-                                    (long)n);
+                        return fail(STATUS_INDEX,
+                                    "out of range: tried to access index %ld on a tensor of %ld elements.",
+                                    (long)at, (long)n);
                 indices[i] = at < 0 ? at + n : at;
         }
         if (work.stops)
                 return run_poll(run->ctx);
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
-        IndexRows rows = { .outer = 1, .n_from = n, .n_indices = n_out, .block_bytes = dtype_info[self->dtype].bytes, .indices = indices };
+        IndexRows rows = { .outer = 1,
+                           .n_from = n,
+                           .n_indices = n_out,
+                           .block_bytes = dtype_info[self->dtype].bytes,
+                           .indices = indices };
         TRY(index_rows(run->ctx, &rows, from.data, out.data));
         TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
 const OpDef index_ops[] = {
-        { "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> "
+        { "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+          "scale_grad_by_freq=False, bool sparse=False) -> "
           "Tensor",
           DTYPES_ALL, OP_CHECKS, .infer = embedding_infer, .run = embedding_run },
-        { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ALL, OP_CHECKS, .infer = select_infer,
-          .run = select_run },
-        { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL, OP_CHECKS,
-          .infer = gather_infer, .run = gather_run },
-        { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, OP_CHECKS, .infer = along_infer,
-          .run = along_run },
-        { "aten::take(Tensor self, Tensor index) -> Tensor", DTYPES_ALL, OP_CHECKS, .infer = take_infer, .run = take_run },
+        { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ALL, OP_CHECKS,
+          .infer = select_infer, .run = select_run },
+        { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL,
+          OP_CHECKS, .infer = gather_infer, .run = gather_run },
+        { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, OP_CHECKS,
+          .infer = along_infer, .run = along_run },
+        { "aten::take(Tensor self, Tensor index) -> Tensor", DTYPES_ALL, OP_CHECKS, .infer = take_infer,
+          .run = take_run },
 };
 OP_FILE(index_ops);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_mask.c: operators whose result has as many rows as the data says: nonzero, argwhere, masked_select; one_hot without num_classes.
+// index_mask.c: operators whose result has as many rows as the data says: nonzero, argwhere,
+// masked_select; one_hot without num_classes.
 #include "core/kernels/copy.h"
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
@@ -23,7 +24,8 @@ static Status nonzero_infer(OpCall *call)
 static Status nonzero_run(const OpRun *run)
 {
         if (meta_numel(run->out_meta[0]) != 0)
-                TRY(index_nonzero(run->ctx, run->in_meta[0], run->in[0], run->out_meta[0]->size[0], run->out[0]));
+                TRY(index_nonzero(run->ctx, run->in_meta[0], run->in[0], run->out_meta[0]->size[0],
+                                  run->out[0]));
         return STATUS_OK;
 }
 
@@ -123,7 +125,9 @@ static Status one_hot_infer(OpCall *call)
         if (n_classes < 1)
                 return fail(STATUS_VALUE, "num_classes should be positive");
         if (meta->rank == MAX_RANK)
-                return fail(STATUS_SHAPE, "one_hot: a tensor of %d dimensions is not supported; at most %d are", meta->rank, MAX_RANK - 1);
+                return fail(STATUS_SHAPE,
+                            "one_hot: a tensor of %d dimensions is not supported; at most %d are", meta->rank,
+                            MAX_RANK - 1);
         int64_t size[MAX_RANK], numel;
         memcpy(size, meta->size, sizeof(size));
         size[meta->rank] = n_classes;
@@ -158,7 +162,9 @@ static Status one_hot_run(const OpRun *run)
 const OpDef index_mask_ops[] = {
         { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run },
         { "aten::argwhere(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run },
-        { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ALL, .infer = masked_select_infer, .run = masked_select_run },
-        { "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", DTYPES_ALL, OP_CHECKS, .infer = one_hot_infer, .run = one_hot_run },
+        { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ALL, .infer = masked_select_infer,
+          .run = masked_select_run },
+        { "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", DTYPES_ALL, OP_CHECKS,
+          .infer = one_hot_infer, .run = one_hot_run },
 };
 OP_FILE(index_mask_ops);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The result is a contiguous copy of self;
-// positions are then written in row-major order, so that of equal indices the last one wins. Sums are rounded at every step, in the order
-// PyTorch has on one thread.
+// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The
+// result is a contiguous copy of self; positions are then written in row-major order, so that of
+// equal indices the last one wins. Sums are rounded at every step, in the order PyTorch has on one
+// thread.
 #include "core/kernels/copy.h"
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
@@ -38,8 +39,10 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
         static const struct {
                 const char *name;
                 ScatterKind kind;
-        } kinds[] = { { "add", SCATTER_ADD },       { "multiply", SCATTER_MULTIPLY }, { "sum", SCATTER_ADD },
-                      { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX },          { "amin", SCATTER_MIN } };
+        } kinds[] = {
+                { "add", SCATTER_ADD },       { "multiply", SCATTER_MULTIPLY }, { "sum", SCATTER_ADD },
+                { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX },          { "amin", SCATTER_MIN }
+        };
         const char *name = arg_text(call, 4);
         // scatter.reduce knows the first two, scatter_reduce.two the others.
         bool two = has_include_self(call);
@@ -59,19 +62,23 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                     name == NULL ? "None" : name);
 }
 
-static Status check_index(const OpCall *call, const TensorMeta *self, const TensorMeta *index, const TensorMeta *src, int dim)
+static Status check_index(const OpCall *call, const TensorMeta *self, const TensorMeta *index,
+                          const TensorMeta *src, int dim)
 {
         char a[128], b[128], c[128];
         if (meta_numel(index) != 0 && index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
                 return fail(STATUS_DTYPE, "%s(): Expected dtype int32/int64 for index", call->schema->name);
         if (src != NULL && src->dtype != self->dtype)
-                return fail(STATUS_DTYPE, "%s(): Expected self.dtype to be equal to src.dtype", call->schema->name);
+                return fail(STATUS_DTYPE, "%s(): Expected self.dtype to be equal to src.dtype",
+                            call->schema->name);
         if (meta_numel(index) == 0)
                 return STATUS_OK;
         if (MAX(index->rank, 1) != MAX(self->rank, 1))
-                return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as self tensor");
+                return fail(STATUS_SHAPE,
+                            "Index tensor must have the same number of dimensions as self tensor");
         if (src != NULL && MAX(index->rank, 1) != MAX(src->rank, 1))
-                return fail(STATUS_SHAPE, "Index tensor must have the same number of dimensions as src tensor");
+                return fail(STATUS_SHAPE,
+                            "Index tensor must have the same number of dimensions as src tensor");
         bool fits = true;
         for (int d = 0; d < index->rank; d++) {
                 fits = fits && (d == dim || d >= self->rank || index->size[d] <= self->size[d]);
@@ -82,13 +89,17 @@ static Status check_index(const OpCall *call, const TensorMeta *self, const Tens
         shape_text(index->rank, index->size, a, sizeof(a));
         shape_text(self->rank, self->size, b, sizeof(b));
         if (src == NULL)
-                return fail(STATUS_SHAPE, "Expected index %s to be no larger than self %s apart from dimension %d", a, b, dim);
+                return fail(STATUS_SHAPE,
+                            "Expected index %s to be no larger than self %s apart from dimension %d", a, b,
+                            dim);
         return fail(STATUS_SHAPE,
-                    "Expected index %s to be no larger than self %s apart from dimension %d and to be no larger size than src %s", a, b,
-                    dim, shape_text(src->rank, src->size, c, sizeof(c)));
+                    "Expected index %s to be no larger than self %s apart from dimension %d and to be no "
+                    "larger size than src %s",
+                    a, b, dim, shape_text(src->rank, src->size, c, sizeof(c)));
 }
 
-static Status check_lines(const OpCall *call, const TensorMeta *self, const TensorMeta *index, const TensorMeta *src, int dim)
+static Status check_lines(const OpCall *call, const TensorMeta *self, const TensorMeta *index,
+                          const TensorMeta *src, int dim)
 {
         if (index->rank > 1)
                 return fail(STATUS_INDEX, "%s(): Index is supposed to be a vector", call->schema->name);
@@ -97,15 +108,16 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
         if (src == NULL)
                 return STATUS_OK;
         if (src->dtype != self->dtype)
-                return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type", call->schema->name,
-                            dtype_words(self->dtype), dtype_words(src->dtype));
+                return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type",
+                            call->schema->name, dtype_words(self->dtype), dtype_words(src->dtype));
         int64_t n = meta_numel(index), have = src->rank == 0 ? 1 : src->size[MIN(dim, src->rank - 1)];
         bool fits = n == have && MAX(src->rank, 1) == MAX(self->rank, 1);
         for (int d = 0; fits && d < self->rank && d < src->rank; d++)
                 fits = d == dim || self->size[d] == src->size[d];
         if (!fits)
                 return fail(STATUS_SHAPE,
-                            "%s(): Number of indices (%ld) should be equal to source.size(dim): (%ld), and the other sizes to self's",
+                            "%s(): Number of indices (%ld) should be equal to source.size(dim): (%ld), and "
+                            "the other sizes to self's",
                             call->schema->name, (long)n, (long)have);
         return STATUS_OK;
 }
@@ -113,7 +125,8 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
 static Status scatter_infer(OpCall *call)
 {
         const ScatterRow *row = call->op->row;
-        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2), *src = row->value ? NULL : arg_meta(call, 3);
+        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2),
+                         *src = row->value ? NULL : arg_meta(call, 3);
         int dim;
         if (call->inplace)
                 TRY(inplace_check_apart(call));
@@ -149,7 +162,8 @@ static int64_t int_extreme(Dtype dtype, bool highest)
         return highest ? (int64_t)(UINT64_MAX >> (65 - bits)) : -(int64_t)(UINT64_MAX >> (65 - bits)) - 1;
 }
 
-// scatter_reduce(include_self=False): places that are written start from the reduction's neutral element.
+// scatter_reduce(include_self=False): places that are written start from the reduction's neutral
+// element.
 static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, void *out)
 {
         Dtype dtype = walk->dtype;
@@ -161,7 +175,9 @@ static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, v
                                  : kind == SCATTER_MAX ? -__builtin_inf()
                                                        : __builtin_inf());
         else
-                element_from_i64(dtype, neutral, extreme ? int_extreme(dtype, kind == SCATTER_MIN) : kind == SCATTER_MULTIPLY);
+                element_from_i64(dtype, neutral,
+                                 extreme ? int_extreme(dtype, kind == SCATTER_MIN)
+                                         : kind == SCATTER_MULTIPLY);
         IndexWalk fill = *walk;
         memset(fill.plain_stride, 0, sizeof(fill.plain_stride));
         return index_scatter(run->ctx, &fill, SCATTER_COPY, out, neutral);
@@ -175,7 +191,8 @@ static void element_of_number(Value number, Dtype dtype, void *out)
                 element_from_i64(dtype, out, number.kind == VALUE_BOOL ? number.b : number.i);
 }
 
-// The walk over index positions; index_* repeat their vector across the other dimensions by a stride of 0, kept as a dense copy.
+// The walk over index positions; index_* repeat their vector across the other dimensions by a
+// stride of 0, kept as a dense copy.
 static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWalk *walk, Dense *index)
 {
         const ScatterRow *row = run->call->op->row;
@@ -229,7 +246,8 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         for (int64_t i = 0; i < n && !work_stops(&work, ELEMENT_STEPS); i++) {
                 char *to = (char *)scaled->scratch.data + i * dtype_info[meta->dtype].bytes;
                 if (as == DTYPE_I64)
-                        element_from_i64(meta->dtype, to, (int64_t)(((const uint64_t *)wide.data)[i] * whole));
+                        element_from_i64(meta->dtype, to,
+                                         (int64_t)(((const uint64_t *)wide.data)[i] * whole));
                 else
                         element_from_f64(meta->dtype, to, compute_as_f64(as, wide.data, i) * alpha);
         }
@@ -301,27 +319,42 @@ static Status scatter_run(const OpRun *run)
         return is_mean(run->call) ? divide_by_counts(run, &walk, include_self) : STATUS_OK;
 }
 
-static const ScatterRow copy_row = { SCATTER_COPY, false, false, false }, value_row = { SCATTER_COPY, false, true, false },
-                        add_row = { SCATTER_ADD, false, false, false }, named_row = { SCATTER_ADD, true, false, false },
-                        named_value_row = { SCATTER_ADD, true, true, false }, lines_copy_row = { SCATTER_COPY, false, false, true },
-                        lines_add_row = { SCATTER_ADD, false, false, true }, lines_value_row = { SCATTER_COPY, false, true, true };
-#define SCATTER(schema, dtypes, row_)                                                                                                      \
-        {                                                                                                                                  \
-                schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run, .row = &(row_)                         \
+static const ScatterRow copy_row = { SCATTER_COPY, false, false, false },
+                        value_row = { SCATTER_COPY, false, true, false },
+                        add_row = { SCATTER_ADD, false, false, false },
+                        named_row = { SCATTER_ADD, true, false, false },
+                        named_value_row = { SCATTER_ADD, true, true, false },
+                        lines_copy_row = { SCATTER_COPY, false, false, true },
+                        lines_add_row = { SCATTER_ADD, false, false, true },
+                        lines_value_row = { SCATTER_COPY, false, true, true };
+#define SCATTER(schema, dtypes, row_)                                                                        \
+        {                                                                                                    \
+                schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run,          \
+                                                        .row = &(row_)                                       \
         }
 
 const OpDef index_scatter_ops[] = {
-        SCATTER("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_ALL, copy_row),
-        SCATTER("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", DTYPES_REAL, value_row),
-        SCATTER("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", DTYPES_REAL, named_row),
-        SCATTER("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", DTYPES_REAL,
-                named_value_row),
-        SCATTER("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_REAL, add_row),
-        SCATTER("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+        SCATTER("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_ALL,
+                copy_row),
+        SCATTER("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+                DTYPES_REAL, value_row),
+        SCATTER("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
+                "Tensor",
                 DTYPES_REAL, named_row),
-        SCATTER("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", DTYPES_REAL,
-                lines_add_row),
-        SCATTER("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", DTYPES_ALL, lines_copy_row),
-        SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", DTYPES_REAL, lines_value_row),
+        SCATTER("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) "
+                "-> Tensor",
+                DTYPES_REAL, named_value_row),
+        SCATTER("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_REAL,
+                add_row),
+        SCATTER("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
+                "bool include_self=True) -> Tensor",
+                DTYPES_REAL, named_row),
+        SCATTER("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> "
+                "Tensor",
+                DTYPES_REAL, lines_add_row),
+        SCATTER("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", DTYPES_ALL,
+                lines_copy_row),
+        SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+                DTYPES_REAL, lines_value_row),
 };
 OP_FILE(index_scatter_ops);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_tensor.c: indexing by tensors, read (index) and written (index_put). Masks become positions, so shapes depend on data there. Index
-// tensors broadcast against each other; where they stand next to each other the result keeps their place, otherwise their dimensions come
-// first. Negative values wrap.
+// index_tensor.c: indexing by tensors, read (index) and written (index_put). Masks become
+// positions, so shapes depend on data there. Index tensors broadcast against each other; where they
+// stand next to each other the result keeps their place, otherwise their dimensions come first.
+// Negative values wrap.
 #include "core/kernels/copy.h"
 #include "core/kernels/index.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include <string.h>
 
-// One indexed dimension of self: a tensor of positions, or column `column` of a mask's nonzero positions.
+// One indexed dimension of self: a tensor of positions, or column `column` of a mask's nonzero
+// positions.
 typedef struct IndexedDim {
         int dim;
         uint32_t item; // of the indices argument
@@ -32,23 +34,27 @@ static Status check_mask_shape(const TensorMeta *self, const TensorMeta *mask, i
         char a[128], b[128];
         for (int k = 0; k < mask->rank; k++, dim++) {
                 if (dim >= self->rank)
-                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank, dim + mask->rank - k);
+                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)",
+                                    self->rank, dim + mask->rank - k);
                 if (mask->size[k] != self->size[dim])
                         return fail(STATUS_INDEX,
-                                    "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
-                                    shape_text(mask->rank, mask->size, a, sizeof(a)), k, shape_text(self->rank, self->size, b, sizeof(b)),
-                                    dim);
+                                    "The shape of the mask %s at index %d does not match the shape of the "
+                                    "indexed tensor %s at index %d",
+                                    shape_text(mask->rank, mask->size, a, sizeof(a)), k,
+                                    shape_text(self->rank, self->size, b, sizeof(b)), dim);
         }
         return STATUS_OK;
 }
 
-static Status mask_dims(const RunContext *ctx, const TensorMeta *self, const Tensor *index, uint32_t item, int *dim, IndexArgs *args)
+static Status mask_dims(const RunContext *ctx, const TensorMeta *self, const Tensor *index, uint32_t item,
+                        int *dim, IndexArgs *args)
 {
         const TensorMeta *mask = &index->meta;
         int64_t count;
         TRY(index_count_nonzero(ctx, mask, tensor_data(index), &count));
         if (mask->rank == 0)
-                return fail(STATUS_UNSUPPORTED, "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
+                return fail(STATUS_UNSUPPORTED,
+                            "indexing with a 0-dim mask is not supported; unsqueeze both tensors first");
         TRY(check_mask_shape(self, mask, *dim));
         for (int k = 0; k < mask->rank; k++, (*dim)++)
                 args->dims[args->n++] = (IndexedDim){ *dim, item, k, count };
@@ -67,20 +73,25 @@ static Status collect(const OpCall *call, const RunContext *ctx, IndexArgs *args
                         continue;
                 }
                 if (dim >= self->rank)
-                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %u)", self->rank, n_items);
+                        return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %u)",
+                                    self->rank, n_items);
                 Dtype dtype = index->meta.dtype;
                 if (dtype == DTYPE_BOOL || dtype == DTYPE_U8) {
                         if (!tensor_is_known(index))
-                                return fail(STATUS_DYNAMIC, "the number of elements a mask selects is not known before the run");
+                                return fail(
+                                        STATUS_DYNAMIC,
+                                        "the number of elements a mask selects is not known before the run");
                         TRY(mask_dims(ctx, self, index, item, &dim, args));
                         continue;
                 }
                 if (dtype != DTYPE_I64 && dtype != DTYPE_I32)
-                        return fail(STATUS_DTYPE, "tensors used as indices must be long, int, byte or bool tensors");
+                        return fail(STATUS_DTYPE,
+                                    "tensors used as indices must be long, int, byte or bool tensors");
                 args->dims[args->n++] = (IndexedDim){ dim++, item, -1, 0 };
         }
         if (dim > self->rank)
-                return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank, dim);
+                return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank,
+                            dim);
         return STATUS_OK;
 }
 
@@ -114,7 +125,10 @@ static Status broadcast_indices(const OpCall *call, IndexArgs *args)
                 int rank;
                 int64_t size[MAX_RANK];
                 if (shape_broadcast(&common, &meta, &rank, size) != STATUS_OK)
-                        return fail(STATUS_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
+                        return fail(STATUS_INDEX,
+                                    "shape mismatch: indexing tensors could not be broadcast together with "
+                                    "shapes %s",
+                                    text);
                 common.rank = (uint8_t)rank;
                 memcpy(common.size, size, sizeof(common.size));
         }
@@ -143,8 +157,8 @@ static Status index_args(const OpCall *call, const RunContext *ctx, IndexArgs *o
         args.place = adjacent ? args.dims[0].dim : 0;
         args.result_rank = args.n_kept + args.rank;
         if (args.result_rank > MAX_RANK)
-                return fail(STATUS_SHAPE, "%s(): a result of %d dimensions is not supported; at most %d are", call->schema->name,
-                            args.result_rank, MAX_RANK);
+                return fail(STATUS_SHAPE, "%s(): a result of %d dimensions is not supported; at most %d are",
+                            call->schema->name, args.result_rank, MAX_RANK);
         for (int d = 0; d < args.result_rank; d++) {
                 if (d >= args.place && d < args.place + args.rank)
                         args.result_size[d] = args.size[d - args.place];
@@ -214,7 +228,8 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
         const int64_t *values;
         if (indexed->column >= 0) {
                 TRY(scratch_init(&mask, run->ctx, indexed->count * index->meta.rank, sizeof(int64_t)));
-                TRY(index_nonzero(run->ctx, &index->meta, run->in[1 + indexed->item], indexed->count, mask.data));
+                TRY(index_nonzero(run->ctx, &index->meta, run->in[1 + indexed->item], indexed->count,
+                                  mask.data));
                 values = (const int64_t *)mask.data + indexed->column * indexed->count;
         } else {
                 TRY(dense_init(&dense, run->ctx, run->in[1 + indexed->item], &meta, DTYPE_I64));
@@ -238,15 +253,16 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
                 }
                 int64_t value = values[at];
                 if (value < -size || value >= size)
-                        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)value, indexed->dim,
-                                    (long)size);
+                        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld",
+                                    (long)value, indexed->dim, (long)size);
                 offsets[p] += (value < 0 ? value + size : value) * self->stride[indexed->dim];
         }
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
 // Offsets of the index dimensions in a tensor of the result's shape.
-static Status result_offsets(const RunContext *ctx, const IndexArgs *args, const TensorMeta *meta, int64_t n, int64_t *out)
+static Status result_offsets(const RunContext *ctx, const IndexArgs *args, const TensorMeta *meta, int64_t n,
+                             int64_t *out)
 {
         Work work = { .ctx = ctx };
         for (int64_t p = 0; p < n && !work_stops(&work, OFFSET_STEPS); p++) {
@@ -260,10 +276,10 @@ static Status result_offsets(const RunContext *ctx, const IndexArgs *args, const
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-// The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape) those of the other; from self when
-// `reading`.
-static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMeta *self_meta, const TensorMeta *other, bool reading,
-                         Scratch *offsets, IndexTable *out)
+// The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape)
+// those of the other; from self when `reading`.
+static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMeta *self_meta,
+                         const TensorMeta *other, bool reading, Scratch *offsets, IndexTable *out)
 {
         int64_t n = 1;
         for (int d = 0; d < args->rank; d++)
@@ -276,9 +292,10 @@ static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMe
         for (int i = 0; i < args->n; i++)
                 TRY(add_offsets(run, args, i, self_side));
         TRY(result_offsets(run->ctx, args, other, n, other_side));
-        *out = (IndexTable){
-                .dtype = self_meta->dtype, .n = n, .from = reading ? self_side : other_side, .to = reading ? other_side : self_side
-        };
+        *out = (IndexTable){ .dtype = self_meta->dtype,
+                             .n = n,
+                             .from = reading ? self_side : other_side,
+                             .to = reading ? other_side : self_side };
         for (int k = 0; k < args->n_kept; k++) {
                 bool before = k < args->place;
                 int at = before ? out->n_before++ : out->n_after++;
@@ -309,20 +326,25 @@ static Status put_infer(OpCall *call)
         TRY(index_args(call, call->emitter->ctx, &args));
         if (self->dtype != values->dtype)
                 return fail(STATUS_DTYPE,
-                            "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                            "Index put requires the source and destination dtypes match, got %s for the "
+                            "destination and %s for the source.",
                             dtype_words(self->dtype), dtype_words(values->dtype));
         bool fits = values->rank <= args.result_rank;
         for (int i = 1; fits && i <= values->rank; i++)
-                fits = values->size[values->rank - i] == 1 || values->size[values->rank - i] == args.result_size[args.result_rank - i];
+                fits = values->size[values->rank - i] == 1 ||
+                       values->size[values->rank - i] == args.result_size[args.result_rank - i];
         // Leading ones may be more than the result has.
         for (int d = 0; d < values->rank - args.result_rank && !fits; d++) {
                 if (values->size[d] != 1)
                         break;
                 if (d == values->rank - args.result_rank - 1)
-                        fits = memcmp(values->size + d + 1, args.result_size, (size_t)args.result_rank * sizeof(int64_t)) == 0;
+                        fits = memcmp(values->size + d + 1, args.result_size,
+                                      (size_t)args.result_rank * sizeof(int64_t)) == 0;
         }
         if (!fits)
-                return fail(STATUS_SHAPE, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                return fail(STATUS_SHAPE,
+                            "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result "
+                            "of shape %s",
                             shape_text(values->rank, values->size, a, sizeof(a)),
                             shape_text(args.result_rank, args.result_size, b, sizeof(b)));
         TensorMeta meta = *self;
@@ -342,7 +364,8 @@ static Status put_run(const OpRun *run)
         meta_init(&spread, values->dtype, args.result_rank, args.result_size);
         for (int d = 0; d < args.result_rank; d++) {
                 int own = values->rank - args.result_rank + d;
-                spread.stride[d] = own < 0 || (values->size[own] == 1 && spread.size[d] != 1) ? 0 : values->stride[own];
+                spread.stride[d] =
+                        own < 0 || (values->size[own] == 1 && spread.size[d] != 1) ? 0 : values->stride[own];
         }
         // Offsets into the result's copy of self.
         OpRun copy = *run;
@@ -351,11 +374,13 @@ static Status put_run(const OpRun *run)
         _cleanup_(scratch_deinit) Scratch offsets = { 0 };
         IndexTable table;
         TRY(make_table(&copy, &args, run->out_meta[0], &spread, false, &offsets, &table));
-        return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1], run->out[0]);
+        return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1],
+                           run->out[0]);
 }
 
-// The mask of an index_put_ that is a masked_fill_, as PyTorch decides it: one mask and no other tensor, one value, which may be of any
-// dtype. The shape then does not depend on the mask. NULL where it is not.
+// The mask of an index_put_ that is a masked_fill_, as PyTorch decides it: one mask and no other
+// tensor, one value, which may be of any dtype. The shape then does not depend on the mask. NULL
+// where it is not.
 static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_behind)
 {
         const TensorMeta *self = arg_meta(call, 0);
@@ -391,8 +416,8 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (mask == NULL) {
                 if (call->inplace)
                         TRY(inplace_check_apart(call));
-                return EMIT(emitter, "aten::_unsafe_index_put", out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2),
-                            arg_value(call, 3));
+                return EMIT(emitter, "aten::_unsafe_index_put", out, arg_value(call, 0), arg_value(call, 1),
+                            arg_value(call, 2), arg_value(call, 3));
         }
         Value wide = value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)mask });
         Status status = STATUS_OK;
@@ -402,29 +427,32 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
                 value_clear(&wide);
                 wide = next;
         }
-        _cleanup_(value_clear) Value mask_value = wide, shape = value_none(), seen = value_none(), number = value_none(),
-                                     copy = value_none();
+        _cleanup_(value_clear) Value mask_value = wide, shape = value_none(), seen = value_none(),
+                                     number = value_none(), copy = value_none();
         TRY(status);
         TRY(value_ints_new(VALUE_LIST, NULL, 0, &shape));
         TRY(EMIT(emitter, "aten::reshape", &seen, arg_value(call, 2), shape));
         TRY(EMIT(emitter, "aten::clone", &number, seen)); // it may be an element of self
         if (call->inplace)
-                return EMIT(emitter, "aten::masked_fill_.Tensor", out, arg_value(call, 0), mask_value, number);
-        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, 0))); // masked_fill would not keep self's layout
+                return EMIT(emitter, "aten::masked_fill_.Tensor", out, arg_value(call, 0), mask_value,
+                            number);
+        TRY(EMIT(emitter, "aten::clone", &copy,
+                 arg_value(call, 0))); // masked_fill would not keep self's layout
         return EMIT(emitter, "aten::masked_fill_.Tensor", out, copy, mask_value, number);
 }
 
-#define INDEX(schema)                                                                                                                      \
-        {                                                                                                                                  \
-                schema, DTYPES_ALL, OP_CHECKS, .infer = index_infer, .run = index_run                                                      \
+#define INDEX(schema)                                                                                        \
+        {                                                                                                    \
+                schema, DTYPES_ALL, OP_CHECKS, .infer = index_infer, .run = index_run                        \
         }
 
 const OpDef index_tensor_ops[] = {
         INDEX("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
         INDEX("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
-        { "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL, OP_INPLACE,
-          .expand = put_expand },
-        { "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", DTYPES_REAL, OP_CHECKS,
-          .infer = put_infer, .run = put_run },
+        { "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+          DTYPES_REAL, OP_INPLACE, .expand = put_expand },
+        { "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "
+          "Tensor",
+          DTYPES_REAL, OP_CHECKS, .infer = put_infer, .run = put_run },
 };
 OP_FILE(index_tensor_ops);

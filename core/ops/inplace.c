@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// inplace.c: overlap as PyTorch's MemoryOverlap has it: dense tensors are compared by their byte ranges; for others only the ranges are
-// looked at, and what cannot be told apart goes through a temporary rather than being refused.
+// inplace.c: overlap as PyTorch's MemoryOverlap has it: dense tensors are compared by their byte
+// ranges; for others only the ranges are looked at, and what cannot be told apart goes through a
+// temporary rather than being refused.
 #include "core/ops/inplace.h"
 
 Overlap tensor_overlap(const Tensor *a, const Tensor *b)
@@ -31,10 +32,9 @@ Status inplace_check_internal_overlap(const TensorMeta *self)
 {
         for (int i = 0; i < self->rank; i++) {
                 if (self->stride[i] == 0 && self->size[i] > 1 && meta_numel(self) > 0)
-                        return fail(
-                                STATUS_RUN,
-                                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                                "Please clone() the tensor before performing the operation.");
+                        return fail(STATUS_RUN, "unsupported operation: more than one element of the "
+                                                "written-to tensor refers to a single memory location. "
+                                                "Please clone() the tensor before performing the operation.");
         }
         return STATUS_OK;
 }
@@ -49,16 +49,16 @@ Status inplace_check_write(const Tensor *self, const TensorMeta *result)
                             shape_text(result->rank, result->size, want, sizeof(want)));
         }
         if (!dtype_can_cast(result->dtype, self->meta.dtype))
-                return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s", dtype_words(result->dtype),
-                            dtype_words(self->meta.dtype));
+                return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
+                            dtype_words(result->dtype), dtype_words(self->meta.dtype));
         return STATUS_OK;
 }
 
 static Status fail_overlap(void)
 {
-        return fail(STATUS_RUN,
-                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-                    "location. Please clone() the tensor before performing the operation.");
+        return fail(STATUS_RUN, "unsupported operation: some elements of the input tensor and the written-to "
+                                "tensor refer to a single memory "
+                                "location. Please clone() the tensor before performing the operation.");
 }
 
 Status inplace_check_copy(const Tensor *to, const Tensor *from)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch asks of a tensor that is written in place; its messages. Pure checks on geometry: nothing is touched.
+// What PyTorch asks of a tensor that is written in place; its messages. Pure checks on geometry:
+// nothing is touched.
 #pragma once
 #include "core/ops/op.h"
 
@@ -13,12 +14,14 @@ typedef enum Overlap {
 
 // Storages must be present (recording: compare by base instead). Empty tensors overlap nothing.
 Overlap tensor_overlap(const Tensor *a, const Tensor *b);
-// `unsupported operation: more than one element of the written-to tensor ...` for stride-0 dims; STATUS_RUN.
+// `unsupported operation: more than one element of the written-to tensor ...` for stride-0 dims;
+// STATUS_RUN.
 Status inplace_check_internal_overlap(const TensorMeta *self);
-// A result of `result`'s shape and dtype may be written to `self`: overlap within self, equal shapes, castable dtype, in PyTorch's order.
+// A result of `result`'s shape and dtype may be written to `self`: overlap within self, equal
+// shapes, castable dtype, in PyTorch's order.
 Status inplace_check_write(const Tensor *self, const TensorMeta *result);
-// Inputs of an elementwise twin against argument 0: partial overlap fails as in PyTorch; *inout_direct becomes false where only a temporary
-// is safe.
+// Inputs of an elementwise twin against argument 0: partial overlap fails as in PyTorch;
+// *inout_direct becomes false where only a temporary is safe.
 Status inplace_check_inputs(const OpCall *call, bool *inout_direct);
 // A copy to `to`: dense tensors whose ranges cross fail as in PyTorch.
 Status inplace_check_copy(const Tensor *to, const Tensor *from);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul.c: products of matrices and vectors, one kernel for all of them: infer proves shapes in PyTorch's words, run pads vectors and
-// batches to one rank and multiplies. Half types are multiplied in float32 and rounded once; integers wrap. Results are contiguous.
+// matmul.c: products of matrices and vectors, one kernel for all of them: infer proves shapes in
+// PyTorch's words, run pads vectors and batches to one rank and multiplies. Half types are
+// multiplied in float32 and rounded once; integers wrap. Results are contiguous.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
@@ -14,35 +15,40 @@ enum { MATMUL_DTYPES = DTYPES_INTS | DTYPES_FLOATS };
 static const char *cpp_name(Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
-                [DTYPE_U8] = "unsigned char", [DTYPE_I8] = "signed char", [DTYPE_I16] = "short",          [DTYPE_I32] = "int",
-                [DTYPE_I64] = "long",         [DTYPE_F16] = "c10::Half",  [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
-                [DTYPE_F64] = "double",       [DTYPE_BOOL] = "bool",
+                [DTYPE_U8] = "unsigned char",   [DTYPE_I8] = "signed char",
+                [DTYPE_I16] = "short",          [DTYPE_I32] = "int",
+                [DTYPE_I64] = "long",           [DTYPE_F16] = "c10::Half",
+                [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
+                [DTYPE_F64] = "double",         [DTYPE_BOOL] = "bool",
         };
         return names[dtype] == NULL ? dtype_info[dtype].name : names[dtype];
 }
 
 static Status fail_product(int64_t m, int64_t k, int64_t k2, int64_t n)
 {
-        return fail(STATUS_SHAPE, "mat1 and mat2 shapes cannot be multiplied (%ldx%ld and %ldx%ld)", (long)m, (long)k, (long)k2, (long)n);
+        return fail(STATUS_SHAPE, "mat1 and mat2 shapes cannot be multiplied (%ldx%ld and %ldx%ld)", (long)m,
+                    (long)k, (long)k2, (long)n);
 }
 
 static Status fail_vector(int64_t input, int64_t m, int64_t k, int64_t vec)
 {
-        return fail(STATUS_SHAPE, "size mismatch, got input (%ld), mat (%ldx%ld), vec (%ld)", (long)input, (long)m, (long)k, (long)vec);
+        return fail(STATUS_SHAPE, "size mismatch, got input (%ld), mat (%ldx%ld), vec (%ld)", (long)input,
+                    (long)m, (long)k, (long)vec);
 }
 
 static Status check_mat_dtypes(const TensorMeta *a, const TensorMeta *b)
 {
         if (a->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "expected m1 and m2 to have the same dtype, but got: %s != %s", cpp_name(a->dtype),
-                            cpp_name(b->dtype));
+                return fail(STATUS_DTYPE, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                            cpp_name(a->dtype), cpp_name(b->dtype));
         return STATUS_OK;
 }
 
 static Status check_scalar_types(const TensorMeta *a, const TensorMeta *b)
 {
         if (a->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(a->dtype), dtype_words(b->dtype));
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(a->dtype),
+                            dtype_words(b->dtype));
         return STATUS_OK;
 }
 
@@ -52,18 +58,21 @@ static Status check_expands(const TensorMeta *self, int rank, const int64_t *siz
         char target[128], own[128];
         if (self->rank > rank)
                 return fail(STATUS_SHAPE,
-                            "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal to the number of dimensions "
+                            "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal "
+                            "to the number of dimensions "
                             "in the tensor (%d)",
-                            shape_text(self->rank, self->size, own, sizeof(own)), shape_text(rank, size, target, sizeof(target)), rank,
-                            self->rank);
+                            shape_text(self->rank, self->size, own, sizeof(own)),
+                            shape_text(rank, size, target, sizeof(target)), rank, self->rank);
         for (int i = 1; i <= self->rank; i++) {
                 int64_t have = self->size[self->rank - i], want = size[rank - i];
                 if (have != 1 && have != want)
                         return fail(STATUS_SHAPE,
-                                    "The expanded size of the tensor (%ld) must match the existing size (%ld) at non-singleton dimension "
+                                    "The expanded size of the tensor (%ld) must match the existing size "
+                                    "(%ld) at non-singleton dimension "
                                     "%d.  Target sizes: "
                                     "%s.  Tensor sizes: %s",
-                                    (long)want, (long)have, rank - i, shape_text(rank, size, target, sizeof(target)),
+                                    (long)want, (long)have, rank - i,
+                                    shape_text(rank, size, target, sizeof(target)),
                                     shape_text(self->rank, self->size, own, sizeof(own)));
         }
         return STATUS_OK;
@@ -115,8 +124,8 @@ static Operand operand(const OpRun *run, uint32_t i)
         return (Operand){ run->in[i], *run->in_meta[i] };
 }
 
-// alpha * a b + beta * add; a and b have at least two dimensions by now. The output's meta is rebuilt in the padded rank (it is
-// contiguous).
+// alpha * a b + beta * add; a and b have at least two dimensions by now. The output's meta is
+// rebuilt in the padded rank (it is contiguous).
 static Status multiply(const OpRun *run, Operand *a, Operand *b, Operand *add, double alpha, double beta)
 {
         int rank = MAX(a->meta.rank, b->meta.rank);
@@ -155,7 +164,9 @@ static Status check_batches(const TensorMeta *a, const TensorMeta *b)
         if (b->rank != 3)
                 return fail(STATUS_SHAPE, "batch2 must be a 3D tensor");
         if (a->size[0] != b->size[0] || a->size[2] != b->size[1])
-                return fail(STATUS_SHAPE, "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: [%ld, %ld].",
+                return fail(STATUS_SHAPE,
+                            "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but "
+                            "got: [%ld, %ld].",
                             (long)a->size[0], (long)a->size[2], (long)b->size[0], (long)b->size[1]);
         return check_scalar_types(a, b);
 }
@@ -182,8 +193,10 @@ Status product_check_factors(const OpCall *call, Dtype result, bool in_halfs)
                 if (dtype_is_int(result) || (in_halfs && (DTYPES_HALFS >> result & 1) != 0))
                         TRY(number_check_fits(arg_number(call, i), result));
                 Value number = arg_number(call, i);
-                if (dtype_is_int(result) && number.kind == VALUE_INT && (number.i > MAX_WHOLE_DOUBLE || number.i < -MAX_WHOLE_DOUBLE))
-                        return fail(STATUS_UNSUPPORTED, "%s(): %s=%" PRId64 ": products of integers take factors up to 2**53",
+                if (dtype_is_int(result) && number.kind == VALUE_INT &&
+                    (number.i > MAX_WHOLE_DOUBLE || number.i < -MAX_WHOLE_DOUBLE))
+                        return fail(STATUS_UNSUPPORTED,
+                                    "%s(): %s=%" PRId64 ": products of integers take factors up to 2**53",
                                     call->schema->name, call->schema->args[i].name, number.i);
         }
         return STATUS_OK;
@@ -199,8 +212,8 @@ static Status addmm_infer(OpCall *call)
         if (a->size[1] != b->size[0])
                 return fail_product(a->size[0], a->size[1], b->size[0], b->size[1]);
         if (self->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s", dtype_words(self->dtype),
-                            dtype_words(b->dtype));
+                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s",
+                            dtype_words(self->dtype), dtype_words(b->dtype));
         TRY(check_mat_dtypes(a, b));
         int64_t size[] = { a->size[0], b->size[1] };
         TRY(check_expands(self, 2, size));
@@ -213,8 +226,9 @@ static Status baddbmm_infer(OpCall *call)
         const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
         TRY(check_batches(a, b));
         if (self->dtype != a->dtype)
-                return fail(STATUS_DTYPE, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", cpp_name(self->dtype),
-                            cpp_name(a->dtype), cpp_name(b->dtype));
+                return fail(STATUS_DTYPE,
+                            "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                            cpp_name(self->dtype), cpp_name(a->dtype), cpp_name(b->dtype));
         int64_t size[] = { a->size[0], a->size[1], b->size[2] };
         TRY(check_expands(self, 3, size));
         TRY(product_check_factors(call, a->dtype, false));
@@ -225,13 +239,15 @@ static Status addmv_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0), *mat = arg_meta(call, 1), *vec = arg_meta(call, 2);
         if (mat->rank != 2 || vec->rank != 1 || self->rank > 1)
-                return fail(STATUS_SHAPE, "vector + matrix @ vector expected, got %d, %d, %d", self->rank, mat->rank, vec->rank);
+                return fail(STATUS_SHAPE, "vector + matrix @ vector expected, got %d, %d, %d", self->rank,
+                            mat->rank, vec->rank);
         int64_t n = self->rank == 0 ? 1 : self->size[0];
         if (mat->size[1] != vec->size[0] || (n != mat->size[0] && n != 1))
                 return fail_vector(n, mat->size[0], mat->size[1], vec->size[0]);
         if (mat->dtype != vec->dtype || self->dtype != vec->dtype)
-                return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(self->dtype),
-                            dtype_words(mat->dtype), dtype_words(vec->dtype));
+                return fail(STATUS_DTYPE,
+                            "addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                            dtype_words(self->dtype), dtype_words(mat->dtype), dtype_words(vec->dtype));
         TRY(product_check_factors(call, mat->dtype, true));
         return out_contiguous(call, mat->dtype, 1, mat->size);
 }
@@ -255,25 +271,30 @@ static Status mv_infer(OpCall *call)
 {
         const TensorMeta *mat = arg_meta(call, 0), *vec = arg_meta(call, 1);
         if (mat->rank != 2 || vec->rank != 1)
-                return fail(STATUS_SHAPE, "vector + matrix @ vector expected, got 1, %d, %d", mat->rank, vec->rank);
+                return fail(STATUS_SHAPE, "vector + matrix @ vector expected, got 1, %d, %d", mat->rank,
+                            vec->rank);
         if (mat->size[1] != vec->size[0])
                 return fail_vector(mat->size[0], mat->size[0], mat->size[1], vec->size[0]);
         if (mat->dtype != vec->dtype)
-                return fail(STATUS_DTYPE, "addmv input tensors must have the same dtype, but got %s, %s, and %s", dtype_words(vec->dtype),
-                            dtype_words(mat->dtype), dtype_words(vec->dtype));
+                return fail(STATUS_DTYPE,
+                            "addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                            dtype_words(vec->dtype), dtype_words(mat->dtype), dtype_words(vec->dtype));
         return out_contiguous(call, mat->dtype, 1, mat->size);
 }
 
 static Status check_dot(const TensorMeta *a, const TensorMeta *b)
 {
         if (a->rank != 1 || b->rank != 1)
-                return fail(STATUS_SHAPE, "1D tensors expected, but got %dD and %dD tensors", a->rank, b->rank);
+                return fail(STATUS_SHAPE, "1D tensors expected, but got %dD and %dD tensors", a->rank,
+                            b->rank);
         if (a->dtype != b->dtype)
-                return fail(STATUS_DTYPE, "dot : expected both vectors to have same dtype, but found %s and %s", dtype_words(a->dtype),
-                            dtype_words(b->dtype));
+                return fail(STATUS_DTYPE,
+                            "dot : expected both vectors to have same dtype, but found %s and %s",
+                            dtype_words(a->dtype), dtype_words(b->dtype));
         if (a->size[0] != b->size[0])
                 return fail(STATUS_SHAPE,
-                            "inconsistent tensor size, expected tensor [%ld] and src [%ld] to have the same number of elements, but got "
+                            "inconsistent tensor size, expected tensor [%ld] and src [%ld] to have the same "
+                            "number of elements, but got "
                             "%ld and %ld elements "
                             "respectively",
                             (long)a->size[0], (long)b->size[0], (long)a->size[0], (long)b->size[0]);
@@ -312,7 +333,9 @@ static Status check_depth(const TensorMeta *a, const TensorMeta *b)
         int64_t items = 1;
         for (int d = 0; d < a->rank - 2; d++)
                 items *= a->size[d];
-        return fail(STATUS_SHAPE, "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: [%ld, %ld].",
+        return fail(STATUS_SHAPE,
+                    "Expected size for first two dimensions of batch2 tensor to be: [%ld, %ld] but got: "
+                    "[%ld, %ld].",
                     (long)items, (long)k, (long)items, (long)k2);
 }
 
@@ -320,7 +343,9 @@ static Status matmul_infer(OpCall *call)
 {
         const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
         if (a->rank == 0 || b->rank == 0)
-                return fail(STATUS_SHAPE, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a->rank, b->rank);
+                return fail(STATUS_SHAPE,
+                            "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+                            a->rank, b->rank);
         if (a->rank == 1 && b->rank == 1) {
                 TRY(check_dot(a, b));
                 return out_contiguous(call, a->dtype, 0, NULL);
@@ -345,10 +370,12 @@ Status linear_infer(OpCall *call)
 {
         const TensorMeta *input = arg_meta(call, 0), *weight = arg_meta(call, 1), *bias = arg_meta(call, 2);
         if (input->rank == 0 || weight->rank == 0)
-                return fail(STATUS_SHAPE, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->rank,
-                            weight->rank);
+                return fail(STATUS_SHAPE,
+                            "both arguments to linear need to be at least 1D, but they are %dD and %dD",
+                            input->rank, weight->rank);
         if (weight->rank > 2)
-                return fail(STATUS_SHAPE, "t() expects a tensor with <= 2 dimensions, but self is %dD", weight->rank);
+                return fail(STATUS_SHAPE, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                            weight->rank);
         if (weight->rank == 1 && bias != NULL)
                 return fail(STATUS_SHAPE, "mat2 must be a matrix, got 1-D tensor");
         TensorMeta right = *weight;
@@ -358,8 +385,8 @@ Status linear_infer(OpCall *call)
                 return fail_product(1, input->size[0], right.size[0], right.size[1]);
         TRY(check_depth(input, &right));
         if (bias != NULL && bias->dtype != weight->dtype)
-                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s", dtype_words(bias->dtype),
-                            dtype_words(weight->dtype));
+                return fail(STATUS_DTYPE, "self and mat2 must have the same dtype, but got %s and %s",
+                            dtype_words(bias->dtype), dtype_words(weight->dtype));
         TRY(check_mat_dtypes(input, weight));
         int64_t size[MAX_RANK], rows = 1;
         int rank = input->rank - 1;
@@ -382,7 +409,8 @@ static Status add_rounded_bias(const OpRun *run, const TensorMeta *bias)
         Work work = { .ctx = run->ctx };
         for (int64_t i = 0; i < n && !work_stops(&work, 8); i++) {
                 char *at = (char *)run->out[0] + i * bytes;
-                double add = element_as_f64(out->dtype, (const char *)run->in[2] + i % columns * step * bytes);
+                double add =
+                        element_as_f64(out->dtype, (const char *)run->in[2] + i % columns * step * bytes);
                 element_from_f64(out->dtype, at, element_as_f64(out->dtype, at) + add);
         }
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
@@ -411,28 +439,35 @@ Status linear_run(const OpRun *run)
 Cost product_cost(const OpCall *call)
 {
         const OutSpec *out = &call->outs[0];
-        const TensorMeta *last = arg_meta(call, (int)call->schema->n_tensor_args > 2 && call->op->run == scaled_run ? 1 : 0);
+        const TensorMeta *last =
+                arg_meta(call, (int)call->schema->n_tensor_args > 2 && call->op->run == scaled_run ? 1 : 0);
         int64_t k = last->rank == 0 ? 1 : last->size[last->rank - 1], numel = meta_numel(&out->meta);
-        return (Cost){ .flops = saturating_product(2 * k, numel), .bytes = (numel + meta_numel(last)) * dtype_info[out->meta.dtype].bytes };
+        return (Cost){ .flops = saturating_product(2 * k, numel),
+                       .bytes = (numel + meta_numel(last)) * dtype_info[out->meta.dtype].bytes };
 }
 
 const OpDef matmul_ops[] = {
-        { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer, .run = product_run, .pack = mm_pack,
+        { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer,
+          .run = product_run, .pack = mm_pack, .cost = product_cost },
+        { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer,
+          .run = product_run, .pack = mm_pack, .cost = product_cost },
+        { "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+          MATMUL_DTYPES, OP_INPLACE, .infer = addmm_infer, .run = scaled_run, .pack = addmm_pack,
           .cost = product_cost },
-        { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer, .run = product_run, .pack = mm_pack,
+        { "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
+          "Tensor",
+          MATMUL_DTYPES, OP_INPLACE, .infer = baddbmm_infer, .run = scaled_run, .cost = product_cost },
+        { "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+          MATMUL_DTYPES, OP_INPLACE, .infer = addmv_infer, .run = scaled_run, .cost = product_cost },
+        { "aten::mv(Tensor self, Tensor vec) -> Tensor", MATMUL_DTYPES, .infer = mv_infer, .run = vector_run,
           .cost = product_cost },
-        { "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
-          .infer = addmm_infer, .run = scaled_run, .pack = addmm_pack, .cost = product_cost },
-        { "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
-          .infer = baddbmm_infer, .run = scaled_run, .cost = product_cost },
-        { "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", MATMUL_DTYPES, OP_INPLACE,
-          .infer = addmv_infer, .run = scaled_run, .cost = product_cost },
-        { "aten::mv(Tensor self, Tensor vec) -> Tensor", MATMUL_DTYPES, .infer = mv_infer, .run = vector_run, .cost = product_cost },
-        { "aten::dot(Tensor self, Tensor tensor) -> Tensor", MATMUL_DTYPES, .infer = dot_infer, .run = vector_run, .cost = product_cost },
-        { "aten::vdot(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = dot_infer, .run = vector_run, .cost = product_cost },
-        { "aten::matmul(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = matmul_infer, .run = vector_run, .pack = mm_pack,
-          .cost = product_cost },
-        { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES, .infer = linear_infer, .run = linear_run,
-          .pack = linear_pack, .cost = product_cost },
+        { "aten::dot(Tensor self, Tensor tensor) -> Tensor", MATMUL_DTYPES, .infer = dot_infer,
+          .run = vector_run, .cost = product_cost },
+        { "aten::vdot(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = dot_infer,
+          .run = vector_run, .cost = product_cost },
+        { "aten::matmul(Tensor self, Tensor other) -> Tensor", MATMUL_DTYPES, .infer = matmul_infer,
+          .run = vector_run, .pack = mm_pack, .cost = product_cost },
+        { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES,
+          .infer = linear_infer, .run = linear_run, .pack = linear_pack, .cost = product_cost },
 };
 OP_FILE(matmul_ops);

@@ -6,5 +6,6 @@
 Status linear_infer(OpCall *call);
 Status linear_run(const OpRun *run);
 Cost product_cost(const OpCall *call);
-// beta and alpha, arguments 3 and 4, must fit a result of integers; where PyTorch computes in halfs, also one of halfs.
+// beta and alpha, arguments 3 and 4, must fit a result of integers; where PyTorch computes in
+// halfs, also one of halfs.
 Status product_check_factors(const OpCall *call, Dtype result, bool in_halfs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm as a chain of products, rounded after
-// each as PyTorch's is.
+// matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm
+// as a chain of products, rounded after each as PyTorch's is.
 #include "core/kernels/matmul.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
@@ -11,8 +11,8 @@ static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *self = arg_meta(call, 0), *other = arg_meta(call, 1);
         if (self->rank != 1 || other->rank != 1)
-                return fail(STATUS_SHAPE, "outer: Expected 1-D argument %s, but got %d-D", self->rank != 1 ? "self" : "vec2",
-                            self->rank != 1 ? self->rank : other->rank);
+                return fail(STATUS_SHAPE, "outer: Expected 1-D argument %s, but got %d-D",
+                            self->rank != 1 ? "self" : "vec2", self->rank != 1 ? self->rank : other->rank);
         _cleanup_(value_clear) Value column = value_none();
         TRY(EMIT(emitter, "aten::unsqueeze", &column, arg_value(call, 0), value_int(1)));
         return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, 1));
@@ -27,8 +27,11 @@ static Status addr_factor(const OpCall *call, int index, Dtype result, Value *ou
         TRY(arg_double(call, index, &value));
         if (number.kind == VALUE_BOOL && result != DTYPE_BOOL)
                 return fail(STATUS_VALUE, "Boolean %s only supported for Boolean results.", name);
-        if (number.kind == VALUE_FLOAT && !dtype_is_float(result) && dtype_info[result].kind != DTYPE_KIND_COMPLEX)
-                return fail(STATUS_VALUE, "For integral input tensors, argument %s must not be a floating point number.", name);
+        if (number.kind == VALUE_FLOAT && !dtype_is_float(result) &&
+            dtype_info[result].kind != DTYPE_KIND_COMPLEX)
+                return fail(STATUS_VALUE,
+                            "For integral input tensors, argument %s must not be a floating point number.",
+                            name);
         *out = result == DTYPE_BOOL ? value_bool(value != 0) : number;
         return STATUS_OK;
 }
@@ -41,15 +44,16 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
         for (int i = 0; i < 2; i++) {
                 const TensorMeta *vector = arg_meta(call, 1 + i);
                 if (vector->rank != 1)
-                        return fail(STATUS_SHAPE, "addr: Expected 1-D argument %s, but got %d-D", i == 0 ? "vec1" : "vec2", vector->rank);
+                        return fail(STATUS_SHAPE, "addr: Expected 1-D argument %s, but got %d-D",
+                                    i == 0 ? "vec1" : "vec2", vector->rank);
                 size[i] = vector->size[0];
                 TRY(dtype_promote(result, vector->dtype, &result));
         }
         TRY(product_check_factors(call, result, true));
         for (int i = 0; i < 2; i++)
                 TRY(addr_factor(call, 3 + i, result, &factors[i]));
-        _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none(), sizes = value_none(),
-                                     self = value_none();
+        _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none(),
+                                     sizes = value_none(), self = value_none();
         TRY(value_ints_new(VALUE_LIST, size, 2, &sizes));
         TRY(EMIT(emitter, "aten::expand", &self, arg_value(call, 0), sizes));
         _cleanup_(value_clear) Value column = value_none(), row = value_none();
@@ -73,28 +77,34 @@ static Status inner_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (self->rank == 0 || other->rank == 0)
                 return EMIT(emitter, "aten::mul.Tensor", out, arg_value(call, 0), arg_value(call, 1));
         if (self->size[self->rank - 1] != other->size[other->rank - 1])
-                return fail(STATUS_SHAPE, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
-                            shape_text(self->rank, self->size, a, sizeof(a)), shape_text(other->rank, other->size, b, sizeof(b)));
+                return fail(STATUS_SHAPE,
+                            "inner() the last dimension must match on both input tensors but got shapes %s "
+                            "and %s",
+                            shape_text(self->rank, self->size, a, sizeof(a)),
+                            shape_text(other->rank, other->size, b, sizeof(b)));
         _cleanup_(value_clear) Value last = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &last));
         return EMIT(emitter, "aten::tensordot", out, arg_value(call, 0), arg_value(call, 1), last, last);
 }
 
-// One side of a tensordot as a matrix: kept dimensions in order, contracted ones in the order given.
+// One side of a tensordot as a matrix: kept dimensions in order, contracted ones in the order
+// given.
 typedef struct DotSide {
         int64_t order[MAX_RANK], kept[MAX_RANK];
         int rank, n_kept;
         int64_t n_rows, depth;
 } DotSide;
 
-static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool contracted_first, DotSide *out)
+static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool contracted_first,
+                       DotSide *out)
 {
         uint32_t mask = 0;
         int wrapped[MAX_RANK];
         for (int i = 0; i < n; i++) { // all differ: n <= rank from here on
                 TRY(dim_wrap(dims[i], meta->rank, &wrapped[i]));
                 if ((mask >> wrapped[i] & 1) != 0)
-                        return fail(STATUS_VALUE, "dim %d appears multiple times in the list of dims", wrapped[i]);
+                        return fail(STATUS_VALUE, "dim %d appears multiple times in the list of dims",
+                                    wrapped[i]);
                 mask |= 1u << wrapped[i];
         }
         *out = (DotSide){ .rank = meta->rank, .n_rows = 1, .depth = 1 };
@@ -113,17 +123,20 @@ static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool 
         return STATUS_OK;
 }
 
-static Status as_matrix(Emitter *emitter, Value tensor, const DotSide *side, bool contracted_first, Value *out)
+static Status as_matrix(Emitter *emitter, Value tensor, const DotSide *side, bool contracted_first,
+                        Value *out)
 {
         _cleanup_(value_clear) Value order = value_none(), permuted = value_none(), size = value_none();
         TRY(value_ints_new(VALUE_LIST, side->order, (uint32_t)side->rank, &order));
         TRY(EMIT(emitter, "aten::permute", &permuted, tensor, order));
-        int64_t shape[] = { contracted_first ? side->depth : side->n_rows, contracted_first ? side->n_rows : side->depth };
+        int64_t shape[] = { contracted_first ? side->depth : side->n_rows,
+                            contracted_first ? side->n_rows : side->depth };
         TRY(value_ints_new(VALUE_LIST, shape, 2, &size));
         return EMIT(emitter, "aten::reshape", out, permuted, size);
 }
 
-// A contracted dimension of size 1 on one side only stands for any size: the other side is summed along it, and keeps it with size 1.
+// A contracted dimension of size 1 on one side only stands for any size: the other side is summed
+// along it, and keeps it with size 1.
 static Status sum_against_ones(Emitter *emitter, int64_t dims[2][MAX_RANK], int n, Value operands[2])
 {
         for (int i = 0; i < n; i++) {
@@ -132,7 +145,9 @@ static Status sum_against_ones(Emitter *emitter, int64_t dims[2][MAX_RANK], int 
                         const TensorMeta *meta = &operands[k].tensor->meta;
                         int dim;
                         if (meta->rank == 0)
-                                return fail(STATUS_INDEX, "Dimension specified as %ld but tensor has no dimensions", (long)dims[k][i]);
+                                return fail(STATUS_INDEX,
+                                            "Dimension specified as %ld but tensor has no dimensions",
+                                            (long)dims[k][i]);
                         TRY(dim_wrap(dims[k][i], meta->rank, &dim));
                         size[k] = meta->size[dim];
                 }
@@ -150,7 +165,8 @@ static Status sum_against_ones(Emitter *emitter, int64_t dims[2][MAX_RANK], int 
         return STATUS_OK;
 }
 
-static Status dot_operands(Emitter *emitter, const Value operands[2], int64_t dims[2][MAX_RANK], int n, Value *out)
+static Status dot_operands(Emitter *emitter, const Value operands[2], int64_t dims[2][MAX_RANK], int n,
+                           Value *out)
 {
         const TensorMeta *a = &operands[0].tensor->meta, *b = &operands[1].tensor->meta;
         DotSide left, right;
@@ -159,14 +175,16 @@ static Status dot_operands(Emitter *emitter, const Value operands[2], int64_t di
         for (int i = 0; i < n; i++) {
                 int64_t da = left.order[left.rank - n + i], db = right.order[i];
                 if (a->size[da] != b->size[db])
-                        return fail(
-                                STATUS_SHAPE,
-                                "contracted dimensions need to match, but first has size %ld in dim %ld and second has size %ld in dim %ld",
-                                (long)a->size[da], (long)dims[0][i], (long)b->size[db], (long)dims[1][i]);
+                        return fail(STATUS_SHAPE,
+                                    "contracted dimensions need to match, but first has size %ld in dim %ld "
+                                    "and second has size %ld in dim %ld",
+                                    (long)a->size[da], (long)dims[0][i], (long)b->size[db], (long)dims[1][i]);
         }
         if (left.n_kept + right.n_kept > MAX_RANK)
-                return fail(STATUS_SHAPE, "tensordot: a result of %d dimensions is not supported", left.n_kept + right.n_kept);
-        _cleanup_(value_clear) Value rows = value_none(), columns = value_none(), product = value_none(), size = value_none();
+                return fail(STATUS_SHAPE, "tensordot: a result of %d dimensions is not supported",
+                            left.n_kept + right.n_kept);
+        _cleanup_(value_clear) Value rows = value_none(), columns = value_none(), product = value_none(),
+                                     size = value_none();
         TRY(as_matrix(emitter, operands[0], &left, false, &rows));
         TRY(as_matrix(emitter, operands[1], &right, true, &columns));
         TRY(EMIT(emitter, "aten::mm", &product, rows, columns));
@@ -203,11 +221,12 @@ static Status addbmm_infer(OpCall *call)
         if (a->rank != 3 || b->rank != 3)
                 return fail(STATUS_SHAPE, "%s must be a 3D tensor", a->rank != 3 ? "batch1" : "batch2");
         if (a->size[0] != b->size[0])
-                return fail(STATUS_SHAPE, "batch1 and batch2 must have same number of batches, got %ld and %ld", (long)a->size[0],
-                            (long)b->size[0]);
+                return fail(STATUS_SHAPE,
+                            "batch1 and batch2 must have same number of batches, got %ld and %ld",
+                            (long)a->size[0], (long)b->size[0]);
         if (a->size[2] != b->size[1])
-                return fail(STATUS_SHAPE, "Incompatible matrix sizes for bmm (%ldx%ld and %ldx%ld)", (long)a->size[1], (long)a->size[2],
-                            (long)b->size[1], (long)b->size[2]);
+                return fail(STATUS_SHAPE, "Incompatible matrix sizes for bmm (%ldx%ld and %ldx%ld)",
+                            (long)a->size[1], (long)a->size[2], (long)b->size[1], (long)b->size[2]);
         if (self->dtype != a->dtype || self->dtype != b->dtype)
                 return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(self->dtype),
                             dtype_words(a->dtype != self->dtype ? a->dtype : b->dtype));
@@ -219,7 +238,8 @@ static Status addbmm_infer(OpCall *call)
         int64_t size[MAX_RANK];
         TRY(shape_broadcast(&wide, self, &rank, size));
         if (rank != 2 || size[0] != meta.size[0] || size[1] != meta.size[1])
-                return fail(STATUS_SHAPE, "addbmm: self does not expand to [%ld, %ld]", (long)meta.size[0], (long)meta.size[1]);
+                return fail(STATUS_SHAPE, "addbmm: self does not expand to [%ld, %ld]", (long)meta.size[0],
+                            (long)meta.size[1]);
         return out_fresh(call, 0, &meta);
 }
 
@@ -227,7 +247,8 @@ static Status addbmm_infer(OpCall *call)
 static Operand batch_item(const OpRun *run, uint32_t in, int64_t i)
 {
         const TensorMeta *meta = run->in_meta[in];
-        Operand item = { (const char *)run->in[in] + i * meta->stride[0] * dtype_info[meta->dtype].bytes, *meta };
+        Operand item = { (const char *)run->in[in] + i * meta->stride[0] * dtype_info[meta->dtype].bytes,
+                         *meta };
         item.meta.rank = 2;
         for (int d = 0; d < 2; d++) {
                 item.meta.size[d] = meta->size[d + 1];
@@ -274,17 +295,21 @@ static Cost addbmm_cost(const OpCall *call)
 {
         const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2), *out = &call->outs[0].meta;
         return (Cost){ .flops = saturating_product(2 * meta_numel(a), out->size[1]),
-                       .bytes = (meta_numel(a) + meta_numel(b) + 2 * meta_numel(out)) * dtype_info[out->dtype].bytes };
+                       .bytes = (meta_numel(a) + meta_numel(b) + 2 * meta_numel(out)) *
+                                dtype_info[out->dtype].bytes };
 }
 
 const OpDef matmul_composite_ops[] = {
         { "aten::outer(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
         { "aten::ger(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
-        { "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", 0, OP_INPLACE,
-          .expand = addr_expand },
+        { "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", 0,
+          OP_INPLACE, .expand = addr_expand },
         { "aten::inner(Tensor self, Tensor other) -> Tensor", 0, .expand = inner_expand },
-        { "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", 0, .expand = tensordot_expand },
-        { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-          DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE, .infer = addbmm_infer, .run = addbmm_run, .cost = addbmm_cost },
+        { "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", 0,
+          .expand = tensordot_expand },
+        { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
+          "Tensor",
+          DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE, .infer = addbmm_infer, .run = addbmm_run,
+          .cost = addbmm_cost },
 };
 OP_FILE(matmul_composite_ops);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_einsum.c: einsum. Every operand is brought to one order of labels (those of the result, then those summed over; a label it lacks
-// has size 1), and operands are joined from left to right by batched products. At most MAX_RANK labels in all.
+// matmul_einsum.c: einsum. Every operand is brought to one order of labels (those of the result,
+// then those summed over; a label it lacks has size 1), and operands are joined from left to right
+// by batched products. At most MAX_RANK labels in all.
 #include "core/ops/emitter.h"
 #include <ctype.h>
 #include <string.h>
@@ -37,17 +38,21 @@ static Status parse_term(const char **text, Subscripts *out)
                 if (isspace((unsigned char)c))
                         continue;
                 if (out->n == MAX_SUBSCRIPTS)
-                        return fail(STATUS_VALUE, "einsum(): more than %d subscripts for one operand are not supported", MAX_SUBSCRIPTS);
+                        return fail(STATUS_VALUE,
+                                    "einsum(): more than %d subscripts for one operand are not supported",
+                                    MAX_SUBSCRIPTS);
                 if (c == '.') {
                         if (ellipsis || strncmp(*text, "...", 3) != 0)
-                                return fail(STATUS_VALUE, "einsum(): found '.' that is not part of any ellipsis");
+                                return fail(STATUS_VALUE,
+                                            "einsum(): found '.' that is not part of any ellipsis");
                         *text += 2;
                         ellipsis = true;
                         out->label[out->n++] = ELLIPSIS;
                         continue;
                 }
                 if (label_of(c) < 0)
-                        return fail(STATUS_VALUE, "einsum(): invalid subscript given, subscripts must be in [a-zA-Z]");
+                        return fail(STATUS_VALUE,
+                                    "einsum(): invalid subscript given, subscripts must be in [a-zA-Z]");
                 out->label[out->n++] = (int8_t)label_of(c);
         }
         return STATUS_OK;
@@ -80,7 +85,8 @@ static Status parse(const char *equation, uint32_t n_operands, Einsum *einsum)
                 return fail(STATUS_VALUE, "einsum(): more than %d operands are not supported", MAX_OPERANDS);
         for (uint32_t i = 0;; i++) {
                 if (i >= n_operands)
-                        return fail(STATUS_VALUE, "einsum(): fewer operands were provided than specified in the equation");
+                        return fail(STATUS_VALUE,
+                                    "einsum(): fewer operands were provided than specified in the equation");
                 TRY(parse_term(&at, &einsum->operands[i]));
                 einsum->n_operands = i + 1;
                 if (*at != ',')
@@ -88,7 +94,8 @@ static Status parse(const char *equation, uint32_t n_operands, Einsum *einsum)
                 at++;
         }
         if (einsum->n_operands < n_operands)
-                return fail(STATUS_VALUE, "einsum(): more operands were provided than specified in the equation");
+                return fail(STATUS_VALUE,
+                            "einsum(): more operands were provided than specified in the equation");
         if (*at == '\0') {
                 implicit_result(einsum);
                 return STATUS_OK;
@@ -97,7 +104,8 @@ static Status parse(const char *equation, uint32_t n_operands, Einsum *einsum)
                 return fail(STATUS_VALUE, "einsum(): found '-' that is not part of any '->'");
         at += 2;
         TRY(parse_term(&at, &einsum->result));
-        return *at == '\0' ? STATUS_OK : fail(STATUS_VALUE, "einsum(): invalid subscript in the output of the equation");
+        return *at == '\0' ? STATUS_OK
+                           : fail(STATUS_VALUE, "einsum(): invalid subscript in the output of the equation");
 }
 
 // ---- the canonical order ----
@@ -110,10 +118,11 @@ static Status count_ellipsis(const OpCall *call, Einsum *einsum)
                         named += term->label[k] != ELLIPSIS;
                 bool ellipsis = named < term->n;
                 if (ellipsis ? rank < named : rank != named)
-                        return fail(
-                                STATUS_SHAPE,
-                                "einsum(): the number of subscripts in the equation (%d) %s the number of dimensions (%d) for operand %u%s",
-                                named, ellipsis ? "is more than" : "does not match", rank, i, ellipsis ? "" : " and no ellipsis was given");
+                        return fail(STATUS_SHAPE,
+                                    "einsum(): the number of subscripts in the equation (%d) %s the number "
+                                    "of dimensions (%d) for operand %u%s",
+                                    named, ellipsis ? "is more than" : "does not match", rank, i,
+                                    ellipsis ? "" : " and no ellipsis was given");
                 if (ellipsis)
                         einsum->ellipsis_rank = MAX(einsum->ellipsis_rank, rank - named);
         }
@@ -139,10 +148,13 @@ static Status assign_places(Einsum *einsum)
                         einsum->ellipsis_place = at;
                         at += einsum->ellipsis_rank;
                 } else if (!used[label]) {
-                        return fail(STATUS_VALUE, "einsum(): output subscript %c does not appear in the equation for any input operand",
+                        return fail(STATUS_VALUE,
+                                    "einsum(): output subscript %c does not appear in the equation for any "
+                                    "input operand",
                                     label < 26 ? 'a' + label : 'A' + label - 26);
                 } else if (einsum->place[label] >= 0) {
-                        return fail(STATUS_VALUE, "einsum(): output subscript %c appears more than once in the output",
+                        return fail(STATUS_VALUE,
+                                    "einsum(): output subscript %c appears more than once in the output",
                                     label < 26 ? 'a' + label : 'A' + label - 26);
                 } else {
                         einsum->place[label] = at++;
@@ -159,12 +171,15 @@ static Status assign_places(Einsum *einsum)
         }
         einsum->n_total = at;
         if (at > MAX_RANK)
-                return fail(STATUS_UNSUPPORTED, "einsum() over %d different dimensions is not supported; at most %d are", at, MAX_RANK);
+                return fail(STATUS_UNSUPPORTED,
+                            "einsum() over %d different dimensions is not supported; at most %d are", at,
+                            MAX_RANK);
         return STATUS_OK;
 }
 
 // ---- emitting ----
-static Status emit_dims(Emitter *emitter, const char *name, Value input, const int64_t *dims, int n, Value *out)
+static Status emit_dims(Emitter *emitter, const char *name, Value input, const int64_t *dims, int n,
+                        Value *out)
 {
         _cleanup_(value_clear) Value list = value_none();
         TRY(value_ints_new(VALUE_LIST, dims, (uint32_t)n, &list));
@@ -197,7 +212,8 @@ static int operand_places(const Einsum *einsum, uint32_t i, int own_rank, int8_t
                 }
                 int dims = own_rank - named;
                 for (int d = 0; d < dims; d++)
-                        place_of[rank++] = (int8_t)(einsum->ellipsis_place + einsum->ellipsis_rank - dims + d);
+                        place_of[rank++] =
+                                (int8_t)(einsum->ellipsis_place + einsum->ellipsis_rank - dims + d);
         }
         return rank;
 }
@@ -217,16 +233,20 @@ static bool find_repeat(const int8_t *place_of, int rank, int *out_a, int *out_b
 }
 
 // Repeated labels take the diagonal, which PyTorch puts last.
-static Status take_diagonals(Emitter *emitter, uint32_t i, int8_t *place_of, int *inout_rank, Value *inout_value)
+static Status take_diagonals(Emitter *emitter, uint32_t i, int8_t *place_of, int *inout_rank,
+                             Value *inout_value)
 {
         int a, b;
         while (find_repeat(place_of, *inout_rank, &a, &b)) {
                 const TensorMeta *meta = meta_of(*inout_value);
                 if (meta->size[a] != meta->size[b])
-                        return fail(STATUS_SHAPE, "einsum(): a subscript is repeated for operand %u but the sizes don't match, %ld != %ld",
+                        return fail(STATUS_SHAPE,
+                                    "einsum(): a subscript is repeated for operand %u but the sizes don't "
+                                    "match, %ld != %ld",
                                     i, (long)meta->size[b], (long)meta->size[a]);
                 Value next;
-                TRY(EMIT(emitter, "aten::diagonal", &next, *inout_value, value_int(0), value_int(a), value_int(b)));
+                TRY(EMIT(emitter, "aten::diagonal", &next, *inout_value, value_int(0), value_int(a),
+                         value_int(b)));
                 replace(inout_value, next);
                 int8_t place = place_of[a];
                 int rank = *inout_rank;
@@ -277,7 +297,8 @@ static Status check_sizes(const Einsum *einsum, const Value *operands)
                         int64_t size = meta_of(operands[i])->size[d];
                         if (size != 1 && seen != 1 && size != seen)
                                 return fail(STATUS_SHAPE,
-                                            "einsum(): a subscript has size %ld for operand %u which does not broadcast with previously "
+                                            "einsum(): a subscript has size %ld for operand %u which does "
+                                            "not broadcast with previously "
                                             "seen size %ld",
                                             (long)size, i, (long)seen);
                         seen = size == 1 ? seen : size;
@@ -299,7 +320,10 @@ static void describe_pair(const TensorMeta *a, const TensorMeta *b, uint32_t sum
         int kinds[MAX_RANK]; // 0 batch, 1 left only, 2 summed, 3 right only
         *pair = (Pair){ .batch = 1, .rows = 1, .depth = 1, .columns = 1 };
         for (int d = 0; d < rank; d++)
-                kinds[d] = (summed >> d & 1) != 0 ? 2 : a->size[d] != 1 && b->size[d] != 1 ? 0 : a->size[d] != 1 ? 1 : 3;
+                kinds[d] = (summed >> d & 1) != 0               ? 2
+                           : a->size[d] != 1 && b->size[d] != 1 ? 0
+                           : a->size[d] != 1                    ? 1
+                                                                : 3;
         static const int left_order[] = { 0, 1, 2, 3 }, right_order[] = { 0, 2, 3, 1 };
         for (int k = 0, l = 0, r = 0; k < 4; k++) {
                 for (int d = 0; d < rank; d++) {
@@ -326,12 +350,14 @@ static Status join(Emitter *emitter, Value a, Value b, uint32_t summed, Value *o
         int rank = meta_of(a)->rank;
         Pair pair;
         describe_pair(meta_of(a), meta_of(b), summed, &pair);
-        _cleanup_(value_clear) Value left = value_none(), right = value_none(), left3 = value_none(), right3 = value_none(),
-                                     product = value_none(), wide = value_none();
+        _cleanup_(value_clear) Value left = value_none(), right = value_none(), left3 = value_none(),
+                                     right3 = value_none(), product = value_none(), wide = value_none();
         TRY(emit_dims(emitter, "aten::permute", a, pair.left, rank, &left));
-        TRY(emit_dims(emitter, "aten::reshape", left, (int64_t[]){ pair.batch, pair.rows, pair.depth }, 3, &left3));
+        TRY(emit_dims(emitter, "aten::reshape", left, (int64_t[]){ pair.batch, pair.rows, pair.depth }, 3,
+                      &left3));
         TRY(emit_dims(emitter, "aten::permute", b, pair.right, rank, &right));
-        TRY(emit_dims(emitter, "aten::reshape", right, (int64_t[]){ pair.batch, pair.depth, pair.columns }, 3, &right3));
+        TRY(emit_dims(emitter, "aten::reshape", right, (int64_t[]){ pair.batch, pair.depth, pair.columns }, 3,
+                      &right3));
         TRY(EMIT(emitter, "aten::bmm", &product, left3, right3));
         TRY(emit_dims(emitter, "aten::reshape", product, pair.shape, rank, &wide));
         return emit_dims(emitter, "aten::permute", wide, pair.back, rank, out);
@@ -434,6 +460,7 @@ static Status einsum_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 const OpDef matmul_einsum_ops[] = {
-        { "aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", 0, .expand = einsum_expand },
+        { "aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", 0,
+          .expand = einsum_expand },
 };
 OP_FILE(matmul_einsum_ops);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm.c: layer_norm, rms_norm and group_norm. Statistics of half types are taken in float32; parameters may then be float32 as well
-// ("mixed"), and mean and rstd come in the parameters' dtype.
+// norm.c: layer_norm, rms_norm and group_norm. Statistics of half types are taken in float32;
+// parameters may then be float32 as well ("mixed"), and mean and rstd come in the parameters'
+// dtype.
 #include "core/kernels/norm.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
 #include <float.h>
 #include <string.h>
 
-Status norm_check_params(const TensorMeta *input, const TensorMeta *const *params, int n_params, Dtype *out_stats)
+Status norm_check_params(const TensorMeta *input, const TensorMeta *const *params, int n_params,
+                         Dtype *out_stats)
 {
         Dtype param = DTYPE_NONE;
         for (int i = 0; i < n_params; i++) {
@@ -27,7 +29,8 @@ Status norm_check_params(const TensorMeta *input, const TensorMeta *const *param
 Status norm_param_init(Dense *dense, const OpRun *run, uint32_t in, Dtype as)
 {
         memset(dense, 0, sizeof(*dense));
-        return run->in_meta[in] == NULL ? STATUS_OK : dense_init(dense, run->ctx, run->in[in], run->in_meta[in], as);
+        return run->in_meta[in] == NULL ? STATUS_OK
+                                        : dense_init(dense, run->ctx, run->in[in], run->in_meta[in], as);
 }
 
 // ---- layer_norm, rms_norm: the last dimensions ----
@@ -46,20 +49,28 @@ static Status layer_args(const OpCall *call, const TensorMeta *bias, LayerArgs *
         char normalized[128], text[128];
         shape_text(MIN(args.n_dims, MAX_RANK), shape, normalized, sizeof(normalized));
         if (args.n_dims < 1)
-                return fail(STATUS_VALUE, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+                return fail(STATUS_VALUE, "Expected normalized_shape to be at least 1-dimensional, i.e., "
+                                          "containing at least one element, "
                                           "but got normalized_shape = []");
         const TensorMeta *params[] = { weight, bias };
         for (int i = 0; i < 2; i++) {
                 if (params[i] != NULL &&
-                    (params[i]->rank != args.n_dims || memcmp(params[i]->size, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0))
+                    (params[i]->rank != args.n_dims ||
+                     memcmp(params[i]->size, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0))
                         return fail(STATUS_SHAPE,
-                                    "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
+                                    "Expected %s to be of same shape as normalized_shape, but got %s of "
+                                    "shape %s and normalized_shape = %s",
                                     i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias",
-                                    shape_text(params[i]->rank, params[i]->size, text, sizeof(text)), normalized);
+                                    shape_text(params[i]->rank, params[i]->size, text, sizeof(text)),
+                                    normalized);
         }
-        if (input->rank < args.n_dims || memcmp(input->size + input->rank - args.n_dims, shape, (size_t)args.n_dims * sizeof(int64_t)) != 0)
-                return fail(STATUS_SHAPE, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s",
-                            normalized, normalized + 1, shape_text(input->rank, input->size, text, sizeof(text)));
+        if (input->rank < args.n_dims || memcmp(input->size + input->rank - args.n_dims, shape,
+                                                (size_t)args.n_dims * sizeof(int64_t)) != 0)
+                return fail(STATUS_SHAPE,
+                            "Given normalized_shape=%s, expected input with shape [*, %s, but got input of "
+                            "size%s",
+                            normalized, normalized + 1,
+                            shape_text(input->rank, input->size, text, sizeof(text)));
         for (int d = 0; d < input->rank; d++)
                 *(d < input->rank - args.n_dims ? &args.n_rows : &args.n) *= input->size[d];
         *out_args = args;
@@ -138,7 +149,8 @@ static Status layer_run(const OpRun *run)
 }
 
 // ---- group_norm ----
-static Status check_group(const OpCall *call, int weight_arg, int64_t channels, int64_t groups, Dtype *out_stats)
+static Status check_group(const OpCall *call, int weight_arg, int64_t channels, int64_t groups,
+                          Dtype *out_stats)
 {
         const TensorMeta *input = arg_meta(call, 0);
         const TensorMeta *params[] = { arg_meta(call, weight_arg), arg_meta(call, weight_arg + 1) };
@@ -147,14 +159,15 @@ static Status check_group(const OpCall *call, int weight_arg, int64_t channels, 
         if (groups <= 0)
                 return fail(STATUS_VALUE, "Expected num groups to be greater than 0, got %ld", (long)groups);
         if (channels % groups != 0)
-                return fail(
-                        STATUS_SHAPE,
-                        "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%ld",
-                        text, (long)groups);
+                return fail(STATUS_SHAPE,
+                            "Expected number of channels in input to be divisible by num_groups, but got "
+                            "input of shape %s and num_groups=%ld",
+                            text, (long)groups);
         for (int i = 0; i < 2; i++) {
                 if (params[i] != NULL && (params[i]->rank != 1 || params[i]->size[0] != channels))
                         return fail(STATUS_SHAPE,
-                                    "Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s "
+                                    "Expected %s to be a vector of size equal to the number of channels in "
+                                    "input, but got %s of shape %s "
                                     "and input of shape %s",
                                     i == 0 ? "weight" : "bias", i == 0 ? "weight" : "bias",
                                     shape_text(params[i]->rank, params[i]->size, own, sizeof(own)), text);
@@ -174,9 +187,10 @@ static Status group_args(const OpCall *call, GroupArgs *out_args)
         bool native = call->schema->n_returns == 3;
         int dim;
         TRY(dim_wrap(1, input->rank, &dim));
-        GroupArgs args = {
-                .n = input->size[0], .channels = input->rank > 1 ? input->size[1] : 1, .inner = 1, .weight_arg = native ? 1 : 2
-        };
+        GroupArgs args = { .n = input->size[0],
+                           .channels = input->rank > 1 ? input->size[1] : 1,
+                           .inner = 1,
+                           .weight_arg = native ? 1 : 2 };
         for (int d = 2; d < input->rank; d++)
                 args.inner *= input->size[d];
         TRY(arg_int(call, native ? 6 : 1, &args.groups));
@@ -186,7 +200,8 @@ static Status group_args(const OpCall *call, GroupArgs *out_args)
         for (int i = 0; native && i < 3; i++) {
                 TRY(arg_int(call, 3 + i, &said));
                 if (said != sizes[i])
-                        return fail(STATUS_SHAPE, "Expected X.numel() == N * C * HxW to be true, but got false.");
+                        return fail(STATUS_SHAPE,
+                                    "Expected X.numel() == N * C * HxW to be true, but got false.");
         }
         *out_args = args;
         return STATUS_OK;
@@ -209,15 +224,17 @@ static Status group_infer(OpCall *call)
 }
 
 // Per (image, channel): scale = rstd * weight, shift = bias - mean * scale.
-static Status group_scales(const RunContext *ctx, const GroupArgs *args, Dtype as, const void *mean, const void *rstd, const void *weight,
-                           const void *bias, void *scale, void *shift)
+static Status group_scales(const RunContext *ctx, const GroupArgs *args, Dtype as, const void *mean,
+                           const void *rstd, const void *weight, const void *bias, void *scale, void *shift)
 {
         int64_t per_group = args->channels / args->groups;
         Work work = { .ctx = ctx };
         for (int64_t i = 0; i < args->n * args->channels && !work_stops(&work, 16); i++) {
                 int64_t channel = i % args->channels, group = i / per_group;
-                double s = compute_as_f64(as, rstd, group) * (weight == NULL ? 1 : compute_as_f64(as, weight, channel));
-                double b = bias == NULL ? 0 : compute_as_f64(as, bias, channel), m = compute_as_f64(as, mean, group);
+                double s = compute_as_f64(as, rstd, group) *
+                           (weight == NULL ? 1 : compute_as_f64(as, weight, channel));
+                double b = bias == NULL ? 0 : compute_as_f64(as, bias, channel),
+                       m = compute_as_f64(as, mean, group);
                 if (as == DTYPE_F32) {
                         ((float *)scale)[i] = (float)s;
                         ((float *)shift)[i] = (float)b - (float)s * (float)m;
@@ -229,8 +246,8 @@ static Status group_scales(const RunContext *ctx, const GroupArgs *args, Dtype a
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight, const Dense *bias, DenseOut *out,
-                            void *mean, void *rstd)
+static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight,
+                            const Dense *bias, DenseOut *out, void *mean, void *rstd)
 {
         Dtype as = out->as;
         _cleanup_(scratch_deinit) Scratch scales = { 0 };
@@ -248,7 +265,9 @@ static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense
         TRY(norm_row_stats(run->ctx, &norm, in->data));
         TRY(group_scales(run->ctx, args, as, mean, rstd, weight->data, bias->data, scale, shift));
         // Channels of all images are channels of one; two or more elements each are planes.
-        NormScale by = { .dtype = as, .outer = 1, .channels = n, .inner = args->inner, .scale = scale, .shift = shift };
+        NormScale by = {
+                .dtype = as, .outer = 1, .channels = n, .inner = args->inner, .scale = scale, .shift = shift
+        };
         return norm_scale_channels(run->ctx, &by, in->data, out->data);
 }
 
@@ -283,21 +302,27 @@ static Status group_run(const OpRun *run)
 
 static const int rms_row = 1;
 const OpDef norm_ops[] = {
-        { "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
+        { "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+          "float "
           "eps=1.0000000000000001e-05, bool cudnn_enable=True) "
           "-> Tensor",
           DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
-        { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, "
+        { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
+          "float eps) -> (Tensor, Tensor, "
           "Tensor)",
           DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
-        { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", DTYPES_FLOATS,
-          .infer = layer_infer, .run = layer_run, .row = &rms_row },
-        { "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)", DTYPES_FLOATS,
-          .infer = layer_infer, .run = layer_run, .row = &rms_row },
-        { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool "
+        { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
+          "Tensor",
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row },
+        { "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
+          "(Tensor, Tensor)",
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row },
+        { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
+          "eps=1.0000000000000001e-05, bool "
           "cudnn_enabled=True) -> Tensor",
           DTYPES_FLOATS, .infer = group_infer, .run = group_run },
-        { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> "
+        { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
+          "HxW, int group, float eps) -> "
           "(Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = group_infer, .run = group_run },
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_batch.c: batch_norm and its native forms. The kernels are functional: one that uses running statistics, one that
-// takes those of the batch (biased) and returns updated running ones (unbiased). Forms that write running statistics expand to the second
-// and then write through the emitter. Results keep channels_last, otherwise they are contiguous.
+// norm_batch.c: batch_norm and its native forms. The kernels are functional: one that uses running
+// statistics, one that takes those of the batch (biased) and returns updated running ones
+// (unbiased). Forms that write running statistics expand to the second and then write through the
+// emitter. Results keep channels_last, otherwise they are contiguous.
 #include <math.h>
 #include <string.h>
 #include "core/kernels/norm.h"
@@ -31,15 +32,18 @@ static Status batch_check(const OpCall *call, bool training, Dtype *out_stats)
                 params[3] = arg_meta(call, 4);
         }
         if (input->rank < 2 && meta_numel(input) != 0)
-                return fail(STATUS_SHAPE, "batch_norm: expected 2D or higher input (got %dD input)", input->rank);
+                return fail(STATUS_SHAPE, "batch_norm: expected 2D or higher input (got %dD input)",
+                            input->rank);
         if (!training && (params[2] == NULL || params[3] == NULL))
-                return fail(STATUS_VALUE, "%s must be defined in evaluation mode", params[2] == NULL ? "running_mean" : "running_var");
+                return fail(STATUS_VALUE, "%s must be defined in evaluation mode",
+                            params[2] == NULL ? "running_mean" : "running_var");
         if ((params[2] == NULL) != (params[3] == NULL))
-                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
+                return fail(STATUS_VALUE,
+                            "running_mean and running_var must either both be None or neither be None");
         for (int i = 0; i < 4; i++) {
                 if (params[i] != NULL && (params[i]->rank != 1 || params[i]->size[0] != channels))
-                        return fail(STATUS_SHAPE, "%s should contain %ld elements not %ld", names[i], (long)channels,
-                                    (long)meta_numel(params[i]));
+                        return fail(STATUS_SHAPE, "%s should contain %ld elements not %ld", names[i],
+                                    (long)channels, (long)meta_numel(params[i]));
         }
         return norm_check_params(input, params, 4, out_stats);
 }
@@ -82,7 +86,8 @@ static void arrays_deinit(BatchArrays *arrays)
         dense_out_deinit(&arrays->out);
 }
 
-// channels_last as a permutation: N, spatial, C. Reading and writing in this order makes the layout contiguous.
+// channels_last as a permutation: N, spatial, C. Reading and writing in this order makes the layout
+// contiguous.
 static TensorMeta in_memory_order(const TensorMeta *meta, bool last)
 {
         TensorMeta out = *meta;
@@ -97,7 +102,8 @@ static TensorMeta in_memory_order(const TensorMeta *meta, bool last)
         return out;
 }
 
-static Status arrays_init(BatchArrays *arrays, const OpRun *run, const TensorMeta *out_order, const TensorMeta *in_order)
+static Status arrays_init(BatchArrays *arrays, const OpRun *run, const TensorMeta *out_order,
+                          const TensorMeta *in_order)
 {
         TRY(dense_init(&arrays->in, run->ctx, run->in[0], in_order, arrays->as));
         TRY(dense_out_init(&arrays->out, run->ctx, run->out[0], out_order, arrays->as));
@@ -113,12 +119,14 @@ static bool is_dense_image(const TensorMeta *meta)
         return meta_is_contiguous(meta) || meta_is_channels_last(meta);
 }
 
-// Half inputs that are not dense, with half parameters, go through PyTorch's elementwise path: every step is rounded.
+// Half inputs that are not dense, with half parameters, go through PyTorch's elementwise path:
+// every step is rounded.
 static bool steps_in_half(const OpRun *run)
 {
         Dtype dtype = run->in_meta[0]->dtype, stats;
         bool half = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
-        return half && !is_dense_image(run->in_meta[0]) && batch_check(run->call, true, &stats) == STATUS_OK && stats == dtype;
+        return half && !is_dense_image(run->in_meta[0]) &&
+               batch_check(run->call, true, &stats) == STATUS_OK && stats == dtype;
 }
 
 enum { HALF_STEPS = 32, CHANNEL_STEPS = 32 };
@@ -145,8 +153,9 @@ static Status normalise_in_half(const OpRun *run, BatchArrays *arrays, const flo
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
-// From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled and shifted in one step, where mean *
-// scale is part of the shift, others are centred first: a difference where mean and values nearly cancel.
+// From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled
+// and shifted in one step, where mean * scale is part of the shift, others are centred first: a
+// difference where mean and values nearly cancel.
 static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean, const void *rstd)
 {
         if (steps_in_half(run))
@@ -158,11 +167,13 @@ static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean,
         double *scale64 = arrays->scales.data, *shift64 = scale64 + channels;
         Work work = { .ctx = run->ctx };
         for (int64_t c = 0; c < channels && !work_stops(&work, CHANNEL_STEPS); c++) {
-                double scale = compute_as_f64(as, rstd, c) * (arrays->weight.data == NULL ? 1 : compute_as_f64(as, arrays->weight.data, c));
+                double scale = compute_as_f64(as, rstd, c) *
+                               (arrays->weight.data == NULL ? 1 : compute_as_f64(as, arrays->weight.data, c));
                 double bias = arrays->bias.data == NULL ? 0 : compute_as_f64(as, arrays->bias.data, c);
                 if (as == DTYPE_F32) {
                         scale32[c] = (float)scale;
-                        shift32[c] = centred ? (float)bias : (float)bias - ((const float *)mean)[c] * scale32[c];
+                        shift32[c] =
+                                centred ? (float)bias : (float)bias - ((const float *)mean)[c] * scale32[c];
                 } else {
                         scale64[c] = scale;
                         shift64[c] = centred ? bias : bias - ((const double *)mean)[c] * scale;
@@ -207,7 +218,8 @@ static Status eval_run(const OpRun *run)
                 return STATUS_OK;
         TRY(arg_double(run->call, (int)run->call->schema->n_args - 1, &eps));
         bool last = meta_suggests_channels_last(run->out_meta[0]);
-        TensorMeta in_order = in_memory_order(run->in_meta[0], last), out_order = in_memory_order(run->out_meta[0], last);
+        TensorMeta in_order = in_memory_order(run->in_meta[0], last),
+                   out_order = in_memory_order(run->out_meta[0], last);
         _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(run->in_meta[0]->dtype) };
         TRY(arrays_init(&arrays, run, &out_order, &in_order));
         TRY(norm_param_init(&arrays.mean, run, 3, arrays.as));
@@ -220,7 +232,8 @@ static Status eval_run(const OpRun *run)
         for (int64_t c = 0; c < run->in_meta[0]->size[1] && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double var = compute_as_f64(arrays.as, arrays.var.data, c);
                 if (steps)
-                        ((float *)rstd.data)[c] = round_to(half, 1 / round_to(half, sqrtf(round_to(half, (float)(var + eps)))));
+                        ((float *)rstd.data)[c] =
+                                round_to(half, 1 / round_to(half, sqrtf(round_to(half, (float)(var + eps)))));
                 else
                         set_element(arrays.as, rstd.data, c, 1 / sqrt(var + eps));
         }
@@ -242,7 +255,8 @@ static Status train_infer(OpCall *call)
         const TensorMeta *input = arg_meta(call, 0);
         bool training = is_training(call);
         if (!training && !has_running(call))
-                return fail(STATUS_VALUE, "%s(training=False) has no statistics to use; pass running_mean and running_var",
+                return fail(STATUS_VALUE,
+                            "%s(training=False) has no statistics to use; pass running_mean and running_var",
                             call->schema->name);
         TRY(batch_check(call, training, &stats));
         TensorMeta meta, param;
@@ -259,13 +273,16 @@ static Status train_infer(OpCall *call)
 static double load_stat(const OpRun *run, uint32_t k, int64_t channel)
 {
         const TensorMeta *meta = run->out_meta[k];
-        return element_as_f64(meta->dtype, (const char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes);
+        return element_as_f64(meta->dtype, (const char *)run->out[k] +
+                                                   channel * meta->stride[0] * dtype_info[meta->dtype].bytes);
 }
 
 static void store_stat(const OpRun *run, uint32_t k, int64_t channel, double value)
 {
         const TensorMeta *meta = run->out_meta[k];
-        element_from_f64(meta->dtype, (char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes, value);
+        element_from_f64(meta->dtype,
+                         (char *)run->out[k] + channel * meta->stride[0] * dtype_info[meta->dtype].bytes,
+                         value);
 }
 
 static double round_stat(const OpRun *run, uint32_t k, int64_t channel, double value)
@@ -274,19 +291,21 @@ static double round_stat(const OpRun *run, uint32_t k, int64_t channel, double v
         return load_stat(run, k, channel);
 }
 
-// Statistics to the outputs; mean and var become what was stored (rounded when the parameters are half), as mean and 1 / standard
-// deviation.
+// Statistics to the outputs; mean and var become what was stored (rounded when the parameters are
+// half), as mean and 1 / standard deviation.
 static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mean, void *var, double eps)
 {
         double momentum;
         TRY(arg_double(run->call, (int)run->call->n_args - 2, &momentum));
-        int64_t channels = n_channels(run->in_meta[0]), n = channels == 0 ? 0 : meta_numel(run->in_meta[0]) / channels;
+        int64_t channels = n_channels(run->in_meta[0]),
+                n = channels == 0 ? 0 : meta_numel(run->in_meta[0]) / channels;
         Work work = { .ctx = run->ctx };
         for (int64_t c = 0; c < channels && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double m = compute_as_f64(arrays->as, mean, c), v = compute_as_f64(arrays->as, var, c);
                 double unbiased = v * (double)n / (double)(n - 1);
                 store_stat(run, 1, c, m);
-                // Of dense bfloat16 PyTorch keeps the mean, the sum of squares and what it divides it by in the parameters' dtype.
+                // Of dense bfloat16 PyTorch keeps the mean, the sum of squares and what it divides
+                // it by in the parameters' dtype.
                 if (run->in_meta[0]->dtype == DTYPE_BF16 && is_dense_image(run->in_meta[0])) {
                         m = load_stat(run, 1, c);
                         double sum = round_stat(run, 2, c, v * (double)n);
@@ -298,8 +317,11 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
                 set_element(arrays->as, var, c, load_stat(run, 2, c));
                 if (run->n_out < 5)
                         continue;
-                store_stat(run, 3, c, (1 - momentum) * compute_as_f64(arrays->as, arrays->mean.data, c) + momentum * m);
-                store_stat(run, 4, c, (1 - momentum) * compute_as_f64(arrays->as, arrays->var.data, c) + momentum * unbiased);
+                store_stat(run, 3, c,
+                           (1 - momentum) * compute_as_f64(arrays->as, arrays->mean.data, c) + momentum * m);
+                store_stat(run, 4, c,
+                           (1 - momentum) * compute_as_f64(arrays->as, arrays->var.data, c) +
+                                   momentum * unbiased);
         }
         return STATUS_OK;
 }
@@ -313,9 +335,11 @@ static Status keep_running(const OpRun *run)
                         store_stat(run, k, c, 0);
                 for (uint32_t k = 3; k < run->n_out; k++) {
                         const TensorMeta *meta = run->in_meta[k];
-                        store_stat(run, k, c,
-                                   element_as_f64(meta->dtype,
-                                                  (const char *)run->in[k] + c * meta->stride[0] * dtype_info[meta->dtype].bytes));
+                        store_stat(
+                                run, k, c,
+                                element_as_f64(meta->dtype,
+                                               (const char *)run->in[k] +
+                                                       c * meta->stride[0] * dtype_info[meta->dtype].bytes));
                 }
         }
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
@@ -331,7 +355,8 @@ static Status train_run(const OpRun *run)
                 return keep_running(run);
         TRY(arg_double(run->call, (int)run->call->n_args - 1, &eps));
         bool last = meta_suggests_channels_last(run->out_meta[0]);
-        TensorMeta in_order = in_memory_order(input, last), out_order = in_memory_order(run->out_meta[0], last), dense = in_order;
+        TensorMeta in_order = in_memory_order(input, last),
+                   out_order = in_memory_order(run->out_meta[0], last), dense = in_order;
         _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(input->dtype) };
         TRY(arrays_init(&arrays, run, &out_order, &in_order));
         if (run->n_out == 5) {
@@ -346,7 +371,9 @@ static Status train_run(const OpRun *run)
         RowPlan plan;
         int channel = last ? input->rank - 1 : 1;
         row_plan(&plan, &dense, ((1u << input->rank) - 1) & ~(1u << channel), false);
-        Reduction reduction = { .dtype = arrays.as, .kind = REDUCE_VAR, .data = arrays.x, .out = var, .extra = mean };
+        Reduction reduction = {
+                .dtype = arrays.as, .kind = REDUCE_VAR, .data = arrays.x, .out = var, .extra = mean
+        };
         TRY(reduce_run(run->ctx, &plan, &reduction));
         TRY(store_stats(run, &arrays, mean, var, eps));
         TRY(normalise(run, &arrays, mean, var));
@@ -362,25 +389,28 @@ static Status write_back(Emitter *emitter, const OpCall *call, const Value *resu
         return STATUS_OK;
 }
 
-// The first `n` results of the training kernel that fits; running statistics written. *out_results: its tuple.
-static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum, Value eps, Value *out_results)
+// The first `n` results of the training kernel that fits; running statistics written. *out_results:
+// its tuple.
+static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum, Value eps,
+                           Value *out_results)
 {
-        Value input = arg_value(call, 0), weight = arg_value(call, 1), bias = arg_value(call, 2), mean = arg_value(call, 3),
-              var = arg_value(call, 4);
+        Value input = arg_value(call, 0), weight = arg_value(call, 1), bias = arg_value(call, 2),
+              mean = arg_value(call, 3), var = arg_value(call, 4);
         if ((mean.kind == VALUE_TENSOR) != (var.kind == VALUE_TENSOR))
-                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
+                return fail(STATUS_VALUE,
+                            "running_mean and running_var must either both be None or neither be None");
         if (mean.kind != VALUE_TENSOR)
-                return EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", out_results, input, weight, bias, value_bool(true),
-                            momentum, eps);
-        TRY(EMIT(emitter, "aten::_native_batch_norm_legit_functional", out_results, input, weight, bias, mean, var, value_bool(true),
-                 momentum, eps));
+                return EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", out_results, input, weight,
+                            bias, value_bool(true), momentum, eps);
+        TRY(EMIT(emitter, "aten::_native_batch_norm_legit_functional", out_results, input, weight, bias, mean,
+                 var, value_bool(true), momentum, eps));
         return write_back(emitter, call, out_results->seq->items);
 }
 
 static Status eval_expand(Emitter *emitter, const OpCall *call, const char *name, Value eps, Value *out)
 {
-        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2), arg_value(call, 3), arg_value(call, 4),
-                    value_float(0), eps);
+        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2),
+                    arg_value(call, 3), arg_value(call, 4), value_float(0), eps);
 }
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -407,7 +437,8 @@ static Status first_items(const Value *results, uint32_t n, Value *out)
 static Status native_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         if (!arg_bool(call, 5, false))
-                return eval_expand(emitter, call, "aten::_native_batch_norm_legit_no_training", arg_value(call, 7), out);
+                return eval_expand(emitter, call, "aten::_native_batch_norm_legit_no_training",
+                                   arg_value(call, 7), out);
         _cleanup_(value_clear) Value results = value_none();
         TRY(train_expand(emitter, call, arg_value(call, 6), arg_value(call, 7), &results));
         return first_items(&results, 3, out);
@@ -429,37 +460,46 @@ static Status with_update_expand(Emitter *emitter, const OpCall *call, Value *ou
 }
 
 const OpDef norm_batch_ops[] = {
-        { "fxserve::batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, "
+        { "fxserve::batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+          "Tensor? running_var, float momentum, "
           "float eps) -> Tensor",
           DTYPES_FLOATS, OP_HIDDEN, .infer = eval_infer, .run = eval_run, .kernel = "batch_norm" },
-        { "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+        { "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+          "running_mean, Tensor running_var, "
           "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
-        { "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float "
+        { "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+          "Tensor? running_var, float "
           "momentum, float eps) -> (Tensor, "
           "Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
-        { "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+        { "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+          "running_mean, Tensor running_var, "
           "bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
           DTYPES_FLOATS, .infer = train_infer, .run = train_run },
-        { "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+        { "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
+          "training, float momentum, float eps) "
           "-> (Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .infer = train_infer, .run = train_run },
-        { "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float "
+        { "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+          "running_var, bool training, float "
           "momentum, float eps, bool "
           "cudnn_enabled) -> Tensor",
           DTYPES_FLOATS, .expand = batch_norm_expand },
-        { "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+        { "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+          "running_var, bool training, "
           "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .expand = native_expand },
-        { "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+        { "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
+          "running_mean, Tensor(b!) running_var, "
           "bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .expand = native_expand },
-        { "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+        { "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
+          "running_mean, Tensor(b!) running_var, "
           "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor, Tensor)",
           DTYPES_FLOATS, .expand = with_update_expand },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_instance.c: instance_norm is batch_norm with every image's channels as channels of one image; running statistics are repeated per
-// image and averaged back.
+// norm_instance.c: instance_norm is batch_norm with every image's channels as channels of one
+// image; running statistics are repeated per image and averaged back.
 #include <string.h>
 #include "core/ops/emitter.h"
 
@@ -12,9 +12,11 @@ static Status repeated(Emitter *emitter, Value param, Value times, Value *out)
 }
 
 // running = the images' mean of what batch_norm made of the repeated statistics.
-static Status average_running(Emitter *emitter, Value running, Value updated, int64_t images, int64_t channels)
+static Status average_running(Emitter *emitter, Value running, Value updated, int64_t images,
+                              int64_t channels)
 {
-        _cleanup_(value_clear) Value size = value_none(), dims = value_none(), grid = value_none(), mean = value_none();
+        _cleanup_(value_clear) Value size = value_none(), dims = value_none(), grid = value_none(),
+                                     mean = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ images, channels }, 2, &size));
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &dims));
         TRY(EMIT(emitter, "aten::reshape", &grid, updated, size));
@@ -33,18 +35,20 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
                 status = repeated(emitter, arg_value(call, 1 + i), times, &param[i]);
         Value momentum = arg_value(call, 6), eps = arg_value(call, 7);
         if (status == STATUS_OK && !batch_stats)
-                status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2], param[3], momentum, eps);
+                status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2],
+                              param[3], momentum, eps);
         else if (status == STATUS_OK && !running)
-                status = EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", &results, input, param[0], param[1], value_bool(true),
-                              momentum, eps);
+                status = EMIT(emitter, "aten::_native_batch_norm_legit.no_stats", &results, input, param[0],
+                              param[1], value_bool(true), momentum, eps);
         else if (status == STATUS_OK)
-                status = EMIT(emitter, "aten::_native_batch_norm_legit_functional", &results, input, param[0], param[1], param[2], param[3],
-                              value_bool(true), momentum, eps);
+                status = EMIT(emitter, "aten::_native_batch_norm_legit_functional", &results, input, param[0],
+                              param[1], param[2], param[3], value_bool(true), momentum, eps);
         for (int i = 0; i < 4; i++)
                 value_clear(&param[i]);
         TRY(status);
         for (int i = 0; i < 2 && batch_stats && running; i++)
-                TRY(average_running(emitter, arg_value(call, 3 + i), results.seq->items[3 + i], meta->size[0], meta->size[1]));
+                TRY(average_running(emitter, arg_value(call, 3 + i), results.seq->items[3 + i], meta->size[0],
+                                    meta->size[1]));
         if (batch_stats)
                 *out = value_ref(results.seq->items[0]);
         return STATUS_OK;
@@ -55,19 +59,23 @@ static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
         const TensorMeta *input = arg_meta(call, 0);
         bool mean = arg_tensor(call, 3) != NULL, var = arg_tensor(call, 4) != NULL;
         if (!arg_bool(call, 5, true) && !(mean && var))
-                return fail(STATUS_VALUE, "Expected running_mean and running_var to be defined when use_input_stats is false");
+                return fail(
+                        STATUS_VALUE,
+                        "Expected running_mean and running_var to be defined when use_input_stats is false");
         if (mean != var)
-                return fail(STATUS_VALUE, "running_mean and running_var must either both be None or neither be None");
+                return fail(STATUS_VALUE,
+                            "running_mean and running_var must either both be None or neither be None");
         if (input->rank < 2)
-                return fail(STATUS_SHAPE, "instance_norm: expected 2D or higher input (got %dD input)", input->rank);
+                return fail(STATUS_SHAPE, "instance_norm: expected 2D or higher input (got %dD input)",
+                            input->rank);
         int64_t size[MAX_RANK], channels;
         memcpy(size, input->size, sizeof(size));
         if (!mul_i64(input->size[0], input->size[1], &channels))
                 return fail(STATUS_TOO_LARGE, "instance_norm: too many channels");
         size[0] = 1;
         size[1] = channels;
-        _cleanup_(value_clear) Value dense = value_none(), flat = value_none(), flat_size = value_none(), own_size = value_none(),
-                                     times = value_none(), result = value_none();
+        _cleanup_(value_clear) Value dense = value_none(), flat = value_none(), flat_size = value_none(),
+                                     own_size = value_none(), times = value_none(), result = value_none();
         TRY(value_ints_new(VALUE_LIST, size, input->rank, &flat_size));
         TRY(value_ints_new(VALUE_LIST, input->size, input->rank, &own_size));
         TRY(value_ints_new(VALUE_LIST, input->size, 1, &times));
@@ -78,7 +86,8 @@ static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 const OpDef norm_instance_ops[] = {
-        { "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+        { "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+          "running_var, bool "
           "use_input_stats, float momentum, float eps, "
           "bool cudnn_enabled) -> Tensor",
           DTYPES_FLOATS, .expand = instance_expand },

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators. One OpDef per overload, keyed by its schema string: argument names, types, defaults, aliasing, binding, printing,
-// documentation and golden lists all come from it. An op is a few functions:
-//   infer    dtype, shape, exact strides of every output; per output fresh | view of argument k | argument k itself | a plain value. No
-//   numbers touched. prepare  shapes, strides, attributes -> POD state of at most OP_STATE_BYTES (optional) run      computes outputs from
-//   data pointers; shapes and types are already proven; index values are checked here expand   composite: emits other ops through the
-//   Emitter; has neither infer nor run cost     flops and bytes (optional)
-// View = infer only. Kernel = infer (+ prepare) + run. Composite = expand.
-// In-place twins (`add_`, `relu_`) are not written: OP_INPLACE on the functional row makes them (compute, cast check, write to self). A row
-// whose name ends in "_" and whose first argument is written is an in-place form itself: infer says OUT_FRESH (computed, then written),
-// OUT_SAME (run gets self as out[0]) or OUT_VIEW (self's geometry changes).
+// Operators. One OpDef per overload, keyed by its schema string: argument names, types, defaults,
+// aliasing, binding, printing, documentation and golden lists all come from it. An op is a few
+// functions:
+//   infer    dtype, shape, exact strides of every output; per output fresh | view of argument k |
+//            argument k itself | a plain value. No numbers are touched.
+//   prepare  shapes, strides, attributes -> POD state of at most OP_STATE_BYTES (optional)
+//   run      computes outputs from data pointers; shapes and types are already proven; index values
+//            are checked here
+//   expand   composite: emits other ops through the Emitter; has neither infer nor run
+//   cost     flops and bytes (optional)
+// View = infer only. Kernel = infer (+ prepare) + run. Composite = expand. In-place twins (`add_`,
+// `relu_`) are not written: OP_INPLACE on the functional row makes them (compute, cast check, write
+// to self). A row whose name ends in "_" and whose first argument is written is an in-place form
+// itself: infer says OUT_FRESH (computed, then written), OUT_SAME (run gets self as out[0]) or
+// OUT_VIEW (self's geometry changes).
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/ops/schema.h"
@@ -22,14 +27,26 @@ typedef struct Emitter Emitter;
 enum { OP_STATE_BYTES = 512, OP_INLINE_OUTS = 4, OP_MAX_OUTS = 65536 };
 
 enum OpFlags {
-        OP_INPLACE = 1 << 0,     // has an in-place twin `name_`, writing to the first argument, if PyTorch has one (twins.def)
-        OP_ELEMENTWISE = 1 << 1, // output element i depends on input elements i only: the twin may run straight into self
+        OP_INPLACE = 1
+                     // has an in-place twin `name_`, writing to the first argument, if PyTorch has
+                     // one (twins.def)
+                     << 0,
+        OP_ELEMENTWISE = 1
+                         // output element i depends on input elements i only: the twin may run
+                         // straight into self
+                         << 1,
         OP_RANDOM = 1 << 2,
-        OP_EFFECT = 1 << 3,  // asserts and the like: never removed
-        OP_NUMBERS = 1 << 4, // numbers may stand in Tensor slots (add, mul, sub, div, where ...); all other ops refuse them
-        OP_HIDDEN = 1 << 5,  // not listed by GET /v1/ops (Python-side helpers)
-        OP_JOINS = 1 << 6,   // cat: inputs side by side along the dimension in argument 1; run leaves those that lie in out[0] already
-        OP_CHECKS = 1 << 7,  // run refuses some values (indices): made even when nobody reads the result
+        OP_EFFECT = 1 << 3, // asserts and the like: never removed
+        OP_NUMBERS = 1
+                     // numbers may stand in Tensor slots (add, mul, sub, div, where ...); all other
+                     // ops refuse them
+                     << 4,
+        OP_HIDDEN = 1 << 5, // not listed by GET /v1/ops (Python-side helpers)
+        OP_JOINS = 1
+                   // cat: inputs side by side along the dimension in argument 1; run leaves those
+                   // that lie in out[0] already
+                   << 6,
+        OP_CHECKS = 1 << 7, // run refuses some values (indices): made even when nobody reads the result
 };
 
 // ---- packing (programs only) ----
@@ -40,14 +57,19 @@ typedef struct PackContext {
         TuneRecord *tune;       // may be NULL; written to while it is learning
         const RunContext *poll; // what stops the build, also while it learns; may be NULL
 } PackContext;
-// What pack chose: an implementation with its own state, made once per program and then immutable and shared by all threads.
+// What pack chose: an implementation with its own state, made once per program and then immutable
+// and shared by all threads.
 typedef struct Packed {
-        Status (*run)(const OpRun *run); // instead of the row's run, with run->state = impl; NULL: the row's own prepare and run are used
-        void *impl;                      // owned by the program
+        Status (*run)(const OpRun *
+                              // instead of the row's run, with run->state = impl; NULL: the row's
+                              // own prepare and run are used
+                              run);
+        void *impl; // owned by the program
         void (*free_impl)(void *impl);
         const char *kernel;   // the implementation's name, for profiles; lives as long as impl
         size_t scratch_bytes; // of run->scratch
-        uint64_t baked;       // bit i: tensor operand i was a constant and is packed inside impl; run->in[i] is NULL
+        uint64_t
+                baked; // bit i: tensor operand i was a constant and is packed inside impl; run->in[i] is NULL
 } Packed;
 
 typedef struct Cost {
@@ -56,8 +78,11 @@ typedef struct Cost {
 
 struct OpDef {
         const char *schema; // "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
-        DtypeSet dtypes; // allowed dtypes of the Tensor arguments (after wrapping numbers; bool index/mask arguments are infer's business);
-                         // 0 = all
+        DtypeSet
+                // allowed dtypes of the Tensor arguments (after wrapping numbers; bool index/mask
+                // arguments are infer's business);
+                dtypes;
+        // 0 = all
         uint32_t flags;
         Status (*infer)(OpCall *call);
         Status (*prepare)(const OpCall *call, void *out_state);
@@ -80,7 +105,8 @@ typedef struct OutSpec {
         Value value;     // VALUE: owned by the call
 } OutSpec;
 
-// One call, bound: `args` holds one Value per schema argument, defaults filled in. Lives on the emitter's stack.
+// One call, bound: `args` holds one Value per schema argument, defaults filled in. Lives on the
+// emitter's stack.
 struct OpCall {
         const OpDef *op;
         const Schema *schema;
@@ -94,14 +120,18 @@ struct OpCall {
         OutSpec inline_outs[OP_INLINE_OUTS];
 };
 
-// What run sees. in[]: one pointer per Tensor argument in schema order, Tensor lists flattened in place, absent optionals NULL. Tensors of
-// `call` tell dtype and geometry only: in a program they have no bytes (tensor_is_known is false), so numbers are read through in[].
-// OP_ELEMENTWISE rows, packed ones included, may find out[0] == in[k] for an input of the same dtype and strides.
+// What run sees. in[]: one pointer per Tensor argument in schema order, Tensor lists flattened in
+// place, absent optionals NULL. Tensors of `call` tell dtype and geometry only: in a program they
+// have no bytes (tensor_is_known is false), so numbers are read through in[]. OP_ELEMENTWISE rows,
+// packed ones included, may find out[0] == in[k] for an input of the same dtype and strides.
 struct OpRun {
         void *const *out;
         const void *const *in;
-        const TensorMeta *const *out_meta; // actual metas (an in-place twin's output has self's strides); NULL for undefined outputs
-        const TensorMeta *const *in_meta;  // NULL for absent optionals
+        const TensorMeta *const *
+                // actual metas (an in-place twin's output has self's strides); NULL for undefined
+                // outputs
+                out_meta;
+        const TensorMeta *const *in_meta; // NULL for absent optionals
         uint32_t n_out, n_in;
         const void *state;
         void *scratch;      // Packed.scratch_bytes, 64-byte aligned; NULL when eager
@@ -109,7 +139,8 @@ struct OpRun {
         RunContext *ctx;
 };
 
-// ---- reading arguments (index = position in the schema). Type mismatches cannot happen: the binder has checked. ----
+// ---- reading arguments (index = position in the schema). Type mismatches cannot happen: the
+// binder has checked. ----
 const Tensor *arg_tensor(const OpCall *call, int index);   // NULL when None or absent
 const TensorMeta *arg_meta(const OpCall *call, int index); // NULL when None or absent
 bool arg_is_none(const OpCall *call, int index);
@@ -124,19 +155,22 @@ Value arg_number(const OpCall *call, int index);               // borrowed numbe
 const char *arg_text(const OpCall *call, int index);           // NULL when None
 Dtype arg_dtype(const OpCall *call, int index, Dtype if_none);
 MemoryFormat arg_memory_format(const OpCall *call, int index, MemoryFormat if_none);
-// A list of ints (a single int counts as a list; a fixed-size list int[N] repeats it). At most `cap` (STATUS_VALUE beyond). None: *out_n =
-// -1.
+// A list of ints (a single int counts as a list; a fixed-size list int[N] repeats it). At most
+// `cap` (STATUS_VALUE beyond). None: *out_n = -1.
 Status arg_ints(const OpCall *call, int index, int cap, int64_t *out, int *out_n);
 Status arg_dim(const OpCall *call, int index, int rank, int *out_dim); // wrapped
-// Dims of a reduction as a bit mask (None or empty = all when `empty_is_all`); repeated dims fail as in PyTorch.
+// Dims of a reduction as a bit mask (None or empty = all when `empty_is_all`); repeated dims fail
+// as in PyTorch.
 Status arg_dims(const OpCall *call, int index, int rank, bool empty_is_all, uint32_t *out_mask);
 uint32_t arg_list_length(const OpCall *call, int index);                     // of any list; 0 when None
 const Tensor *arg_list_tensor(const OpCall *call, int index, uint32_t item); // NULL for a None item
-// Data of a Tensor argument now, for ops whose shape depends on it (item, nonzero): STATUS_DYNAMIC while recording.
+// Data of a Tensor argument now, for ops whose shape depends on it (item, nonzero): STATUS_DYNAMIC
+// while recording.
 Status arg_data(const OpCall *call, int index, const Tensor **out);
 
 // ---- describing outputs (k = 0..) ----
-Status out_reserve(OpCall *call, uint32_t n_outs); // for Tensor[] results; otherwise n_outs follows the schema
+Status out_reserve(OpCall *call,
+                   uint32_t n_outs); // for Tensor[] results; otherwise n_outs follows the schema
 Status out_fresh(OpCall *call, uint32_t k, const TensorMeta *meta);
 Status out_view(OpCall *call, uint32_t k, int arg, const TensorMeta *meta, int64_t offset);
 Status out_same(OpCall *call, uint32_t k, int arg);
@@ -160,9 +194,11 @@ typedef struct Overload {
         char *name;   // "aten::add_.Tensor"
         char *target; // "torch.ops.aten.add_.Tensor"
 } Overload;
-// Built once, before threads start (engine_open and tests call it; further calls do nothing). Fails on a schema that does not parse: a bug.
+// Built once, before threads start (engine_open and tests call it; further calls do nothing). Fails
+// on a schema that does not parse: a bug.
 Status ops_init(void);
-// "aten::add.Tensor", "aten::relu" (= .default), or "torch.ops.aten.add.Tensor" / "aten.add.Tensor". NULL if the table lacks it.
+// "aten::add.Tensor", "aten::relu" (= .default), or "torch.ops.aten.add.Tensor" /
+// "aten.add.Tensor". NULL if the table lacks it.
 const Overload *op_find(const char *name);
 // All overloads of "aten::add", in table order; *out_n = 0 if none.
 const Overload *const *op_overloads(const char *base_name, uint32_t *out_n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind convolutions and products of matrices in programs: constant weights are reordered once into the layout its kernel wants,
-// constant biases are copied in, and what is left at run time is one call. float32 only; everything else keeps the portable kernels.
+// oneDNN behind convolutions and products of matrices in programs: constant weights are reordered
+// once into the layout its kernel wants, constant biases are copied in, and what is left at run
+// time is one call. float32 only; everything else keeps the portable kernels.
 #include "core/ops/pack.h"
 #include <string.h>
 #include "core/kernels/parts.h"
@@ -34,13 +35,14 @@ static void take(Parts *parts, Status (*run)(const OpRun *run), uint64_t baked, 
                                 .baked = baked };
 }
 
-// The argument's tensor when its bytes are known now and are float32 in any dense order (a transposed weight is a constant, too); else
-// NULL.
+// The argument's tensor when its bytes are known now and are float32 in any dense order (a
+// transposed weight is a constant, too); else NULL.
 static const Tensor *dense_constant_of(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
         if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
-            tensor->meta.dtype != DTYPE_F32 || !meta_is_non_overlapping_and_dense(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+            tensor->meta.dtype != DTYPE_F32 || !meta_is_non_overlapping_and_dense(&tensor->meta) ||
+            meta_numel(&tensor->meta) == 0)
                 return NULL;
         return tensor;
 }
@@ -109,8 +111,9 @@ Status linear_product_new(const OpCall *call, const PackContext *context, Packed
         DnnlMatmul matmul = { .n_threads = context->n_threads };
         Parts *parts = NULL;
         if (weight == NULL || weight->meta.rank != 2 ||
-            (has_bias && (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) || !product_takes(input) ||
-            !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
+            (has_bias &&
+             (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
+            !product_takes(input) || !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
                 return STATUS_OK;
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
@@ -138,8 +141,9 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
 {
         const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
         const Tensor *bias = product_constant(call, 0), *weight = dense_constant_of(call, 2);
-        if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] || call->inplace ||
-            !value_is_one(arg_number(call, 3)) || !value_is_one(arg_number(call, 4)) || !product_takes(a))
+        if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
+            call->inplace || !value_is_one(arg_number(call, 3)) || !value_is_one(arg_number(call, 4)) ||
+            !product_takes(a))
                 return STATUS_OK;
         DnnlMatmul matmul = { .a = *a,
                               .b = *b,
@@ -158,7 +162,8 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
 {
         const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
         const Tensor *weight = NULL;
-        if (!product_takes(a) || !product_takes(b) || a->rank != b->rank || a->rank < 2 || call->outs[0].meta.rank != a->rank)
+        if (!product_takes(a) || !product_takes(b) || a->rank != b->rank || a->rank < 2 ||
+            call->outs[0].meta.rank != a->rank)
                 return STATUS_OK;
         for (int d = 0; d < a->rank - 2; d++)
                 if (a->size[d] != b->size[d])
@@ -169,7 +174,8 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
                               .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = weight == NULL ? NULL : tensor_data(weight),
-                              .share = { context->cache, weight == NULL ? NULL : weight->storage, context->poll },
+                              .share = { context->cache, weight == NULL ? NULL : weight->storage,
+                                         context->poll },
                               .n_threads = context->n_threads };
         Parts *parts = NULL;
         TRY(parts_matmul_new(&matmul, &parts));

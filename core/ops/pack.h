@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementations chosen for programs: the pack functions of rows whose weights are constant. Each leaves Packed.run NULL when nothing
-// faster than the row's own kernel is at hand.
+// Implementations chosen for programs: the pack functions of rows whose weights are constant. Each
+// leaves Packed.run NULL when nothing faster than the row's own kernel is at hand.
 #pragma once
 #include "core/kernels/direct.h"
 #include "core/ops/op.h"
@@ -8,7 +8,8 @@
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed);   // rows of conv.c
 Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed); // aten::linear
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);  // aten::addmm
-Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);     // aten::mm, aten::bmm, aten::matmul of matrices
+Status mm_pack(const OpCall *call, const PackContext *context,
+               Packed *out_packed); // aten::mm, aten::bmm, aten::matmul of matrices
 
 // The same choice for rows that do more afterwards.
 typedef struct PackedProduct PackedProduct;
@@ -27,10 +28,12 @@ struct PackedProduct {
 };
 
 // `clamp`: wanted after the residual; done by kinds that finish.
-Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp, PackedProduct *out_product);
+Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
+                        PackedProduct *out_product);
 Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product);
 void packed_product_deinit(PackedProduct *product);
-// Input and result are the first of each. `residual`: laid out as the result; only for kinds that finish; NULL: none.
+// Input and result are the first of each. `residual`: laid out as the result; only for kinds that
+// finish; NULL: none.
 static inline Status packed_product_run(const PackedProduct *product, const OpRun *run, const float *residual)
 {
         return product->kind->run(product, run, residual);

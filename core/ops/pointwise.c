@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise.c: what all pointwise overloads share. point_bind reads a call by its description: operands, promotion, parameters in the class
-// that will be computed. infer adds shape and strides, prepare keeps the bound call as state, run hands pointers to the engine.
+// pointwise.c: what all pointwise overloads share. point_bind reads a call by its description:
+// operands, promotion, parameters in the class that will be computed. infer adds shape and strides,
+// prepare keeps the bound call as state, run hands pointers to the engine.
 #include "core/ops/pointwise.h"
 
 #include <string.h>
@@ -16,7 +17,9 @@ static bool is_operand(char letter)
 static void number_as_input(Value number, PointInput *out)
 {
         out->tensor = -1;
-        out->dtype = number.kind == VALUE_BOOL ? DTYPE_BOOL : number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64;
+        out->dtype = number.kind == VALUE_BOOL  ? DTYPE_BOOL
+                     : number.kind == VALUE_INT ? DTYPE_I64
+                                                : DTYPE_F64;
         if (number.kind == VALUE_FLOAT)
                 out->number.f = number.f;
         else if (number.kind == VALUE_INT)
@@ -56,8 +59,9 @@ static Status check_equal_dtypes(const OpCall *call, const PointBound *bound)
                 int arg = bound->inputs[k].arg;
                 const TensorMeta *meta = bound->inputs[k].tensor < 0 ? NULL : arg_meta(call, arg);
                 if (meta != NULL && meta->dtype != dtype) {
-                        return fail(STATUS_DTYPE, "expected dtype %s for `%s` but got dtype %s", dtype_c_name(dtype),
-                                    call->schema->args[arg].name, dtype_c_name(meta->dtype));
+                        return fail(STATUS_DTYPE, "expected dtype %s for `%s` but got dtype %s",
+                                    dtype_c_name(dtype), call->schema->args[arg].name,
+                                    dtype_c_name(meta->dtype));
                 }
         }
         return STATUS_OK;
@@ -70,8 +74,8 @@ Status point_check_cast(const OpCall *call, const PointBound *bound)
         Dtype self = arg_meta(call, 0)->dtype;
         if (dtype_can_cast(bound->common, self))
                 return STATUS_OK;
-        return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s", dtype_words(bound->common),
-                    dtype_words(self));
+        return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
+                    dtype_words(bound->common), dtype_words(self));
 }
 
 static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointBound *bound)
@@ -84,7 +88,8 @@ static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointB
                 common = arg_meta(call, 0)->dtype;
         else if (op->typing != TYPE_MASK)
                 TRY(promotion_result(promotion, &common));
-        if (op->typing == TYPE_FLOAT && !dtype_is_float(common) && dtype_info[common].kind != DTYPE_KIND_COMPLEX)
+        if (op->typing == TYPE_FLOAT && !dtype_is_float(common) &&
+            dtype_info[common].kind != DTYPE_KIND_COMPLEX)
                 common = DTYPE_F32;
         if (op->typing == TYPE_INT && common == DTYPE_BOOL)
                 common = DTYPE_I64;
@@ -110,7 +115,9 @@ static void wrap_to(Dtype dtype, int64_t *value)
 static void set_param(Dtype common, Value number, PointParam *out)
 {
         PointClass class = point_class(common);
-        double real = number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_INT ? (double)number.i : number.b;
+        double real = number.kind == VALUE_FLOAT ? number.f
+                      : number.kind == VALUE_INT ? (double)number.i
+                                                 : number.b;
         int64_t whole = number.kind == VALUE_INT ? number.i : number.kind == VALUE_BOOL ? number.b : 0;
         if (class == POINT_F32 || class == POINT_F64) {
                 out->f = real;
@@ -137,7 +144,8 @@ static Status bind_params(const OpCall *call, PointBound *bound)
                 } else if (letter == 'p' || letter == 'q' || letter == 'c') {
                         // Plain parameters of half kernels are kept in float.
                         bool half = (DTYPES_HALFS >> bound->common & 1) != 0;
-                        TRY(number_check_fits(arg_number(call, i), letter == 'p' && half ? DTYPE_F32 : bound->common));
+                        TRY(number_check_fits(arg_number(call, i),
+                                              letter == 'p' && half ? DTYPE_F32 : bound->common));
                         set_param(bound->common, arg_number(call, i), &bound->params.of[n++]);
                 } else if (letter == 'v' || (letter == 'S' && (DTYPES_HALFS >> bound->common & 1) == 0)) {
                         TRY(number_check_fits(arg_number(call, i), bound->common));
@@ -206,10 +214,11 @@ bool pointwise_may_fail(const OpCall *call)
         PointBound bound;
         if (call->op->run != pointwise_run_op || point_bind(call, &bound) != STATUS_OK)
                 return false;
-        bool divides = bound.kernel == &point_div_trunc || bound.kernel == &point_div_floor || bound.kernel == &point_remainder ||
-                       bound.kernel == &point_fmod;
+        bool divides = bound.kernel == &point_div_trunc || bound.kernel == &point_div_floor ||
+                       bound.kernel == &point_remainder || bound.kernel == &point_fmod;
         return strchr(bound.op->args, 'f') != NULL ||
-               (divides && !dtype_is_float(bound.common) && (bound.inputs[1].tensor >= 0 || bound.inputs[1].number.i == 0));
+               (divides && !dtype_is_float(bound.common) &&
+                (bound.inputs[1].tensor >= 0 || bound.inputs[1].number.i == 0));
 }
 
 Status pointwise_prepare(const OpCall *call, void *out_state)
@@ -227,7 +236,8 @@ static Status check_values(const OpRun *run, const PointBound *bound)
                 Dtype dtype = run->in_meta[input->tensor]->dtype;
                 const void *data = run->in[input->tensor];
                 bool is_float = dtype_is_float(dtype);
-                TRY(number_check_fits(is_float ? value_float(element_as_f64(dtype, data)) : value_int(element_as_i64(dtype, data)),
+                TRY(number_check_fits(is_float ? value_float(element_as_f64(dtype, data))
+                                               : value_int(element_as_i64(dtype, data)),
                                       bound->common));
         }
         return STATUS_OK;
@@ -250,9 +260,11 @@ Status pointwise_run_op(const OpRun *run)
                         operand->data = &input->number;
                         operand->meta = &numbers[k];
                 }
-                operand->exact = k == 1 && bound->op->exact_scalar && meta_numel(operand->meta) == 1 && dtype_is_float(bound->common);
+                operand->exact = k == 1 && bound->op->exact_scalar && meta_numel(operand->meta) == 1 &&
+                                 dtype_is_float(bound->common);
         }
-        return pointwise_run(bound->kernel, bound->common, &bound->params, operands, run->out[0], run->out_meta[0], run->ctx);
+        return pointwise_run(bound->kernel, bound->common, &bound->params, operands, run->out[0],
+                             run->out_meta[0], run->ctx);
 }
 
 Cost pointwise_cost(const OpCall *call)
@@ -261,7 +273,9 @@ Cost pointwise_cost(const OpCall *call)
         int64_t numel = meta_numel(out), bytes = numel * dtype_info[out->dtype].bytes;
         for (uint32_t i = 0; i < call->n_args; i++) {
                 const TensorMeta *meta =
-                        call->schema->args[i].type == ARG_TENSOR && !call->schema->args[i].is_list ? arg_meta(call, (int)i) : NULL;
+                        call->schema->args[i].type == ARG_TENSOR && !call->schema->args[i].is_list
+                                ? arg_meta(call, (int)i)
+                                : NULL;
                 if (meta != NULL)
                         bytes += meta_numel(meta) * dtype_info[meta->dtype].bytes;
         }

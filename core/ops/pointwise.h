@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise operators: one description per overload, one infer / prepare / run / cost for all of them. Files pointwise_*.c are tables of
-// these.
+// Pointwise operators: one description per overload, one infer / prepare / run / cost for all of
+// them. Files pointwise_*.c are tables of these.
 #pragma once
 #include "core/kernels/pointwise.h"
 #include "core/ops/op.h"
@@ -24,7 +24,8 @@ typedef struct PointBound PointBound;
 typedef struct PointOp PointOp;
 struct PointOp {
         const PointKernel *kernel;
-        // One letter per schema argument, in order; operands and parameters take their positions from it:
+        // One letter per schema argument, in order; operands and parameters take their positions
+        // from it:
         //   t tensor operand                       f tensor operand that takes no part in promotion
         //   m mask operand                         s Scalar operand, promotes as a Python number, wraps
         //   S as s, but must fit, save f16/bf16       v Scalar operand without promotion that must fit
@@ -36,12 +37,17 @@ struct PointOp {
         PointTyping typing;
         bool exact_scalar; // a second operand of one element is not rounded to f16 or bf16 first (mul, div)
         PointLayout layout;
-        const char *bool_words; // what is said when the result would be bool and the row has no bool formula; NULL: "... not implemented
-                                // for 'Bool'"
-        double constants[POINT_PARAMS];                               // parameters before those of `args` are filled in
-        const PointOp *(*select)(const OpCall *call);                 // another description, by the arguments; NULL after fail()
+        const char *
+                // what is said when the result would be bool and the row has no bool formula; NULL:
+                // "... not implemented
+                bool_words;
+        // for 'Bool'"
+        double constants[POINT_PARAMS]; // parameters before those of `args` are filled in
+        const PointOp *(*select)(
+                const OpCall *call); // another description, by the arguments; NULL after fail()
         Status (*check)(const OpCall *call, const PointBound *bound); // dtypes known, parameters not yet
-        Status (*adjust)(const OpCall *call, PointBound *bound);      // parameters known: may change them and the kernel
+        Status (*adjust)(const OpCall *call,
+                         PointBound *bound); // parameters known: may change them and the kernel
 };
 
 typedef struct PointInput {
@@ -62,10 +68,11 @@ struct PointBound {
 };
 
 Status point_bind(const OpCall *call, PointBound *out_bound);
-// An in-place twin's result must be castable to self: `result type Float can't be cast to the desired output type Long`.
+// An in-place twin's result must be castable to self: `result type Float can't be cast to the
+// desired output type Long`.
 Status point_check_cast(const OpCall *call, const PointBound *bound);
-// Whether the run of a call may refuse values: whole numbers divided by what may be 0, a number that has to fit the dtype. False for calls
-// of other rows.
+// Whether the run of a call may refuse values: whole numbers divided by what may be 0, a number
+// that has to fit the dtype. False for calls of other rows.
 bool pointwise_may_fail(const OpCall *call);
 Status pointwise_infer(OpCall *call);
 Status pointwise_prepare(const OpCall *call, void *out_state);
@@ -79,14 +86,15 @@ Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *ou
 typedef struct Promotion {
         Dtype tensors, zero_dims, numbers; // DTYPE_NONE until seen
 } Promotion;
-#define PROMOTION_INIT                                                                                                                     \
-        {                                                                                                                                  \
-                DTYPE_NONE, DTYPE_NONE, DTYPE_NONE                                                                                         \
+#define PROMOTION_INIT                                                                                       \
+        {                                                                                                    \
+                DTYPE_NONE, DTYPE_NONE, DTYPE_NONE                                                           \
         }
 Status promotion_add(Promotion *promotion, const TensorMeta *meta);
 Status promotion_add_number(Promotion *promotion, Value number);
 Status promotion_result(const Promotion *promotion, Dtype *out_dtype);
-// `value cannot be converted to type uint8_t without overflow`; the range of `dtype` as c10::overflows has it.
+// `value cannot be converted to type uint8_t without overflow`; the range of `dtype` as
+// c10::overflows has it.
 Status number_check_fits(Value number, Dtype dtype);
 // Largest finite value of a real dtype.
 double dtype_largest(Dtype dtype);
@@ -96,12 +104,12 @@ Status point_adjust_clamp(const OpCall *call, PointBound *bound);
 const char *dtype_c_name(Dtype dtype);
 
 // Rows of the tables. `description` is the initialiser of a PointOp.
-#define POINT_OP(schema_, flags_, ...)                                                                                                     \
-        {                                                                                                                                  \
-                .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_), .infer = pointwise_infer,           \
-                .prepare = pointwise_prepare, .run = pointwise_run_op, .pack = pointwise_pack, .cost = pointwise_cost,                     \
-                .row = &(const PointOp)                                                                                                    \
-                {                                                                                                                          \
-                        __VA_ARGS__                                                                                                        \
-                }                                                                                                                          \
+#define POINT_OP(schema_, flags_, ...)                                                                       \
+        {                                                                                                    \
+                .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_),       \
+                .infer = pointwise_infer, .prepare = pointwise_prepare, .run = pointwise_run_op,             \
+                .pack = pointwise_pack, .cost = pointwise_cost, .row = &(const PointOp)                      \
+                {                                                                                            \
+                        __VA_ARGS__                                                                          \
+                }                                                                                            \
         }

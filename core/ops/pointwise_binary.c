@@ -12,7 +12,9 @@ static Status check_factor(const OpCall *call, const PointBound *bound, bool neg
         if (alpha.kind == VALUE_BOOL && bound->common != DTYPE_BOOL)
                 return fail(STATUS_VALUE, "Boolean alpha only supported for Boolean results.");
         if (alpha.kind == VALUE_FLOAT && !dtype_is_float(bound->common))
-                return fail(STATUS_VALUE, "For integral input tensors, argument alpha must not be a floating point number.");
+                return fail(
+                        STATUS_VALUE,
+                        "For integral input tensors, argument alpha must not be a floating point number.");
         if (negated && alpha.kind == VALUE_INT)
                 alpha.i = (int64_t)(0 - (uint64_t)alpha.i);
         // Its range is that of the result; a bool result takes any number.
@@ -27,22 +29,21 @@ static Status check_alpha(const OpCall *call, const PointBound *bound)
 static bool input_is_bool(const OpCall *call, int arg)
 {
         const Value *value = &call->args[arg];
-        return value->kind == VALUE_TENSOR ? value->tensor->meta.dtype == DTYPE_BOOL : value->kind == VALUE_BOOL;
+        return value->kind == VALUE_TENSOR ? value->tensor->meta.dtype == DTYPE_BOOL
+                                           : value->kind == VALUE_BOOL;
 }
 
 static Status check_sub(const OpCall *call, const PointBound *bound)
 {
         bool left = input_is_bool(call, 0), right = input_is_bool(call, 1);
         if (left && right)
-                return fail(
-                        STATUS_DTYPE,
-                        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
-                        "instead.");
+                return fail(STATUS_DTYPE, "Subtraction, the `-` operator, with two bool tensors is not "
+                                          "supported. Use the `^` or `logical_xor()` operator "
+                                          "instead.");
         if (left || right)
-                return fail(
-                        STATUS_DTYPE,
-                        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
-                        "`~` or `logical_not()` operator instead.");
+                return fail(STATUS_DTYPE, "Subtraction, the `-` operator, with a bool tensor is not "
+                                          "supported. If you are trying to invert a mask, use the "
+                                          "`~` or `logical_not()` operator instead.");
         return check_factor(call, bound, true); // PyTorch adds -alpha times the other
 }
 
@@ -60,7 +61,9 @@ static const PointOp *select_div(const OpCall *call)
         const char *mode = arg_text(call, 2);
         int form = mode == NULL ? 0 : strcmp(mode, "trunc") == 0 ? 1 : strcmp(mode, "floor") == 0 ? 2 : -1;
         if (form < 0) {
-                fail(STATUS_VALUE, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
+                fail(STATUS_VALUE,
+                     "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'",
+                     mode);
                 return NULL;
         }
         return &forms[call->schema->args[1].type != ARG_TENSOR][form];
@@ -72,7 +75,9 @@ static Status check_pow_scalar(const OpCall *call, const PointBound *bound)
         Value exponent = arg_number(call, 1);
         if (dtype_is_int(bound->common) && exponent.kind == VALUE_INT && exponent.i < 0)
                 return fail(STATUS_VALUE, "Integers to negative integer powers are not allowed.");
-        return bound->common == DTYPE_F32 || bound->common == DTYPE_F64 ? STATUS_OK : number_check_fits(exponent, bound->common);
+        return bound->common == DTYPE_F32 || bound->common == DTYPE_F64
+                       ? STATUS_OK
+                       : number_check_fits(exponent, bound->common);
 }
 
 // Exponents that PyTorch computes otherwise: the results differ in signs of zero and at infinity.
@@ -88,18 +93,24 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
         Value exponent = arg_number(call, 1);
         if (exponent.kind == VALUE_BOOL && bound->common == DTYPE_BOOL)
                 return STATUS_OK;
-        double value = exponent.kind == VALUE_FLOAT ? exponent.f : exponent.kind == VALUE_INT ? (double)exponent.i : exponent.b;
-        for (size_t i = 0; i < ARRAY_LENGTH(forms) && (bound->common == DTYPE_F32 || bound->common == DTYPE_F64); i++) {
+        double value = exponent.kind == VALUE_FLOAT ? exponent.f
+                       : exponent.kind == VALUE_INT ? (double)exponent.i
+                                                    : exponent.b;
+        for (size_t i = 0;
+             i < ARRAY_LENGTH(forms) && (bound->common == DTYPE_F32 || bound->common == DTYPE_F64); i++) {
                 if (forms[i].exponent == value)
                         bound->kernel = forms[i].kernel;
         }
         return STATUS_OK;
 }
 
-// bool ** bool has no kernel in PyTorch; with a Python bool it never gets there: x ** True is x, x ** False is 1.
+// bool ** bool has no kernel in PyTorch; with a Python bool it never gets there: x ** True is x, x
+// ** False is 1.
 static const PointOp *select_pow_scalar(const OpCall *call)
 {
-        static const PointOp power = { .kernel = &point_pow, .args = "ts", .check = check_pow_scalar, .adjust = adjust_pow_scalar };
+        static const PointOp power = {
+                .kernel = &point_pow, .args = "ts", .check = check_pow_scalar, .adjust = adjust_pow_scalar
+        };
         static const PointOp same = { .kernel = &point_copy, .args = "ts" },
                              one = { .kernel = &point_fill, .args = "ts", .constants = { 1 } };
         Value exponent = arg_number(call, 1);
@@ -112,7 +123,8 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
         if (arg_meta(call, 0)->dtype != arg_meta(call, 1)->dtype)
-                return fail(STATUS_DTYPE, "heaviside is not yet implemented for tensors with different dtypes.");
+                return fail(STATUS_DTYPE,
+                            "heaviside is not yet implemented for tensors with different dtypes.");
         return STATUS_OK;
 }
 
@@ -124,21 +136,24 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
 #define MODE      "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
 #define MODE_NUM  "(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
 
-#define ARITHMETIC(name, ...)                                                                                                              \
-        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__),                                              \
+#define ARITHMETIC(name, ...)                                                                                \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__),                \
                 POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
-#define WITH_ALPHA(name, ...)                                                                                                              \
-        POINT_OP(name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),                                               \
+#define WITH_ALPHA(name, ...)                                                                                \
+        POINT_OP(name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),                 \
                 POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsa", __VA_ARGS__)
-#define PAIR(name, kernel_)              POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_)
-#define PAIR_INPLACE(name, kernel_, ...) POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
+#define PAIR(name, kernel_) POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_)
+#define PAIR_INPLACE(name, kernel_, ...)                                                                     \
+        POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
 
 const OpDef pointwise_binary_ops[] = {
         WITH_ALPHA("add", .kernel = &point_add, .check = check_alpha),
         WITH_ALPHA("sub", .kernel = &point_sub, .check = check_sub),
         WITH_ALPHA("subtract", .kernel = &point_sub, .check = check_sub),
-        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "tta", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
-        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsa", .kernel = &point_rsub, .layout = LAYOUT_LAST_FIRST, .check = check_sub),
+        POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "tta", .kernel = &point_rsub,
+                 .layout = LAYOUT_LAST_FIRST, .check = check_sub),
+        POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsa", .kernel = &point_rsub,
+                 .layout = LAYOUT_LAST_FIRST, .check = check_sub),
         ARITHMETIC("mul", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("multiply", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
@@ -148,14 +163,18 @@ const OpDef pointwise_binary_ops[] = {
         POINT_OP("div.Scalar_mode" MODE_NUM, OP_INPLACE, .select = select_div),
         POINT_OP("divide.Tensor_mode" MODE, OP_INPLACE | OP_NUMBERS, .select = select_div),
         POINT_OP("divide.Scalar_mode" MODE_NUM, OP_INPLACE, .select = select_div),
-        POINT_OP("floor_divide" TENSORS, OP_NUMBERS, .args = "tt", .kernel = &point_div_floor, .exact_scalar = true),
-        POINT_OP("floor_divide.Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_div_floor, .exact_scalar = true),
+        POINT_OP("floor_divide" TENSORS, OP_NUMBERS, .args = "tt", .kernel = &point_div_floor,
+                 .exact_scalar = true),
+        POINT_OP("floor_divide.Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_div_floor,
+                 .exact_scalar = true),
         ARITHMETIC("remainder", .kernel = &point_remainder),
         POINT_OP("remainder.Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_remainder),
         ARITHMETIC("fmod", .kernel = &point_fmod),
-        POINT_OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", 0, .args = "tt", .kernel = &point_pow),
+        POINT_OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", 0, .args = "tt",
+                 .kernel = &point_pow),
         POINT_OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", 0, .select = select_pow_scalar),
-        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .args = "st", .kernel = &point_pow, .layout = LAYOUT_CONTIGUOUS),
+        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .args = "st", .kernel = &point_pow,
+                 .layout = LAYOUT_CONTIGUOUS),
         PAIR("maximum", maximum),
         PAIR("minimum", minimum),
         PAIR("max.other", maximum),
@@ -169,30 +188,34 @@ const OpDef pointwise_binary_ops[] = {
         PAIR_INPLACE("hypot", hypot),
         PAIR_INPLACE("gcd", gcd),
         PAIR_INPLACE("lcm", lcm),
-        POINT_OP("heaviside(Tensor self, Tensor values) -> Tensor", OP_INPLACE, .args = "tt", .kernel = &point_heaviside,
-                 .check = check_heaviside),
+        POINT_OP("heaviside(Tensor self, Tensor values) -> Tensor", OP_INPLACE, .args = "tt",
+                 .kernel = &point_heaviside, .check = check_heaviside),
         ARITHMETIC("copysign", .kernel = &point_copysign, .typing = TYPE_FLOAT),
-        POINT_OP("xlogy.Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
-        POINT_OP("xlogy.Scalar_Other" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
+        POINT_OP("xlogy.Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_xlogy,
+                 .typing = TYPE_FLOAT),
+        POINT_OP("xlogy.Scalar_Other" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_xlogy,
+                 .typing = TYPE_FLOAT),
         POINT_OP("xlogy.Scalar_Self" REVERSED, 0, .args = "st", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
 };
 OP_FILE(pointwise_binary_ops);
 
-#define BITS(name, kernel_)                                                                                                                \
-        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),                                            \
-                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_),                                     \
+#define BITS(name, kernel_)                                                                                  \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),              \
+                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_),       \
                 POINT_OP(name ".Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_##kernel_)
-#define SHIFT(name, kernel_)                                                                                                               \
-        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),                                            \
-                POINT_OP(name ".Tensor_Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_),                              \
+#define SHIFT(name, kernel_)                                                                                 \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),              \
+                POINT_OP(name ".Tensor_Scalar" SCALAR, OP_INPLACE, .args = "ts",                             \
+                         .kernel = &point_##kernel_),                                                        \
                 POINT_OP(name ".Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_##kernel_)
-#define OPERATOR(name, kernel_)                                                                                                            \
-        POINT_OP(name ".Tensor" TENSORS, 0, .args = "tt", .kernel = &point_##kernel_),                                                     \
+#define OPERATOR(name, kernel_)                                                                              \
+        POINT_OP(name ".Tensor" TENSORS, 0, .args = "tt", .kernel = &point_##kernel_),                       \
                 POINT_OP(name ".Scalar" SCALAR, 0, .args = "ts", .kernel = &point_##kernel_)
-#define COMPARE(name, kernel_)                                                                                                             \
-        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", .kernel = &point_##kernel_),                               \
+#define COMPARE(name, kernel_)                                                                               \
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", .kernel = &point_##kernel_), \
                 POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_)
-#define LOGICAL(name, kernel_) POINT_OP(name TENSORS, OP_INPLACE, .args = "mm", .kernel = &point_##kernel_, .typing = TYPE_MASK)
+#define LOGICAL(name, kernel_)                                                                               \
+        POINT_OP(name TENSORS, OP_INPLACE, .args = "mm", .kernel = &point_##kernel_, .typing = TYPE_MASK)
 
 const OpDef pointwise_logic_ops[] = {
         COMPARE("eq", eq),

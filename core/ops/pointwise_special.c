@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise_special.c: pointwise overloads that do not fit a row: operands that are parts or views of an argument, two results, and
-// in-place forms whose names are not those of the functional overload.
+// pointwise_special.c: pointwise overloads that do not fit a row: operands that are parts or views
+// of an argument, two results, and in-place forms whose names are not those of the functional
+// overload.
 #include <inttypes.h>
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
@@ -35,7 +36,8 @@ static Status glu_halves(const OpCall *call, GluState *out)
         int dim;
         TRY(arg_dim(call, 1, self->rank, &dim));
         if (self->size[dim] % 2 != 0)
-                return fail(STATUS_SHAPE, "Halving dimension must be even, but dimension %d is size %" PRId64, dim, self->size[dim]);
+                return fail(STATUS_SHAPE, "Halving dimension must be even, but dimension %d is size %" PRId64,
+                            dim, self->size[dim]);
         TRY(check_floats(&point_glu, self->dtype));
         out->half = *self;
         out->half.size[dim] /= 2;
@@ -62,7 +64,8 @@ static Status glu_run(const OpRun *run)
         const GluState *state = run->state;
         PointOperand halves[] = { { .data = run->in[0], .meta = &state->half }, { .meta = &state->half } };
         halves[1].data = run->in[0] == NULL ? NULL : (const char *)run->in[0] + state->second;
-        return pointwise_run(&point_glu, state->half.dtype, &(PointParams){ 0 }, halves, run->out[0], run->out_meta[0], run->ctx);
+        return pointwise_run(&point_glu, state->half.dtype, &(PointParams){ 0 }, halves, run->out[0],
+                             run->out_meta[0], run->ctx);
 }
 
 // ---- prelu: one weight, or one per channel (dimension 1) ----
@@ -70,8 +73,8 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
 {
         const TensorMeta *self = arg_meta(call, 0), *weight = arg_meta(call, 1);
         if (self->dtype != weight->dtype)
-                return fail(STATUS_DTYPE, "prelu: Type promoting not supported. Got %s and %s", dtype_words(self->dtype),
-                            dtype_words(weight->dtype));
+                return fail(STATUS_DTYPE, "prelu: Type promoting not supported. Got %s and %s",
+                            dtype_words(self->dtype), dtype_words(weight->dtype));
         int64_t n = meta_numel(weight);
         if (n != 1) {
                 if (self->rank == 0)
@@ -79,8 +82,8 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
                 int64_t channels = self->rank > 1 ? self->size[1] : 1;
                 if (channels != n) {
                         return fail(STATUS_SHAPE,
-                                    "Mismatch of parameter numbers and input channel size. Found parameter numbers = %" PRId64
-                                    " and channel size = %" PRId64 ".",
+                                    "Mismatch of parameter numbers and input channel size. Found parameter "
+                                    "numbers = %" PRId64 " and channel size = %" PRId64 ".",
                                     n, channels);
                 }
         }
@@ -94,7 +97,9 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
         TensorMeta view;
         meta_init(&view, weight->dtype, self->rank, size);
         if (!meta_view_strides(weight, self->rank, size, view.stride))
-                return fail(STATUS_SHAPE, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d", weight->rank);
+                return fail(STATUS_SHAPE,
+                            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d",
+                            weight->rank);
         *out = view;
         return STATUS_OK;
 }
@@ -118,8 +123,10 @@ static Status prelu_prepare(const OpCall *call, void *out_state)
 
 static Status prelu_run(const OpRun *run)
 {
-        PointOperand operands[] = { { .data = run->in[0], .meta = run->in_meta[0] }, { .data = run->in[1], .meta = run->state } };
-        return pointwise_run(&point_prelu, run->in_meta[0]->dtype, &(PointParams){ 0 }, operands, run->out[0], run->out_meta[0], run->ctx);
+        PointOperand operands[] = { { .data = run->in[0], .meta = run->in_meta[0] },
+                                    { .data = run->in[1], .meta = run->state } };
+        return pointwise_run(&point_prelu, run->in_meta[0]->dtype, &(PointParams){ 0 }, operands, run->out[0],
+                             run->out_meta[0], run->ctx);
 }
 
 // ---- log_sigmoid_forward: the result and the exp(-|x|) that its gradient would use ----
@@ -138,7 +145,8 @@ static Status log_sigmoid_run(const OpRun *run)
         PointOperand operand = { .data = run->in[0], .meta = run->in_meta[0] };
         const PointKernel *kernels[] = { &point_log_sigmoid, &point_log_sigmoid_buffer };
         for (int k = 0; k < 2; k++)
-                TRY(pointwise_run(kernels[k], operand.meta->dtype, &(PointParams){ 0 }, &operand, run->out[k], run->out_meta[k], run->ctx));
+                TRY(pointwise_run(kernels[k], operand.meta->dtype, &(PointParams){ 0 }, &operand, run->out[k],
+                                  run->out_meta[k], run->ctx));
         return STATUS_OK;
 }
 
@@ -170,7 +178,9 @@ static Status floor_divide_inplace(Emitter *emitter, const OpCall *call, Value *
 }
 
 const OpDef pointwise_special_ops[] = {
-        { .schema = "aten::positive(Tensor(a) self) -> Tensor(a)", .dtypes = DTYPES_ALL, .infer = positive_infer },
+        { .schema = "aten::positive(Tensor(a) self) -> Tensor(a)",
+          .dtypes = DTYPES_ALL,
+          .infer = positive_infer },
         { .schema = "aten::glu(Tensor self, int dim=-1) -> Tensor",
           .dtypes = DTYPES_REAL,
           .infer = glu_infer,
@@ -184,7 +194,8 @@ const OpDef pointwise_special_ops[] = {
           .prepare = prelu_prepare,
           .run = prelu_run,
           .cost = pointwise_cost },
-        POINT_OP("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", 0, .args = "tt", .kernel = &point_prelu, .typing = TYPE_EQUAL),
+        POINT_OP("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", 0, .args = "tt",
+                 .kernel = &point_prelu, .typing = TYPE_EQUAL),
         { .schema = "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
           .dtypes = DTYPES_REAL,
           .infer = log_sigmoid_infer,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise_unary.c: overloads of one tensor without parameters, and those whose parameters are numbers.
+// pointwise_unary.c: overloads of one tensor without parameters, and those whose parameters are
+// numbers.
 #include <math.h>
 #include <string.h>
 #include "core/ops/pointwise.h"
@@ -7,12 +8,13 @@
 static Status check_lambda(const OpCall *call, const PointBound *bound)
 {
         if (!dtype_is_float(bound->common))
-                return fail(STATUS_DTYPE, "\"softshrink_check\" not implemented for '%s'", dtype_words(bound->common));
+                return fail(STATUS_DTYPE, "\"softshrink_check\" not implemented for '%s'",
+                            dtype_words(bound->common));
         double lambda, largest = dtype_largest(bound->common);
         TRY(arg_double(call, 1, &lambda));
         if (!(lambda >= 0 && lambda <= largest))
-                return fail(STATUS_VALUE, "lambda must be in range [0, %g] for input dtype %s, but found %g", largest,
-                            dtype_words(bound->common), lambda);
+                return fail(STATUS_VALUE, "lambda must be in range [0, %g] for input dtype %s, but found %g",
+                            largest, dtype_words(bound->common), lambda);
         return STATUS_OK;
 }
 
@@ -37,8 +39,10 @@ static Status check_hardtanh(const OpCall *call, const PointBound *bound)
                 Value limit = arg_number(call, i);
                 if (dtype_is_int(bound->common) && limit.kind == VALUE_FLOAT)
                         limit.f = trunc(limit.f);
-                if (bound->common == DTYPE_U8 && (limit.kind == VALUE_FLOAT ? limit.f < 0 : limit.kind == VALUE_INT && limit.i < 0))
-                        return fail(STATUS_DTYPE, "cannot do hardtanh on an unsigned type with negative limits");
+                if (bound->common == DTYPE_U8 &&
+                    (limit.kind == VALUE_FLOAT ? limit.f < 0 : limit.kind == VALUE_INT && limit.i < 0))
+                        return fail(STATUS_DTYPE,
+                                    "cannot do hardtanh on an unsigned type with negative limits");
                 TRY(number_check_fits(limit, bound->common));
         }
         return STATUS_OK;
@@ -66,7 +70,9 @@ static Status adjust_round(const OpCall *call, PointBound *bound)
 {
         int64_t decimals;
         TRY(arg_int(call, 1, &decimals));
-        bound->kernel = decimals == 0 ? &point_round : decimals > 0 ? &point_round_up_decimals : &point_round_down_decimals;
+        bound->kernel = decimals == 0  ? &point_round
+                        : decimals > 0 ? &point_round_up_decimals
+                                       : &point_round_down_decimals;
         bound->params.of[0].f = pow(10, fabs((double)decimals));
         return STATUS_OK;
 }
@@ -103,14 +109,17 @@ static Status adjust_nan_to_num(const OpCall *call, PointBound *bound)
 }
 
 #define HARDTANH_WORDS "Bool inputs not supported for hardtanh"
-#define NEG_WORDS                                                                                                                          \
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "               \
-        "`logical_not()` "                                                                                                                 \
+#define NEG_WORDS                                                                                            \
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "      \
+        "mask, use the `~` or "                                                                              \
+        "`logical_not()` "                                                                                   \
         "operator instead."
 
-#define SAME(name, kernel_) POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t")
-#define FLOATING(name, kernel_)                                                                                                            \
-        POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t", .typing = TYPE_FLOAT)
+#define SAME(name, kernel_)                                                                                  \
+        POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t")
+#define FLOATING(name, kernel_)                                                                              \
+        POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t",        \
+                 .typing = TYPE_FLOAT)
 #define FUNCTION(name, flags, ...) POINT_OP(name, flags, .args = "t", __VA_ARGS__)
 
 const OpDef pointwise_unary_ops[] = {
@@ -126,7 +135,8 @@ const OpDef pointwise_unary_ops[] = {
         SAME("fix", trunc),
         SAME("bitwise_not", bitwise_not),
         FUNCTION("neg(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_neg, .bool_words = NEG_WORDS),
-        FUNCTION("negative(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_neg, .bool_words = NEG_WORDS),
+        FUNCTION("negative(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_neg,
+                 .bool_words = NEG_WORDS),
         FUNCTION("square(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_square, .typing = TYPE_INT),
         FLOATING("acos", acos),
         FLOATING("arccos", acos),
@@ -170,19 +180,21 @@ const OpDef pointwise_unary_ops[] = {
         FUNCTION("isposinf(Tensor self) -> Tensor", 0, .kernel = &point_isposinf),
         FUNCTION("isneginf(Tensor self) -> Tensor", 0, .kernel = &point_isneginf),
         FUNCTION("signbit(Tensor self) -> Tensor", 0, .kernel = &point_signbit),
-        POINT_OP("logical_not(Tensor self) -> Tensor", OP_INPLACE, .args = "m", .kernel = &point_logical_not, .typing = TYPE_MASK),
-        POINT_OP("round.decimals(Tensor self, *, int decimals) -> Tensor", OP_INPLACE, .args = "t.", .kernel = &point_round_up_decimals,
-                 .adjust = adjust_round),
-        POINT_OP("logit(Tensor self, float? eps=None) -> Tensor", OP_INPLACE, .args = "t.", .kernel = &point_logit, .typing = TYPE_FLOAT,
-                 .adjust = adjust_logit),
-        POINT_OP("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", OP_INPLACE, .args = "t...",
-                 .kernel = &point_nan_to_num, .adjust = adjust_nan_to_num),
+        POINT_OP("logical_not(Tensor self) -> Tensor", OP_INPLACE, .args = "m", .kernel = &point_logical_not,
+                 .typing = TYPE_MASK),
+        POINT_OP("round.decimals(Tensor self, *, int decimals) -> Tensor", OP_INPLACE, .args = "t.",
+                 .kernel = &point_round_up_decimals, .adjust = adjust_round),
+        POINT_OP("logit(Tensor self, float? eps=None) -> Tensor", OP_INPLACE, .args = "t.",
+                 .kernel = &point_logit, .typing = TYPE_FLOAT, .adjust = adjust_logit),
+        POINT_OP("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+                 OP_INPLACE, .args = "t...", .kernel = &point_nan_to_num, .adjust = adjust_nan_to_num),
 };
 OP_FILE(pointwise_unary_ops);
 
 static const PointOp *select_gelu(const OpCall *call)
 {
-        static const PointOp none = { .kernel = &point_gelu, .args = "t." }, tanh_form = { .kernel = &point_gelu_tanh, .args = "t." },
+        static const PointOp none = { .kernel = &point_gelu, .args = "t." },
+                             tanh_form = { .kernel = &point_gelu_tanh, .args = "t." },
                              at_infinity = { .kernel = &point_gelu_at_infinity, .args = "t." };
         const TensorMeta *self = arg_meta(call, 0);
         const char *approximate = arg_text(call, 1);
@@ -195,27 +207,36 @@ static const PointOp *select_gelu(const OpCall *call)
 }
 
 const OpDef pointwise_activation_ops[] = {
-        POINT_OP("gelu(Tensor self, *, str approximate=\"none\") -> Tensor", OP_INPLACE, .select = select_gelu),
+        POINT_OP("gelu(Tensor self, *, str approximate=\"none\") -> Tensor", OP_INPLACE,
+                 .select = select_gelu),
         SAME("silu", silu),
         SAME("mish", mish),
         SAME("hardswish", hardswish),
         SAME("hardsigmoid", hardsigmoid),
-        FUNCTION("log_sigmoid(Tensor self) -> Tensor", 0, .kernel = &point_log_sigmoid, .layout = LAYOUT_CONTIGUOUS),
-        FUNCTION("relu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_relu, .bool_words = "Boolean inputs not supported for relu"),
-        FUNCTION("relu6(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_clamp, .constants = { 0, 6 }, .bool_words = HARDTANH_WORDS),
+        FUNCTION("log_sigmoid(Tensor self) -> Tensor", 0, .kernel = &point_log_sigmoid,
+                 .layout = LAYOUT_CONTIGUOUS),
+        FUNCTION("relu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_relu,
+                 .bool_words = "Boolean inputs not supported for relu"),
+        FUNCTION("relu6(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_clamp, .constants = { 0, 6 },
+                 .bool_words = HARDTANH_WORDS),
         FUNCTION("selu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_elu,
                  .constants = { 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1 }),
-        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE, .args = "taa", .kernel = &point_clamp,
-                 .adjust = point_adjust_clamp, .bool_words = HARDTANH_WORDS, .check = check_hardtanh),
-        POINT_OP("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", OP_INPLACE, .args = "tppp",
-                 .kernel = &point_elu),
-        POINT_OP("celu(Tensor self, Scalar alpha=1.0) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_elu, .check = check_celu,
-                 .adjust = adjust_celu),
-        POINT_OP("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", OP_INPLACE, .args = "tp", .kernel = &point_leaky_relu),
-        POINT_OP("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", 0, .args = "tpp", .kernel = &point_softplus),
-        POINT_OP("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tp", .kernel = &point_softshrink,
-                 .check = check_lambda),
-        POINT_OP("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tc", .kernel = &point_hardshrink),
-        POINT_OP("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", OP_INPLACE, .args = "tpc", .kernel = &point_threshold),
+        POINT_OP("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", OP_INPLACE,
+                 .args = "taa", .kernel = &point_clamp, .adjust = point_adjust_clamp,
+                 .bool_words = HARDTANH_WORDS, .check = check_hardtanh),
+        POINT_OP("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+                 OP_INPLACE, .args = "tppp", .kernel = &point_elu),
+        POINT_OP("celu(Tensor self, Scalar alpha=1.0) -> Tensor", OP_INPLACE, .args = "tp",
+                 .kernel = &point_elu, .check = check_celu, .adjust = adjust_celu),
+        POINT_OP("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", OP_INPLACE, .args = "tp",
+                 .kernel = &point_leaky_relu),
+        POINT_OP("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", 0, .args = "tpp",
+                 .kernel = &point_softplus),
+        POINT_OP("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tp",
+                 .kernel = &point_softshrink, .check = check_lambda),
+        POINT_OP("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", 0, .args = "tc",
+                 .kernel = &point_hardshrink),
+        POINT_OP("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", OP_INPLACE,
+                 .args = "tpc", .kernel = &point_threshold),
 };
 OP_FILE(pointwise_activation_ops);

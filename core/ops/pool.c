@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool.c: max, average and adaptive pooling, one to three spatial dimensions. A row says which; infer and run read the same PoolArgs. One
-// and three dimensional results are contiguous where PyTorch's are; two-dimensional ones keep channels_last.
+// pool.c: max, average and adaptive pooling, one to three spatial dimensions. A row says which;
+// infer and run read the same PoolArgs. One and three dimensional results are contiguous where
+// PyTorch's are; two-dimensional ones keep channels_last.
 #include "core/kernels/pool.h"
 #include "core/ops/emitter.h"
 #include <stdio.h>
@@ -29,11 +30,13 @@ static Status pool_ints(const OpCall *call, int index, int spatial, const char *
         int n;
         TRY(arg_ints(call, index, 16, given, &n));
         if (n != 1 && n != spatial)
-                return fail(STATUS_VALUE, "%s: %s must either be a single int, or %s", call->schema->name, what, words[spatial]);
+                return fail(STATUS_VALUE, "%s: %s must either be a single int, or %s", call->schema->name,
+                            what, words[spatial]);
         for (int i = 0; i < spatial; i++) {
                 out[i] = given[n == 1 ? 0 : i];
                 if (out[i] > INT32_MAX || out[i] < INT32_MIN)
-                        return fail(STATUS_VALUE, "%s: %s %ld is out of range", call->schema->name, what, (long)out[i]);
+                        return fail(STATUS_VALUE, "%s: %s %ld is out of range", call->schema->name, what,
+                                    (long)out[i]);
         }
         return STATUS_OK;
 }
@@ -44,29 +47,34 @@ static Status check_input(const OpCall *call, const PoolRow *row, const TensorMe
         shape_text(input->rank, input->size, text, sizeof(text));
         if (input->rank != row->spatial + 1 && input->rank != row->spatial + 2) {
                 if (row->kind == POOL_MAX && row->spatial > 1)
-                        return fail(STATUS_SHAPE, "non-empty %dD or %dD (batch mode) tensor expected for input", row->spatial + 1,
-                                    row->spatial + 2);
+                        return fail(STATUS_SHAPE,
+                                    "non-empty %dD or %dD (batch mode) tensor expected for input",
+                                    row->spatial + 1, row->spatial + 2);
                 if (row->spatial == 1 && (row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE))
                         return fail(STATUS_SHAPE,
-                                    "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while checking "
+                                    "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument "
+                                    "#1 'self' (while checking "
                                     "arguments for %s)",
                                     input->rank, call->schema->name);
                 if (row->kind == POOL_MAX)
                         return fail(STATUS_SHAPE,
-                                    "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:%s",
+                                    "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch "
+                                    "size for input, but got:%s",
                                     call->schema->name, text);
-                return fail(STATUS_SHAPE, "%s(): Expected %dD or %dD tensor, but got: %s", call->schema->name, row->spatial + 1,
-                            row->spatial + 2, text);
+                return fail(STATUS_SHAPE, "%s(): Expected %dD or %dD tensor, but got: %s", call->schema->name,
+                            row->spatial + 1, row->spatial + 2, text);
         }
         for (int d = input->rank - row->spatial - (row->kind <= POOL_AVERAGE ? 1 : 0); d < input->rank; d++) {
                 if (input->size[d] != 0)
                         continue;
                 if (row->kind <= POOL_AVERAGE)
                         return fail(STATUS_SHAPE,
-                                    "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s",
+                                    "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size "
+                                    "for input, but got:%s",
                                     row->spatial + 1, row->spatial + 2, text);
                 return fail(STATUS_SHAPE,
-                            "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension %d "
+                            "%s(): Expected input to have non-zero size for non-batch dimensions, but input "
+                            "has sizes %s with dimension %d "
                             "being empty",
                             call->schema->name, text, d);
         }
@@ -81,22 +89,28 @@ static Status check_windows(const OpCall *call, const PoolRow *row, const PoolAr
         }
         for (int i = 0; i < row->spatial; i++) {
                 if (args->kernel[i] <= 0)
-                        return fail(STATUS_VALUE, "kernel size should be greater than zero, but got %ld", (long)args->kernel[i]);
+                        return fail(STATUS_VALUE, "kernel size should be greater than zero, but got %ld",
+                                    (long)args->kernel[i]);
                 if (args->stride[i] < 0)
-                        return fail(STATUS_VALUE, "stride should be greater than zero, but got %ld", (long)args->stride[i]);
+                        return fail(STATUS_VALUE, "stride should be greater than zero, but got %ld",
+                                    (long)args->stride[i]);
                 if (args->dilation[i] <= 0)
-                        return fail(STATUS_VALUE, "dilation should be greater than zero, but got %ld", (long)args->dilation[i]);
+                        return fail(STATUS_VALUE, "dilation should be greater than zero, but got %ld",
+                                    (long)args->dilation[i]);
                 if (args->pad[i] < 0)
-                        return fail(STATUS_VALUE, "pad must be non-negative, but got pad: %ld", (long)args->pad[i]);
+                        return fail(STATUS_VALUE, "pad must be non-negative, but got pad: %ld",
+                                    (long)args->pad[i]);
                 int64_t effective = (args->kernel[i] - 1) * args->dilation[i] + 1;
                 if (args->pad[i] <= effective / 2)
                         continue;
                 if (row->spatial == 1 && row->kind == POOL_MAX && !row->with_indices)
                         return fail(STATUS_VALUE,
-                                    "max_pool1d() padding should be at most half of kernel size, but got padding=%ld and kernel_size=%ld",
+                                    "max_pool1d() padding should be at most half of kernel size, but got "
+                                    "padding=%ld and kernel_size=%ld",
                                     (long)args->pad[i], (long)args->kernel[i]);
                 return fail(STATUS_VALUE,
-                            "pad should be at most half of effective kernel size, but got pad=%ld, kernel_size=%ld and dilation=%ld",
+                            "pad should be at most half of effective kernel size, but got pad=%ld, "
+                            "kernel_size=%ld and dilation=%ld",
                             (long)args->pad[i], (long)args->kernel[i], (long)args->dilation[i]);
         }
         (void)call;
@@ -136,18 +150,21 @@ static Status strided_args(const OpCall *call, const PoolRow *row, const TensorM
         const int64_t *size = input->size + input->rank - row->spatial;
         bool small = false;
         for (int i = 0; i < row->spatial; i++) {
-                args->out_size[i] =
-                        pool_output_size(size[i], args->kernel[i], args->stride[i], args->pad[i], args->dilation[i], args->ceil_mode);
+                args->out_size[i] = pool_output_size(size[i], args->kernel[i], args->stride[i], args->pad[i],
+                                                     args->dilation[i], args->ceil_mode);
                 small = small || args->out_size[i] < 1;
         }
         if (small && row->spatial == 1 && row->kind == POOL_MAX && !row->with_indices)
-                return fail(STATUS_SHAPE, "max_pool1d() Invalid computed output size: %ld", (long)args->out_size[0]);
+                return fail(STATUS_SHAPE, "max_pool1d() Invalid computed output size: %ld",
+                            (long)args->out_size[0]);
         char in[96], out[96];
         if (small) {
                 int64_t channels = input->size[input->rank - row->spatial - 1];
                 sizes_text(size, channels, row->spatial, in);
                 sizes_text(args->out_size, channels, row->spatial, out);
-                return fail(STATUS_SHAPE, "Given input size: (%s). Calculated output size: (%s). Output size is too small", in, out);
+                return fail(STATUS_SHAPE,
+                            "Given input size: (%s). Calculated output size: (%s). Output size is too small",
+                            in, out);
         }
         return STATUS_OK;
 }
@@ -165,10 +182,13 @@ static Status pool_args(const OpCall *call, PoolArgs *out_args)
                 int64_t given[16];
                 TRY(arg_ints(call, 1, 16, given, &n));
                 if (n != row->spatial)
-                        return fail(STATUS_VALUE, "%s: output_size must be %d", call->schema->name, row->spatial);
+                        return fail(STATUS_VALUE, "%s: output_size must be %d", call->schema->name,
+                                    row->spatial);
                 for (int i = 0; i < n; i++) {
                         if (given[i] < 0)
-                                return fail(STATUS_VALUE, "%s: elements of output_size must be greater than or equal to 0 but received %ld",
+                                return fail(STATUS_VALUE,
+                                            "%s: elements of output_size must be greater than or equal to 0 "
+                                            "but received %ld",
                                             call->schema->name, (long)given[i]);
                         args.out_size[i] = given[i];
                 }
@@ -222,14 +242,15 @@ static void window_sizes(const PoolRow *row, const PoolArgs *args, const int64_t
 {
         for (int i = 0; i < 3; i++) {
                 int from = i - (3 - row->spatial);
-                out[i] = from < 0                    ? 1
-                         : row->kind <= POOL_AVERAGE ? MIN(args->kernel[from], in_size[from])
-                                                     : in_size[from] / MAX(args->out_size[from], (int64_t)1) + 1;
+                out[i] = from < 0 ? 1
+                         : row->kind <= POOL_AVERAGE
+                                 ? MIN(args->kernel[from], in_size[from])
+                                 : in_size[from] / MAX(args->out_size[from], (int64_t)1) + 1;
         }
 }
 
-// As the kernels go: with indices, or in channels_last, every window is walked; else its rows become one line as wide as the input, whose
-// columns follow.
+// As the kernels go: with indices, or in channels_last, every window is walked; else its rows
+// become one line as wide as the input, whose columns follow.
 static Cost pool_cost(const OpCall *call)
 {
         const PoolRow *row = call->op->row;
@@ -241,17 +262,19 @@ static Cost pool_cost(const OpCall *call)
                 return (Cost){ 0 };
         window_sizes(row, &args, input->size + input->rank - row->spatial, window);
         int64_t lines = meta_numel(out) / out_width, rows = saturating_product(window[0], window[1]);
-        bool walked =
-                row->with_indices || (row->spatial == 2 && meta_suggests_channels_last(input) && rows * window[2] <= POOL_LAST_WINDOW);
+        bool walked = row->with_indices || (row->spatial == 2 && meta_suggests_channels_last(input) &&
+                                            rows * window[2] <= POOL_LAST_WINDOW);
         int64_t of_line = walked ? saturating_product(saturating_product(out_width, window[2]), rows)
                                  : saturating_product(width, rows) + saturating_product(out_width, window[2]);
         return (Cost){ .flops = saturating_product(lines, MAX(of_line, (int64_t)0)),
-                       .bytes = meta_numel(input) * bytes + meta_numel(out) * (bytes + (row->with_indices ? 8 : 0)) };
+                       .bytes = meta_numel(input) * bytes +
+                                meta_numel(out) * (bytes + (row->with_indices ? 8 : 0)) };
 }
 
 // ---- run ----
 // Windows of all three axes; *bounds owns their arrays.
-static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *args, Pool *pool, Scratch *bounds)
+static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *args, Pool *pool,
+                       Scratch *bounds)
 {
         const TensorMeta *input = run->in_meta[0];
         const int64_t *size = input->size + input->rank - row->spatial;
@@ -270,8 +293,8 @@ static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *arg
                 if (row->kind > POOL_AVERAGE || from < 0)
                         TRY(pool_adaptive_windows(run->ctx, axis, at));
                 else
-                        TRY(pool_windows(run->ctx, axis, args->kernel[from], args->stride[from], args->pad[from], args->dilation[from],
-                                         args->count_padding, at));
+                        TRY(pool_windows(run->ctx, axis, args->kernel[from], args->stride[from],
+                                         args->pad[from], args->dilation[from], args->count_padding, at));
                 at += 3 * axis->out_size;
         }
         pool->planes = 1;
@@ -280,27 +303,32 @@ static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *arg
         return STATUS_OK;
 }
 
-// PyTorch rounds three-dimensional adaptive averages of half types at every step, unless the output is one voxel: then it is a mean.
+// PyTorch rounds three-dimensional adaptive averages of half types at every step, unless the output
+// is one voxel: then it is a mean.
 static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *args)
 {
         Dtype dtype = run->in_meta[0]->dtype;
-        if (row->kind != POOL_ADAPTIVE_AVERAGE || row->spatial != 3 || (dtype != DTYPE_F16 && dtype != DTYPE_BF16))
+        if (row->kind != POOL_ADAPTIVE_AVERAGE || row->spatial != 3 ||
+            (dtype != DTYPE_F16 && dtype != DTYPE_BF16))
                 return false;
-        return run->call->schema->name[0] == '_' || args->out_size[0] != 1 || args->out_size[1] != 1 || args->out_size[2] != 1;
+        return run->call->schema->name[0] == '_' || args->out_size[0] != 1 || args->out_size[1] != 1 ||
+               args->out_size[2] != 1;
 }
 
 // Images whose channels lie side by side are pooled where they are, unless their windows are huge.
 static bool is_channels_last(const OpRun *run, const PoolRow *row, const PoolArgs *args)
 {
         const TensorMeta *in = run->in_meta[0], *out = run->out_meta[0];
-        if (row->spatial != 2 || row->with_indices || in->rank != 4 || in->dtype != DTYPE_F32 || !meta_is_channels_last(in))
+        if (row->spatial != 2 || row->with_indices || in->rank != 4 || in->dtype != DTYPE_F32 ||
+            !meta_is_channels_last(in))
                 return false;
         int64_t window[3];
         window_sizes(row, args, in->size + 2, window);
         if (window[1] * window[2] > POOL_LAST_WINDOW)
                 return false;
         // Single pixels lie the same way in both layouts.
-        return meta_is_channels_last(out) || (out->size[2] == 1 && out->size[3] == 1 && meta_is_contiguous(out));
+        return meta_is_channels_last(out) ||
+               (out->size[2] == 1 && out->size[3] == 1 && meta_is_contiguous(out));
 }
 
 static Status pool_run(const OpRun *run)
@@ -316,7 +344,8 @@ static Status pool_run(const OpRun *run)
         _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
         TRY(set_axes(run, row, &args, &pool, &bounds));
         if (is_channels_last(run, row, &args))
-                return pool_channels_last(run->ctx, &pool, row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE,
+                return pool_channels_last(run->ctx, &pool,
+                                          row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE,
                                           run->in_meta[0]->size[1], run->in[0], run->out[0]);
         TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], pool.dtype));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], pool.dtype));
@@ -334,60 +363,81 @@ static Status pool_run(const OpRun *run)
 }
 
 enum { MAX_DTYPES = DTYPES_INTS | DTYPES_FLOATS, AVERAGE_DTYPES = 1u << DTYPE_I64 | DTYPES_FLOATS };
-static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX, 2, false, true }, max_3d = { POOL_MAX, 3, false, true },
-                     max_1d_indices = { POOL_MAX, 1, true, false }, max_2d_indices = { POOL_MAX, 2, true, true },
-                     max_3d_indices = { POOL_MAX, 3, true, true }, average_1d = { POOL_AVERAGE, 1, false, false },
-                     average_2d = { POOL_AVERAGE, 2, false, true }, average_3d = { POOL_AVERAGE, 3, false, false },
+static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX, 2, false, true },
+                     max_3d = { POOL_MAX, 3, false, true }, max_1d_indices = { POOL_MAX, 1, true, false },
+                     max_2d_indices = { POOL_MAX, 2, true, true },
+                     max_3d_indices = { POOL_MAX, 3, true, true },
+                     average_1d = { POOL_AVERAGE, 1, false, false },
+                     average_2d = { POOL_AVERAGE, 2, false, true },
+                     average_3d = { POOL_AVERAGE, 3, false, false },
                      adaptive_average_1d = { POOL_ADAPTIVE_AVERAGE, 1, false, false },
                      adaptive_average_2d = { POOL_ADAPTIVE_AVERAGE, 2, false, true },
                      adaptive_average_3d = { POOL_ADAPTIVE_AVERAGE, 3, false, false },
-                     adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false }, adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true },
+                     adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false },
+                     adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true },
                      adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
-#define POOL_OP(schema, dtypes, row_)                                                                                                      \
-        {                                                                                                                                  \
-                schema, dtypes, .infer = pool_infer, .run = pool_run, .cost = pool_cost, .row = &(row_)                                    \
+#define POOL_OP(schema, dtypes, row_)                                                                        \
+        {                                                                                                    \
+                schema, dtypes, .infer = pool_infer, .run = pool_run, .cost = pool_cost, .row = &(row_)      \
         }
 
 const OpDef pool_ops[] = {
-        POOL_OP("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool "
+        POOL_OP("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], "
+                "int[1] dilation=[1], bool "
                 "ceil_mode=False) -> Tensor",
                 DTYPES_FLOATS, max_1d),
-        POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
+        POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
+                "int[2] dilation=1, bool "
                 "ceil_mode=False) -> Tensor",
                 MAX_DTYPES, max_2d),
-        POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool "
+        POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
+                "int[3] dilation=1, bool "
                 "ceil_mode=False) -> Tensor",
                 MAX_DTYPES, max_3d),
-        POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], "
+        POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
+                "padding=[0], int[1] dilation=[1], "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
                 MAX_DTYPES, max_1d_indices),
-        POOL_OP("aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+        POOL_OP("aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
+                "padding=0, int[2] dilation=1, "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
                 MAX_DTYPES, max_2d_indices),
-        POOL_OP("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+        POOL_OP("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
+                "padding=0, int[3] dilation=1, "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
                 MAX_DTYPES, max_3d_indices),
-        POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool "
+        POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], "
+                "bool ceil_mode=False, bool "
                 "count_include_pad=True) -> Tensor",
                 AVERAGE_DTYPES, average_1d),
-        POOL_OP("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
+        POOL_OP("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
+                "ceil_mode=False, bool "
                 "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
                 AVERAGE_DTYPES, average_2d),
-        POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
+        POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
+                "ceil_mode=False, bool "
                 "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
                 AVERAGE_DTYPES & ~DTYPES_HALFS, average_3d),
-        POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_1d),
-        POOL_OP("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_2d),
-        POOL_OP("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_2d),
-        POOL_OP("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_3d),
-        POOL_OP("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS, adaptive_average_3d),
-        POOL_OP("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", DTYPES_FLOATS, adaptive_max_1d),
-        POOL_OP("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", DTYPES_FLOATS, adaptive_max_2d),
-        POOL_OP("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", DTYPES_FLOATS, adaptive_max_3d),
+        POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS,
+                adaptive_average_1d),
+        POOL_OP("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS,
+                adaptive_average_2d),
+        POOL_OP("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS,
+                adaptive_average_2d),
+        POOL_OP("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS,
+                adaptive_average_3d),
+        POOL_OP("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS,
+                adaptive_average_3d),
+        POOL_OP("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
+                DTYPES_FLOATS, adaptive_max_1d),
+        POOL_OP("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
+                DTYPES_FLOATS, adaptive_max_2d),
+        POOL_OP("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
+                DTYPES_FLOATS, adaptive_max_3d),
 };
 OP_FILE(pool_ops);

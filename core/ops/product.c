@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// product.c: which algorithm a convolution takes. Without a tune record a rule of sizes and weights decides, never timing, so that a
-// program has the same bits wherever it is made; a record decides otherwise; a learning record is told which one was fastest on noise.
-// Whatever is asked for, an algorithm that does not fit the call, or whose weights fail the accuracy guard, is not taken.
+// product.c: which algorithm a convolution takes. Without a tune record a rule of sizes and weights
+// decides, never timing, so that a program has the same bits wherever it is made; a record decides
+// otherwise; a learning record is told which one was fastest on noise. Whatever is asked for, an
+// algorithm that does not fit the call, or whose weights fail the accuracy guard, is not taken.
 #include "core/ops/product.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@ const Tensor *product_constant(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
         if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
-            tensor->meta.dtype != DTYPE_F32 || !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0)
+            tensor->meta.dtype != DTYPE_F32 || !meta_is_contiguous(&tensor->meta) ||
+            meta_numel(&tensor->meta) == 0)
                 return NULL;
         return tensor;
 }
@@ -73,9 +75,11 @@ static const ProductAlgorithm direct_product = { "direct", true, run_direct, fre
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd };
 static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd };
-static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &winograd_4, &winograd_2, &onednn_product };
+static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &winograd_4,
+                                                      &winograd_2, &onednn_product };
 
-static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, const DirectClamp *clamp,
+                        PackedProduct *out_product)
 {
         PackedProduct made = { 0 };
         if (kind == &onednn_product) {
@@ -87,7 +91,8 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                 DirectConv *direct;
                 TRY(direct_conv_new(conv, clamp, NULL, &direct));
                 if (direct != NULL)
-                        made = (PackedProduct){ kind, direct, direct_conv_name(direct), direct_conv_scratch(direct), 0 };
+                        made = (PackedProduct){ kind, direct, direct_conv_name(direct),
+                                                direct_conv_scratch(direct), 0 };
         } else if (kind == &depthwise_product) {
                 Depthwise *depthwise;
                 TRY(depthwise_new(conv, clamp, NULL, &depthwise));
@@ -97,7 +102,8 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                 Winograd *winograd;
                 TRY(winograd_new(conv, clamp, kind == &winograd_4 ? 4 : 2, &winograd));
                 if (winograd != NULL)
-                        made = (PackedProduct){ kind, winograd, winograd_name(winograd), winograd_scratch(winograd), 0 };
+                        made = (PackedProduct){ kind, winograd, winograd_name(winograd),
+                                                winograd_scratch(winograd), 0 };
         }
         *out_product = made;
         return STATUS_OK;
@@ -118,7 +124,8 @@ static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, Packe
         if (step != 0)
                 TRY(make_kind(step == 4 ? &winograd_4 : &winograd_2, conv, clamp, out_product));
         if (out_product->kind == NULL)
-                TRY(make_kind(conv->groups == 1 ? &direct_product : &depthwise_product, conv, clamp, out_product));
+                TRY(make_kind(conv->groups == 1 ? &direct_product : &depthwise_product, conv, clamp,
+                              out_product));
         return out_product->kind != NULL ? STATUS_OK : make_kind(&onednn_product, conv, clamp, out_product);
 }
 
@@ -139,26 +146,31 @@ static Status key_of(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
         add_sizes(out, " s", spatial, conv->stride);
         add_sizes(out, " p", spatial, conv->padding);
         add_sizes(out, " d", spatial, conv->dilation);
-        text_addf(out, " g%ld %s%s%s%s t%d", (long)conv->groups, meta_is_contiguous(&conv->input) ? "nchw" : "nhwc",
-                  conv->bias_data == NULL ? "" : " bias", adds ? " add" : "", clamp->on ? " clamp" : "", conv->n_threads);
+        text_addf(out, " g%ld %s%s%s%s t%d", (long)conv->groups,
+                  meta_is_contiguous(&conv->input) ? "nchw" : "nhwc", conv->bias_data == NULL ? "" : " bias",
+                  adds ? " add" : "", clamp->on ? " clamp" : "", conv->n_threads);
         return text_status(out);
 }
 
 enum { TRIALS = 4, TRIAL_BYTES = 1 << 28 };
 #define TRIAL_FLOPS 100000000000
 
-// Nobody has asked for the trials: they cost neither more than one node may, nor much of a machine that has other things to do.
+// Nobody has asked for the trials: they cost neither more than one node may, nor much of a machine
+// that has other things to do.
 static bool may_be_timed(const PackedProduct *product, const DnnlConv *conv)
 {
-        int64_t n_in = meta_numel(&conv->input), n_out = meta_numel(&conv->out), n_weights = meta_numel(&conv->weight), flops;
+        int64_t n_in = meta_numel(&conv->input), n_out = meta_numel(&conv->out),
+                n_weights = meta_numel(&conv->weight), flops;
         int64_t bytes = (n_in + n_out + n_weights) * (int64_t)sizeof(float);
         return mul_i64(2 * n_out, n_weights / conv->weight.size[0], &flops) && flops <= TRIAL_FLOPS &&
-               run_check_cost(flops, bytes) == STATUS_OK && bytes <= MIN(limits.max_run_memory, (int64_t)TRIAL_BYTES) &&
+               run_check_cost(flops, bytes) == STATUS_OK &&
+               bytes <= MIN(limits.max_run_memory, (int64_t)TRIAL_BYTES) &&
                product->scratch_bytes <= TRIAL_BYTES;
 }
 
 // The least of a few runs on noise; 0 input costs as much as any other, but not denormal products.
-static Status time_product(const PackedProduct *product, const DnnlConv *conv, const RunContext *poll, int64_t *out_ns)
+static Status time_product(const PackedProduct *product, const DnnlConv *conv, const RunContext *poll,
+                           int64_t *out_ns)
 {
         size_t n_in = (size_t)meta_numel(&conv->input), n_out = (size_t)meta_numel(&conv->out);
         RunContext own;
@@ -172,7 +184,10 @@ static Status time_product(const PackedProduct *product, const DnnlConv *conv, c
         run_context_init(&own);
         own.n_threads = conv->n_threads;
         RunContext *ctx = poll == NULL ? &own : (RunContext *)(uintptr_t)poll;
-        OpRun run = { .in = (const void *const[]){ in->data }, .out = (void *const[]){ out->data }, .scratch = scratch->data, .ctx = ctx };
+        OpRun run = { .in = (const void *const[]){ in->data },
+                      .out = (void *const[]){ out->data },
+                      .scratch = scratch->data,
+                      .ctx = ctx };
         *out_ns = INT64_MAX;
         for (int i = 0; i < TRIALS; i++) {
                 TRY(run_poll(ctx));
@@ -184,7 +199,8 @@ static Status time_product(const PackedProduct *product, const DnnlConv *conv, c
 }
 
 // Nothing, where some kind would cost too much to be tried.
-static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, const RunContext *poll, PackedProduct *out_product)
+static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, const RunContext *poll,
+                           PackedProduct *out_product)
 {
         int64_t least = INT64_MAX, ns = 0;
         _cleanup_(packed_product_deinit) PackedProduct best = { 0 };
@@ -208,7 +224,8 @@ static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, const
         return STATUS_OK;
 }
 
-static Status make_named(const char *algorithm, const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+static Status make_named(const char *algorithm, const DnnlConv *conv, const DirectClamp *clamp,
+                         PackedProduct *out_product)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(conv_kinds); i++) {
                 if (strcmp(algorithm, conv_kinds[i]->algorithm) == 0)
@@ -217,7 +234,8 @@ static Status make_named(const char *algorithm, const DnnlConv *conv, const Dire
         return STATUS_OK;
 }
 
-static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, const PackContext *context, PackedProduct *out_product)
+static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, const PackContext *context,
+                     PackedProduct *out_product)
 {
         TuneRecord *record = context->tune;
         *out_product = (PackedProduct){ 0 };
@@ -241,7 +259,8 @@ static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
         return status;
 }
 
-Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp, PackedProduct *out_product)
+Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
+                        PackedProduct *out_product)
 {
         ConvArgs args;
         *out_product = (PackedProduct){ 0 };

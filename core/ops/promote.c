@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// promote.c: torch.result_type. Operands fall into three classes: tensors with dimensions, 0-dim tensors, Python numbers. A lower class
-// only matters when its kind (bool < integer < float) is above that of the classes over it.
+// promote.c: torch.result_type. Operands fall into three classes: tensors with dimensions, 0-dim
+// tensors, Python numbers. A lower class only matters when its kind (bool < integer < float) is
+// above that of the classes over it.
 #include <inttypes.h>
 #include <math.h>
 #include "core/ops/pointwise.h"
@@ -17,7 +18,9 @@ static Status merge(Dtype *into, Dtype dtype)
 // A Python number counts as the default dtype of its kind.
 static Dtype number_dtype(Dtype dtype)
 {
-        return dtype_is_float(dtype) ? DTYPE_F32 : dtype_info[dtype].kind == DTYPE_KIND_COMPLEX ? DTYPE_C64 : dtype;
+        return dtype_is_float(dtype)                          ? DTYPE_F32
+               : dtype_info[dtype].kind == DTYPE_KIND_COMPLEX ? DTYPE_C64
+                                                              : dtype;
 }
 
 Status promotion_add(Promotion *promotion, const TensorMeta *meta)
@@ -93,15 +96,18 @@ double dtype_largest(Dtype dtype)
         case DTYPE_F64:
                 return 0x1.fffffffffffffp1023;
         default:
-                return ldexp(1.0, 8 * dtype_info[dtype].bytes - (dtype != DTYPE_U8)) - (dtype_info[dtype].bytes < 8);
+                return ldexp(1.0, 8 * dtype_info[dtype].bytes - (dtype != DTYPE_U8)) -
+                       (dtype_info[dtype].bytes < 8);
         }
 }
 
 Status number_check_fits(Value number, Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
-                [DTYPE_U8] = "uint8_t",  [DTYPE_I8] = "int8_t",     [DTYPE_I16] = "int16_t",        [DTYPE_I32] = "int",
-                [DTYPE_I64] = "int64_t", [DTYPE_F16] = "c10::Half", [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
+                [DTYPE_U8] = "uint8_t",         [DTYPE_I8] = "int8_t",
+                [DTYPE_I16] = "int16_t",        [DTYPE_I32] = "int",
+                [DTYPE_I64] = "int64_t",        [DTYPE_F16] = "c10::Half",
+                [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
                 [DTYPE_F64] = "double",
         };
         if (names[dtype] == NULL || number.kind == VALUE_BOOL)
@@ -113,10 +119,12 @@ Status number_check_fits(Value number, Dtype dtype)
                      : dtype == DTYPE_U8                                         ? 0
                      : dtype == DTYPE_I64                                        ? -max
                                                                                  : -max - 1;
-        bool fits = value >= min && value <= max; // int64's largest as a double is 2.0**63, which PyTorch lets through
+        bool fits = value >= min &&
+                    value <= max; // int64's largest as a double is 2.0**63, which PyTorch lets through
         if (is_float)
                 fits |= isnan(value) || isinf(value);
         if (!fits)
-                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow", names[dtype]);
+                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow",
+                            names[dtype]);
         return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce.c: sum, mean, prod, amax, amin, any, all, count_nonzero, logsumexp and nansum: rows of one table. Sums and products of bool and
-// integers are int64; dtype= casts before reducing; any and all of uint8 are uint8. Results are contiguous.
+// reduce.c: sum, mean, prod, amax, amin, any, all, count_nonzero, logsumexp and nansum: rows of one
+// table. Sums and products of bool and integers are int64; dtype= casts before reducing; any and
+// all of uint8 are uint8. Results are contiguous.
 #include "core/ops/reduce.h"
 #include "core/ops/emitter.h"
 
@@ -48,12 +49,14 @@ Status reduce_check_identity(const OpCall *call, uint32_t mask, bool dims_given)
                 return STATUS_OK;
         if (!dims_given)
                 return fail(STATUS_VALUE,
-                            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+                            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                            "the reduction dim with the 'dim' "
                             "argument.",
                             call->schema->name);
         for (int d = 0; d < self->rank; d++) {
                 if ((mask >> d & 1) != 0 && self->size[d] == 0)
-                        return fail(STATUS_INDEX, "%s(): Expected reduction dim %d to have non-zero size.", call->schema->name, d);
+                        return fail(STATUS_INDEX, "%s(): Expected reduction dim %d to have non-zero size.",
+                                    call->schema->name, d);
         }
         return STATUS_OK;
 }
@@ -106,7 +109,8 @@ static Status reduce_dims(const OpCall *call, const ReduceRow *row, uint32_t *ou
 // The dtype the input is cast to; the result's is the same except for any, all and count.
 static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_cast)
 {
-        Dtype self = arg_meta(call, 0)->dtype, given = row->dtype_arg < 0 ? DTYPE_NONE : arg_dtype(call, row->dtype_arg, DTYPE_NONE);
+        Dtype self = arg_meta(call, 0)->dtype,
+              given = row->dtype_arg < 0 ? DTYPE_NONE : arg_dtype(call, row->dtype_arg, DTYPE_NONE);
         *out_cast = given != DTYPE_NONE ? given : self;
         switch (row->result) {
         case RESULT_SUM:
@@ -119,16 +123,17 @@ static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_ca
                 break;
         case RESULT_MEAN:
                 if (!dtype_is_float(*out_cast))
-                        return fail(
-                                STATUS_DTYPE,
-                                "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
-                                given != DTYPE_NONE ? "Optional" : "Input", dtype_words(*out_cast));
+                        return fail(STATUS_DTYPE,
+                                    "mean(): could not infer output dtype. %s dtype must be either a "
+                                    "floating point or complex dtype. Got: %s",
+                                    given != DTYPE_NONE ? "Optional" : "Input", dtype_words(*out_cast));
                 break;
         default:
                 break;
         }
         if ((DTYPES_COMPLEX | DTYPES_UINTS) & DTYPE_BIT(*out_cast))
-                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name, dtype_words(*out_cast));
+                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name,
+                            dtype_words(*out_cast));
         return STATUS_OK;
 }
 
@@ -147,7 +152,8 @@ static Status reduce_infer(OpCall *call)
         if (row->result == RESULT_INT)
                 dtype = DTYPE_I64;
         TensorMeta meta;
-        reduce_meta(arg_meta(call, 0), mask, row->keepdim_arg >= 0 && arg_bool(call, row->keepdim_arg, false), dtype, &meta);
+        reduce_meta(arg_meta(call, 0), mask, row->keepdim_arg >= 0 && arg_bool(call, row->keepdim_arg, false),
+                    dtype, &meta);
         return out_fresh(call, 0, &meta);
 }
 
@@ -163,10 +169,15 @@ static Status reduce_op_run(const OpRun *run)
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
         TRY(reduce_input_init(&input, run, cast));
         bool counts = row->kind == REDUCE_ANY || row->kind == REDUCE_ALL || row->kind == REDUCE_NONZERO;
-        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], counts ? DTYPE_I64 : input.meta.dtype));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0],
+                           counts ? DTYPE_I64 : input.meta.dtype));
         RowPlan plan;
         row_plan(&plan, &input.meta, mask, false);
-        Reduction reduction = { .dtype = input.meta.dtype, .kind = row->kind, .rounding = cast, .data = input.data, .out = out.data };
+        Reduction reduction = { .dtype = input.meta.dtype,
+                                .kind = row->kind,
+                                .rounding = cast,
+                                .data = input.data,
+                                .out = out.data };
         TRY(reduce_run(run->ctx, &plan, &reduction));
         TRY(dense_out_store(&out));
         return STATUS_OK;
@@ -178,36 +189,52 @@ static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value self = arg_value(call, 0);
         if (!dtype_is_float(arg_meta(call, 0)->dtype))
-                return EMIT(emitter, "aten::sum.dim_IntList", out, self, arg_value(call, 1), arg_value(call, 2), arg_value(call, 3));
+                return EMIT(emitter, "aten::sum.dim_IntList", out, self, arg_value(call, 1),
+                            arg_value(call, 2), arg_value(call, 3));
         _cleanup_(value_clear) Value isnan = value_none(), zeroed = value_none();
         TRY(EMIT(emitter, "aten::ne.Tensor", &isnan, self, self));
         TRY(EMIT(emitter, "aten::masked_fill.Scalar", &zeroed, self, isnan, value_float(0)));
-        return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, 1), arg_value(call, 2), arg_value(call, 3));
+        return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, 1), arg_value(call, 2),
+                    arg_value(call, 3));
 }
 
-static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 }, sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, 2, 3 },
-                       mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, -1, 1 }, mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, 2, 3 },
-                       prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, -1, 1 }, prod_one = { REDUCE_PROD, RESULT_SUM, DIMS_ONE, 2, 3 },
-                       max_list = { REDUCE_MAX, RESULT_SAME, DIMS_LIST, 2, -1 }, min_list = { REDUCE_MIN, RESULT_SAME, DIMS_LIST, 2, -1 },
-                       max_all = { REDUCE_MAX, RESULT_SAME, DIMS_ALL, -1, -1 }, min_all = { REDUCE_MIN, RESULT_SAME, DIMS_ALL, -1, -1 },
-                       all_all = { REDUCE_ALL, RESULT_BOOL, DIMS_ALL, -1, -1 }, all_one = { REDUCE_ALL, RESULT_BOOL, DIMS_ONE, 2, -1 },
-                       all_exact = { REDUCE_ALL, RESULT_BOOL, DIMS_EXACT, 2, -1 }, any_all = { REDUCE_ANY, RESULT_BOOL, DIMS_ALL, -1, -1 },
-                       any_one = { REDUCE_ANY, RESULT_BOOL, DIMS_ONE, 2, -1 }, any_exact = { REDUCE_ANY, RESULT_BOOL, DIMS_EXACT, 2, -1 },
+static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 },
+                       sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, 2, 3 },
+                       mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, -1, 1 },
+                       mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, 2, 3 },
+                       prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, -1, 1 },
+                       prod_one = { REDUCE_PROD, RESULT_SUM, DIMS_ONE, 2, 3 },
+                       max_list = { REDUCE_MAX, RESULT_SAME, DIMS_LIST, 2, -1 },
+                       min_list = { REDUCE_MIN, RESULT_SAME, DIMS_LIST, 2, -1 },
+                       max_all = { REDUCE_MAX, RESULT_SAME, DIMS_ALL, -1, -1 },
+                       min_all = { REDUCE_MIN, RESULT_SAME, DIMS_ALL, -1, -1 },
+                       all_all = { REDUCE_ALL, RESULT_BOOL, DIMS_ALL, -1, -1 },
+                       all_one = { REDUCE_ALL, RESULT_BOOL, DIMS_ONE, 2, -1 },
+                       all_exact = { REDUCE_ALL, RESULT_BOOL, DIMS_EXACT, 2, -1 },
+                       any_all = { REDUCE_ANY, RESULT_BOOL, DIMS_ALL, -1, -1 },
+                       any_one = { REDUCE_ANY, RESULT_BOOL, DIMS_ONE, 2, -1 },
+                       any_exact = { REDUCE_ANY, RESULT_BOOL, DIMS_EXACT, 2, -1 },
                        nonzero_one = { REDUCE_NONZERO, RESULT_INT, DIMS_ONE, -1, -1 },
                        nonzero_list = { REDUCE_NONZERO, RESULT_INT, DIMS_LIST, -1, -1 },
                        logsumexp_list = { REDUCE_LOGSUMEXP, RESULT_FLOAT, DIMS_LIST, 2, -1 };
-#define REDUCE(schema, row_)                                                                                                               \
-        {                                                                                                                                  \
-                schema, DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .row = &(row_)                                           \
+#define REDUCE(schema, row_)                                                                                 \
+        {                                                                                                    \
+                schema, DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .row = &(row_)             \
         }
 
 const OpDef reduce_ops[] = {
         REDUCE("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum_all),
-        REDUCE("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum_list),
+        REDUCE("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
+               "dtype=None) -> Tensor",
+               sum_list),
         REDUCE("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean_all),
-        REDUCE("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", mean_list),
+        REDUCE("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+               "Tensor",
+               mean_list),
         REDUCE("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", prod_all),
-        REDUCE("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", prod_one),
+        REDUCE("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+               "Tensor",
+               prod_one),
         REDUCE("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", max_list),
         REDUCE("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", min_list),
         REDUCE("aten::max(Tensor self) -> Tensor", max_all),
@@ -221,7 +248,8 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", nonzero_one),
         REDUCE("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", nonzero_list),
         REDUCE("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_list),
-        { "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
-          .expand = nansum_expand },
+        { "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+          "Tensor",
+          DTYPES_REAL, .expand = nansum_expand },
 };
 OP_FILE(reduce_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_arg.c: reductions that give positions: max.dim, min.dim, argmax, argmin, aminmax. The first of equals wins; the first NaN counts
-// as the extreme.
+// reduce_arg.c: reductions that give positions: max.dim, min.dim, argmax, argmin, aminmax. The
+// first of equals wins; the first NaN counts as the extreme.
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 
@@ -29,7 +29,9 @@ static Status arg_infer(OpCall *call)
         if (positions_only && self->dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "%s(): does not support bool input", call->schema->name);
         if (positions_only && !given && meta_numel(self) == 0)
-                return fail(STATUS_INDEX, "%s(): Expected reduction dim to be specified for input.numel() == 0.", call->schema->name);
+                return fail(STATUS_INDEX,
+                            "%s(): Expected reduction dim to be specified for input.numel() == 0.",
+                            call->schema->name);
         TRY(reduce_check_identity(call, mask, given));
         TensorMeta meta;
         uint32_t k = 0;
@@ -63,7 +65,11 @@ static Status arg_run(const OpRun *run)
         RowPlan plan;
         row_plan(&plan, &input.meta, mask, true);
         ReduceKind kind = *(const ReduceKind *)run->call->op->row;
-        Reduction reduction = { .dtype = input.meta.dtype, .kind = kind, .data = input.data, .out = values.data, .extra = indices.data };
+        Reduction reduction = { .dtype = input.meta.dtype,
+                                .kind = kind,
+                                .data = input.data,
+                                .out = values.data,
+                                .extra = indices.data };
         TRY(reduce_run(run->ctx, &plan, &reduction));
         TRY(dense_out_store(&values));
         TRY(dense_out_store(&indices));
@@ -78,8 +84,8 @@ static Status aminmax_infer(OpCall *call)
         TRY(arg_mask(call, &mask, &given));
         for (int d = 0; d < self->rank; d++) {
                 if ((mask >> d & 1) != 0 && self->size[d] == 0)
-                        return fail(STATUS_VALUE,
-                                    "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+                        return fail(STATUS_VALUE, "aminmax(): cannot compute aminmax over an empty dimension "
+                                                  "as the operation has no identity.");
         }
         TensorMeta meta;
         reduce_meta(self, mask, arg_bool(call, 2, false), self->dtype, &meta);
@@ -99,9 +105,10 @@ static Status aminmax_run(const OpRun *run)
         for (uint32_t k = 0; k < 2; k++) {
                 _cleanup_(dense_out_deinit) DenseOut out = { 0 };
                 TRY(dense_out_init(&out, run->ctx, run->out[k], run->out_meta[k], input.meta.dtype));
-                Reduction reduction = {
-                        .dtype = input.meta.dtype, .kind = k == 0 ? REDUCE_MIN : REDUCE_MAX, .data = input.data, .out = out.data
-                };
+                Reduction reduction = { .dtype = input.meta.dtype,
+                                        .kind = k == 0 ? REDUCE_MIN : REDUCE_MAX,
+                                        .data = input.data,
+                                        .out = out.data };
                 TRY(reduce_run(run->ctx, &plan, &reduction));
                 TRY(dense_out_store(&out));
         }
@@ -109,15 +116,15 @@ static Status aminmax_run(const OpRun *run)
 }
 
 const OpDef reduce_arg_ops[] = {
-        { "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = arg_infer,
-          .run = arg_run, .row = &largest },
-        { "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = arg_infer,
-          .run = arg_run, .row = &smallest },
-        { "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL, .infer = arg_infer, .run = arg_run,
-          .row = &largest },
-        { "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL, .infer = arg_infer, .run = arg_run,
-          .row = &smallest },
-        { "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", DTYPES_REAL,
-          .infer = aminmax_infer, .run = aminmax_run },
+        { "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest },
+        { "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest },
+        { "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL,
+          .infer = arg_infer, .run = arg_run, .row = &largest },
+        { "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL,
+          .infer = arg_infer, .run = arg_run, .row = &smallest },
+        { "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+          DTYPES_REAL, .infer = aminmax_infer, .run = aminmax_run },
 };
 OP_FILE(reduce_arg_ops);

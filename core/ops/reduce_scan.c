@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and integers are int64; dtype= casts first.
-// Contiguous results.
+// reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and
+// integers are int64; dtype= casts first. Contiguous results.
 #include "core/kernels/reduce_scan.h"
 #include "core/ops/emitter.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
 
-static const ScanKind sum_row = SCAN_SUM, prod_row = SCAN_PROD, max_row = SCAN_MAX, min_row = SCAN_MIN, log_row = SCAN_LOGSUMEXP;
+static const ScanKind sum_row = SCAN_SUM, prod_row = SCAN_PROD, max_row = SCAN_MAX, min_row = SCAN_MIN,
+                      log_row = SCAN_LOGSUMEXP;
 
 static ScanKind kind_of(const OpCall *call)
 {
@@ -28,11 +29,14 @@ static Status scan_infer(OpCall *call)
         TRY(arg_dim(call, 1, meta.rank, &dim));
         meta.dtype = scan_dtype(call);
         if ((DTYPES_REAL >> meta.dtype & 1) == 0)
-                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name, dtype_words(meta.dtype));
+                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name,
+                            dtype_words(meta.dtype));
         Dtype self = arg_meta(call, 0)->dtype;
         if (call->inplace && arg_dtype(call, 2, self) != self)
-                return fail(STATUS_DTYPE, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
-                            dtype_c_name(self), dtype_c_name(meta.dtype));
+                return fail(
+                        STATUS_DTYPE,
+                        "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
+                        dtype_c_name(self), dtype_c_name(meta.dtype));
         meta_set_contiguous(&meta);
         TRY(out_fresh(call, 0, &meta));
         if (call->schema->n_returns == 2) {
@@ -73,14 +77,15 @@ static Status scan_op_run(const OpRun *run)
 }
 
 const OpDef reduce_scan_ops[] = {
-        { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer,
-          .run = scan_op_run, .row = &sum_row },
-        { "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE, .infer = scan_infer,
-          .run = scan_op_run, .row = &prod_row },
-        { "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run,
-          .row = &max_row },
-        { "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL, .infer = scan_infer, .run = scan_op_run,
-          .row = &min_row },
-        { "aten::logcumsumexp(Tensor self, int dim) -> Tensor", DTYPES_FLOATS, .infer = scan_infer, .run = scan_op_run, .row = &log_row },
+        { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE,
+          .infer = scan_infer, .run = scan_op_run, .row = &sum_row },
+        { "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE,
+          .infer = scan_infer, .run = scan_op_run, .row = &prod_row },
+        { "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL,
+          .infer = scan_infer, .run = scan_op_run, .row = &max_row },
+        { "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL,
+          .infer = scan_infer, .run = scan_op_run, .row = &min_row },
+        { "aten::logcumsumexp(Tensor self, int dim) -> Tensor", DTYPES_FLOATS, .infer = scan_infer,
+          .run = scan_op_run, .row = &log_row },
 };
 OP_FILE(reduce_scan_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_stats.c: var, std, var_mean, std_mean and vector norms. Computed in double, so one element with correction 1 gives NaN and half
-// types round once.
+// reduce_stats.c: var, std, var_mean, std_mean and vector norms. Computed in double, so one element
+// with correction 1 gives NaN and half types round once.
 #include <math.h>
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
@@ -67,9 +67,10 @@ static Status var_run(const OpRun *run)
                 TRY(dense_out_init(&mean, run->ctx, run->out[1], run->out_meta[1], input.meta.dtype));
         RowPlan plan;
         row_plan(&plan, &input.meta, args.mask, false);
-        Reduction reduction = {
-                .dtype = input.meta.dtype, .kind = row->std ? REDUCE_STD : REDUCE_VAR, .p = args.correction, .data = input.data
-        };
+        Reduction reduction = { .dtype = input.meta.dtype,
+                                .kind = row->std ? REDUCE_STD : REDUCE_VAR,
+                                .p = args.correction,
+                                .data = input.data };
         reduction.out = out.data;
         reduction.extra = mean.data;
         TRY(reduce_run(run->ctx, &plan, &reduction));
@@ -95,19 +96,24 @@ static Status check_norm_dtype(const NormRow *row, Dtype self, Dtype dtype)
 {
         const char *name = row->vector ? "linalg.vector_norm" : "norm";
         if (!dtype_is_float(self) && row->vector)
-                return fail(STATUS_DTYPE, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
-                            dtype_words(self));
+                return fail(
+                        STATUS_DTYPE,
+                        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
+                        dtype_words(self));
         if (!dtype_is_float(self))
-                return fail(STATUS_DTYPE, "norm(): input dtype should be either floating point or complex. Got %s instead.",
+                return fail(STATUS_DTYPE,
+                            "norm(): input dtype should be either floating point or complex. Got %s instead.",
                             dtype_words(self));
         if (!dtype_is_float(dtype))
-                return fail(STATUS_DTYPE, "%s: dtype should be floating point or complex, but got %s", name, dtype_words(dtype));
+                return fail(STATUS_DTYPE, "%s: dtype should be floating point or complex, but got %s", name,
+                            dtype_words(dtype));
         Dtype wider;
         TRY(dtype_promote(self, dtype, &wider));
         if (wider != dtype)
                 return fail(STATUS_DTYPE,
-                            "%s: the dtype of the input (%s) should be convertible without narrowing to the specified dtype (%s)", name,
-                            dtype_words(self), dtype_words(dtype));
+                            "%s: the dtype of the input (%s) should be convertible without narrowing to the "
+                            "specified dtype (%s)",
+                            name, dtype_words(self), dtype_words(dtype));
         return STATUS_OK;
 }
 
@@ -128,7 +134,8 @@ static Status norm_args(const OpCall *call, NormArgs *out)
         for (int d = 0; d < self->rank; d++) {
                 if ((out->mask >> d & 1) != 0 && self->size[d] == 0)
                         return fail(STATUS_VALUE,
-                                    "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have "
+                                    "linalg.vector_norm cannot compute the %g norm on an empty tensor "
+                                    "because the operation does not have "
                                     "an identity",
                                     out->ord);
         }
@@ -154,49 +161,68 @@ static Status norm_run(const OpRun *run)
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], input.meta.dtype));
         RowPlan plan;
         row_plan(&plan, &input.meta, args.mask, false);
-        Reduction reduction = { .dtype = input.meta.dtype, .kind = REDUCE_NORM, .p = args.ord, .data = input.data, .out = out.data };
+        Reduction reduction = { .dtype = input.meta.dtype,
+                                .kind = REDUCE_NORM,
+                                .p = args.ord,
+                                .data = input.data,
+                                .out = out.data };
         TRY(reduce_run(run->ctx, &plan, &reduction));
         TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
-static const VarRow var_plain = { false, VAR_PLAIN }, var_dim = { false, VAR_DIM }, var_correction = { false, VAR_CORRECTION },
-                    std_plain = { true, VAR_PLAIN }, std_dim = { true, VAR_DIM }, std_correction = { true, VAR_CORRECTION };
-static const NormRow vector_norm = { 1, 2, 3, 4, true }, norm_scalar = { 1, -1, -1, -1, false }, norm_dtype = { 1, -1, -1, 2, false },
-                     norm_dim = { 1, 2, 3, -1, false }, norm_dim_dtype = { 1, 2, 3, 4, false };
-#define VAR(schema, row_)                                                                                                                  \
-        {                                                                                                                                  \
-                schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_)                                                    \
+static const VarRow var_plain = { false, VAR_PLAIN }, var_dim = { false, VAR_DIM },
+                    var_correction = { false, VAR_CORRECTION }, std_plain = { true, VAR_PLAIN },
+                    std_dim = { true, VAR_DIM }, std_correction = { true, VAR_CORRECTION };
+static const NormRow vector_norm = { 1, 2, 3, 4, true }, norm_scalar = { 1, -1, -1, -1, false },
+                     norm_dtype = { 1, -1, -1, 2, false }, norm_dim = { 1, 2, 3, -1, false },
+                     norm_dim_dtype = { 1, 2, 3, 4, false };
+#define VAR(schema, row_)                                                                                    \
+        {                                                                                                    \
+                schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_)                      \
         }
-#define NORM(schema, row_)                                                                                                                 \
-        {                                                                                                                                  \
-                schema, DTYPES_REAL, .infer = norm_infer, .run = norm_run, .row = &(row_)                                                  \
+#define NORM(schema, row_)                                                                                   \
+        {                                                                                                    \
+                schema, DTYPES_REAL, .infer = norm_infer, .run = norm_run, .row = &(row_)                    \
         }
 
 const OpDef reduce_stats_ops[] = {
         VAR("aten::var(Tensor self, bool unbiased=True) -> Tensor", var_plain),
-        VAR("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var_dim),
-        VAR("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        VAR("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+            var_dim),
+        VAR("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+            "keepdim=False) -> Tensor",
             var_correction),
         VAR("aten::std(Tensor self, bool unbiased=True) -> Tensor", std_plain),
-        VAR("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", std_dim),
-        VAR("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        VAR("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+            std_dim),
+        VAR("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+            "keepdim=False) -> Tensor",
             std_correction),
         VAR("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_plain),
-        VAR("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_dim),
-        VAR("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        VAR("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
+            "(Tensor, Tensor)",
+            var_dim),
+        VAR("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+            "keepdim=False) -> (Tensor, Tensor)",
             var_correction),
         VAR("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", std_plain),
-        VAR("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", std_dim),
-        VAR("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        VAR("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
+            "(Tensor, Tensor)",
+            std_dim),
+        VAR("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+            "keepdim=False) -> (Tensor, Tensor)",
             std_correction),
-        NORM("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+        NORM("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+             "ScalarType? dtype=None) -> "
              "Tensor",
              vector_norm),
         NORM("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_scalar),
         NORM("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm_dtype),
-        NORM("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm_dim),
-        NORM("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+        NORM("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+             norm_dim),
+        NORM("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType "
+             "dtype) -> Tensor",
              norm_dim_dtype),
 };
 OP_FILE(reduce_stats_ops);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d, _trilinear3d and _bicubic2d, as .vec (sizes or
-// scale factors) and default overloads. A scale factor that was given also places the samples. Results keep channels_last.
+// resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d,
+// _trilinear3d and _bicubic2d, as .vec (sizes or scale factors) and default overloads. A scale
+// factor that was given also places the samples. Results keep channels_last.
 #include "core/kernels/resample.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -28,17 +29,20 @@ static Status read_size(const OpCall *call, const ResampleRow *row, int64_t *out
         int64_t given[16];
         TRY(arg_ints(call, 1, 16, given, &n));
         if (n != row->spatial)
-                return fail(STATUS_VALUE, "It is expected output_size equals to %d, but got size %d", row->spatial, n);
+                return fail(STATUS_VALUE, "It is expected output_size equals to %d, but got size %d",
+                            row->spatial, n);
         memcpy(out, given, (size_t)n * sizeof(int64_t));
         return STATUS_OK;
 }
 
 // .vec: exactly one of output_size and scale_factors.
-static Status read_scales(const OpCall *call, const ResampleRow *row, int scales_arg, const int64_t *in_size, ResampleArgs *args)
+static Status read_scales(const OpCall *call, const ResampleRow *row, int scales_arg, const int64_t *in_size,
+                          ResampleArgs *args)
 {
         uint32_t n = arg_list_length(call, scales_arg);
         if (n != (uint32_t)row->spatial)
-                return fail(STATUS_VALUE, "%s: scale_factors must hold %d numbers, not %u", call->schema->name, row->spatial, n);
+                return fail(STATUS_VALUE, "%s: scale_factors must hold %d numbers, not %u",
+                            call->schema->name, row->spatial, n);
         for (int i = 0; i < row->spatial; i++) {
                 Value item = call->args[scales_arg].seq->items[i];
                 args->scale[i] = item.kind == VALUE_FLOAT  ? item.f
@@ -47,7 +51,8 @@ static Status read_scales(const OpCall *call, const ResampleRow *row, int scales
                                                            : 0;
                 double size = (double)in_size[i] * args->scale[i];
                 if (!(size >= 0 && size < 9e15))
-                        return fail(STATUS_VALUE, "%s: scale factor %g is out of range", call->schema->name, args->scale[i]);
+                        return fail(STATUS_VALUE, "%s: scale factor %g is out of range", call->schema->name,
+                                    args->scale[i]);
                 args->out_size[i] = (int64_t)size;
         }
         return STATUS_OK;
@@ -60,7 +65,8 @@ static Status resample_args(const OpCall *call, ResampleArgs *out)
         char text[128];
         *out = (ResampleArgs){ .align_corners = has_corners(row) && arg_bool(call, 2, false) };
         if (input->rank != row->spatial + 2)
-                return fail(STATUS_SHAPE, "It is expected input_size equals to %d, but got size %d", row->spatial + 2, input->rank);
+                return fail(STATUS_SHAPE, "It is expected input_size equals to %d, but got size %d",
+                            row->spatial + 2, input->rank);
         const int64_t *in_size = input->size + 2;
         int next = has_corners(row) ? 3 : 2;
         if (!row->vec) {
@@ -79,12 +85,13 @@ static Status resample_args(const OpCall *call, ResampleArgs *out)
         for (int i = 0; i < row->spatial; i++) {
                 if (in_size[i] <= 0 || out->out_size[i] <= 0)
                         return fail(STATUS_SHAPE,
-                                    "Input and output sizes should be greater than 0, but got input size %ld and output size %ld",
+                                    "Input and output sizes should be greater than 0, but got input size %ld "
+                                    "and output size %ld",
                                     (long)in_size[i], (long)out->out_size[i]);
         }
         if (input->size[1] == 0)
-                return fail(STATUS_SHAPE, "Non-empty %dD data tensor expected but got a tensor with sizes %s", input->rank,
-                            shape_text(input->rank, input->size, text, sizeof(text)));
+                return fail(STATUS_SHAPE, "Non-empty %dD data tensor expected but got a tensor with sizes %s",
+                            input->rank, shape_text(input->rank, input->size, text, sizeof(text)));
         return STATUS_OK;
 }
 
@@ -103,12 +110,14 @@ static Status resample_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// PyTorch's channels_last kernels serve that layout and small images; its general path differs in what it rounds.
+// PyTorch's channels_last kernels serve that layout and small images; its general path differs in
+// what it rounds.
 static bool is_packed(const OpRun *run, const ResampleRow *row, const ResampleArgs *args)
 {
         const TensorMeta *input = run->in_meta[0];
         bool small = row->spatial == 2 && args->out_size[0] + args->out_size[1] <= 128;
-        return row->kind != RESAMPLE_CUBIC && row->spatial > 1 && (small || (input->size[1] > 3 && meta_is_channels_last(input)));
+        return row->kind != RESAMPLE_CUBIC && row->spatial > 1 &&
+               (small || (input->size[1] > 3 && meta_is_channels_last(input)));
 }
 
 // The general path rounds the weights of half images to their dtype.
@@ -119,7 +128,8 @@ static Dtype weight_precision(const OpRun *run, const ResampleRow *row, bool pac
         return half && row->kind >= RESAMPLE_LINEAR && !packed ? dtype : computed;
 }
 
-static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Resample *resample, Scratch *taps)
+static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleArgs *args, Resample *resample,
+                       Scratch *taps)
 {
         int lead = 3 - row->spatial;
         int64_t total = 0;
@@ -154,7 +164,8 @@ static Status resample_op_run(const OpRun *run)
         TRY(resample_args(run->call, &args));
         if (meta_numel(run->out_meta[0]) == 0)
                 return STATUS_OK;
-        // uint8 fits float32 exactly where samples are only copied; otherwise it is mixed in fixed point with taps in float64.
+        // uint8 fits float32 exactly where samples are only copied; otherwise it is mixed in fixed
+        // point with taps in float64.
         bool bytes = input->dtype == DTYPE_U8 && row->kind >= RESAMPLE_LINEAR;
         Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32,
                               .planes = input->size[0] * input->size[1] };
@@ -186,70 +197,95 @@ static Cost resample_cost(const OpCall *call)
 }
 
 enum { IMAGE_DTYPES = DTYPES_FLOATS | 1u << DTYPE_U8 };
-static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false }, nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
-                         nearest_2d = { RESAMPLE_NEAREST, 2, false }, nearest_2d_vec = { RESAMPLE_NEAREST, 2, true },
-                         nearest_3d = { RESAMPLE_NEAREST, 3, false }, nearest_3d_vec = { RESAMPLE_NEAREST, 3, true },
+static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false },
+                         nearest_1d_vec = { RESAMPLE_NEAREST, 1, true },
+                         nearest_2d = { RESAMPLE_NEAREST, 2, false },
+                         nearest_2d_vec = { RESAMPLE_NEAREST, 2, true },
+                         nearest_3d = { RESAMPLE_NEAREST, 3, false },
+                         nearest_3d_vec = { RESAMPLE_NEAREST, 3, true },
                          nearest_exact_1d = { RESAMPLE_NEAREST_EXACT, 1, false },
                          nearest_exact_1d_vec = { RESAMPLE_NEAREST_EXACT, 1, true },
                          nearest_exact_3d = { RESAMPLE_NEAREST_EXACT, 3, false },
                          nearest_exact_3d_vec = { RESAMPLE_NEAREST_EXACT, 3, true },
                          nearest_exact_2d = { RESAMPLE_NEAREST_EXACT, 2, false },
-                         nearest_exact_2d_vec = { RESAMPLE_NEAREST_EXACT, 2, true }, linear_1d = { RESAMPLE_LINEAR, 1, false },
-                         linear_1d_vec = { RESAMPLE_LINEAR, 1, true }, linear_2d = { RESAMPLE_LINEAR, 2, false },
-                         linear_2d_vec = { RESAMPLE_LINEAR, 2, true }, cubic_2d = { RESAMPLE_CUBIC, 2, false },
-                         cubic_2d_vec = { RESAMPLE_CUBIC, 2, true }, linear_3d = { RESAMPLE_LINEAR, 3, false },
+                         nearest_exact_2d_vec = { RESAMPLE_NEAREST_EXACT, 2, true },
+                         linear_1d = { RESAMPLE_LINEAR, 1, false },
+                         linear_1d_vec = { RESAMPLE_LINEAR, 1, true },
+                         linear_2d = { RESAMPLE_LINEAR, 2, false },
+                         linear_2d_vec = { RESAMPLE_LINEAR, 2, true },
+                         cubic_2d = { RESAMPLE_CUBIC, 2, false }, cubic_2d_vec = { RESAMPLE_CUBIC, 2, true },
+                         linear_3d = { RESAMPLE_LINEAR, 3, false },
                          linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
-#define RESAMPLE(schema, dtypes, row_)                                                                                                     \
-        {                                                                                                                                  \
-                schema, dtypes, .infer = resample_infer, .run = resample_op_run, .cost = resample_cost, .row = &(row_)                     \
+#define RESAMPLE(schema, dtypes, row_)                                                                       \
+        {                                                                                                    \
+                schema, dtypes, .infer = resample_infer, .run = resample_op_run, .cost = resample_cost,      \
+                                .row = &(row_)                                                               \
         }
 
 const OpDef resample_ops[] = {
-        RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES, nearest_1d),
-        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
-                 nearest_1d_vec),
-        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+                 IMAGE_DTYPES, nearest_1d),
+        RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
+                 "-> Tensor",
+                 IMAGE_DTYPES, nearest_1d_vec),
+        RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "
+                 "scales_w=None) -> Tensor",
                  IMAGE_DTYPES, nearest_2d),
-        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
-                 nearest_2d_vec),
-        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
+        RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
+                 "-> Tensor",
+                 IMAGE_DTYPES, nearest_2d_vec),
+        RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "
+                 "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
                  IMAGE_DTYPES, nearest_3d),
-        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
-                 nearest_3d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", IMAGE_DTYPES,
-                 nearest_exact_1d),
-        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
-                 nearest_exact_1d_vec),
-        RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
+        RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
+                 "-> Tensor",
+                 IMAGE_DTYPES, nearest_3d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> "
+                 "Tensor",
+                 IMAGE_DTYPES, nearest_exact_1d),
+        RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? "
+                 "scale_factors) -> Tensor",
+                 IMAGE_DTYPES, nearest_exact_1d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, "
+                 "float? scales_h=None, float? "
                  "scales_w=None) -> Tensor",
                  IMAGE_DTYPES, nearest_exact_3d),
-        RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
-                 nearest_exact_3d_vec),
-        RESAMPLE(
-                "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
-                IMAGE_DTYPES, nearest_exact_2d),
-        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", IMAGE_DTYPES,
-                 nearest_exact_2d_vec),
-        RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+        RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? "
+                 "scale_factors) -> Tensor",
+                 IMAGE_DTYPES, nearest_exact_3d_vec),
+        RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, "
+                 "float? scales_w=None) -> Tensor",
+                 IMAGE_DTYPES, nearest_exact_2d),
+        RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? "
+                 "scale_factors) -> Tensor",
+                 IMAGE_DTYPES, nearest_exact_2d_vec),
+        RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? "
+                 "scales=None) -> Tensor",
                  DTYPES_FLOATS, linear_1d),
-        RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+                 "float[]? scale_factors) -> Tensor",
                  DTYPES_FLOATS, linear_1d_vec),
-        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+        RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "
+                 "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
                  IMAGE_DTYPES, linear_2d),
-        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+                 "float[]? scale_factors) -> Tensor",
                  IMAGE_DTYPES, linear_2d_vec),
-        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+        RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "
+                 "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
                  IMAGE_DTYPES, cubic_2d),
-        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+                 "float[]? scale_factors) -> Tensor",
                  IMAGE_DTYPES, cubic_2d_vec),
-        RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? "
+        RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? "
+                 "scales_d=None, float? "
                  "scales_h=None, float? scales_w=None) -> Tensor",
                  DTYPES_FLOATS, linear_3d),
-        RESAMPLE(
-                "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-                DTYPES_FLOATS, linear_3d_vec),
+        RESAMPLE("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+                 "float[]? scale_factors) -> Tensor",
+                 DTYPES_FLOATS, linear_3d_vec),
 };
 OP_FILE(resample_ops);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// resample_shuffle.c: pixel_shuffle, pixel_unshuffle and channel_shuffle: one strided copy between the same elements seen in more
-// dimensions.
+// resample_shuffle.c: pixel_shuffle, pixel_unshuffle and channel_shuffle: one strided copy between
+// the same elements seen in more dimensions.
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
 typedef enum ShuffleKind { PIXEL_SHUFFLE, PIXEL_UNSHUFFLE, CHANNEL_SHUFFLE } ShuffleKind;
-static const ShuffleKind pixel_shuffle = PIXEL_SHUFFLE, pixel_unshuffle = PIXEL_UNSHUFFLE, channel_shuffle = CHANNEL_SHUFFLE;
+static const ShuffleKind pixel_shuffle = PIXEL_SHUFFLE, pixel_unshuffle = PIXEL_UNSHUFFLE,
+                         channel_shuffle = CHANNEL_SHUFFLE;
 
 static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_size, int64_t *out_factor)
 {
@@ -17,10 +18,12 @@ static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_si
         const char *what = kind == PIXEL_SHUFFLE ? "upscale_factor" : "downscale_factor";
         if (self->rank < 3 || self->rank > MAX_RANK - 2)
                 return fail(STATUS_SHAPE,
-                            "%s expects input to have at least 3 dimensions and at most %d, but got input with %d dimension(s)",
+                            "%s expects input to have at least 3 dimensions and at most %d, but got input "
+                            "with %d dimension(s)",
                             call->schema->name, MAX_RANK - 2, self->rank);
         if (factor <= 0)
-                return fail(STATUS_VALUE, "%s expects a positive %s, but got %ld", call->schema->name, what, (long)factor);
+                return fail(STATUS_VALUE, "%s expects a positive %s, but got %ld", call->schema->name, what,
+                            (long)factor);
         if (!mul_i64(factor, factor, &square))
                 return fail(STATUS_VALUE, "%s: %s %ld is too large", call->schema->name, what, (long)factor);
         memcpy(out_size, self->size, MAX_RANK * sizeof(int64_t));
@@ -28,7 +31,8 @@ static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_si
         if (kind == PIXEL_SHUFFLE) {
                 if (*c % square != 0)
                         return fail(STATUS_SHAPE,
-                                    "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+                                    "pixel_shuffle expects its input's 'channel' dimension to be divisible "
+                                    "by the square of "
                                     "upscale_factor, but input.size(-3)=%ld "
                                     "is not divisible by %ld",
                                     (long)*c, (long)square);
@@ -38,10 +42,11 @@ static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_si
         } else {
                 if (*h % factor != 0 || *w % factor != 0)
                         return fail(STATUS_SHAPE,
-                                    "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%ld is not "
+                                    "pixel_unshuffle expects %s to be divisible by downscale_factor, but "
+                                    "input.size(%d)=%ld is not "
                                     "divisible by %ld",
-                                    *h % factor != 0 ? "height" : "width", *h % factor != 0 ? -2 : -1, (long)(*h % factor != 0 ? *h : *w),
-                                    (long)factor);
+                                    *h % factor != 0 ? "height" : "width", *h % factor != 0 ? -2 : -1,
+                                    (long)(*h % factor != 0 ? *h : *w), (long)factor);
                 if (!mul_i64(*c, square, c))
                         return fail(STATUS_TOO_LARGE, "pixel_unshuffle: the result is too large");
                 *h /= factor;
@@ -56,13 +61,18 @@ static Status groups_of(const OpCall *call, int64_t *out_groups)
         const TensorMeta *self = arg_meta(call, 0);
         TRY(arg_int(call, 1, out_groups));
         if (self->rank < 3 || self->rank == MAX_RANK)
-                return fail(STATUS_SHAPE, "channel_shuffle expects input with > 2 dims, but got input with %d dims", self->rank);
+                return fail(STATUS_SHAPE,
+                            "channel_shuffle expects input with > 2 dims, but got input with %d dims",
+                            self->rank);
         if (*out_groups <= 0)
-                return fail(STATUS_VALUE, "Number of groups to divide channels in must be positive. Value of groups:%ld",
+                return fail(STATUS_VALUE,
+                            "Number of groups to divide channels in must be positive. Value of groups:%ld",
                             (long)*out_groups);
         if (self->size[1] % *out_groups != 0)
-                return fail(STATUS_SHAPE, "Number of channels must be divisible by groups. Got %ld channels and %ld groups.",
-                            (long)self->size[1], (long)*out_groups);
+                return fail(
+                        STATUS_SHAPE,
+                        "Number of channels must be divisible by groups. Got %ld channels and %ld groups.",
+                        (long)self->size[1], (long)*out_groups);
         return STATUS_OK;
 }
 
@@ -111,7 +121,8 @@ static void move_dim(TensorMeta *meta, int from, int to)
         meta->stride[to] = stride;
 }
 
-// The side with many channels as [.., c, h, r, w, r]; the other one as [.., c, h, r, w, r] by splitting h and w.
+// The side with many channels as [.., c, h, r, w, r]; the other one as [.., c, h, r, w, r] by
+// splitting h and w.
 static void pixel_views(TensorMeta *deep, TensorMeta *wide, int64_t factor)
 {
         int c = deep->rank - 3;
@@ -146,13 +157,13 @@ static Status shuffle_run(const OpRun *run)
 }
 
 const OpDef resample_shuffle_ops[] = {
-        { "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
-          .row = &pixel_shuffle },
-        { "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
-          .row = &pixel_unshuffle },
-        { "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
-          .row = &channel_shuffle },
-        { "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer, .run = shuffle_run,
-          .row = &channel_shuffle },
+        { "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", DTYPES_ALL,
+          .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_shuffle },
+        { "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", DTYPES_ALL,
+          .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_unshuffle },
+        { "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer,
+          .run = shuffle_run, .row = &channel_shuffle },
+        { "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL,
+          .infer = shuffle_infer, .run = shuffle_run, .row = &channel_shuffle },
 };
 OP_FILE(resample_shuffle_ops);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema.c: one pass over a schema string, left to right, into an arena. Defaults are Values whose containers live in the arena too: they
-// start with one reference that nobody drops, so that borrowing and counting them is safe and freeing the arena frees them.
+// schema.c: one pass over a schema string, left to right, into an arena. Defaults are Values whose
+// containers live in the arena too: they start with one reference that nobody drops, so that
+// borrowing and counting them is safe and freeing the arena frees them.
 #include "core/ops/schema.h"
 
 #include <ctype.h>
@@ -14,7 +15,8 @@ typedef struct SchemaCursor {
 
 static Status cursor_fail(const SchemaCursor *cursor, const char *wanted)
 {
-        return fail(STATUS_INTERNAL, "schema \"%s\": expected %s at byte %d", cursor->text, wanted, (int)(cursor->at - cursor->text));
+        return fail(STATUS_INTERNAL, "schema \"%s\": expected %s at byte %d", cursor->text, wanted,
+                    (int)(cursor->at - cursor->text));
 }
 
 static void skip_space(SchemaCursor *cursor)
@@ -91,7 +93,8 @@ static Status take_type(SchemaCursor *cursor, SchemaArg *arg)
         skip_space(cursor);
         size_t n = word_length(cursor->at);
         size_t row = 0;
-        while (row < ARRAY_LENGTH(type_names) && (strlen(type_names[row].name) != n || memcmp(type_names[row].name, cursor->at, n) != 0))
+        while (row < ARRAY_LENGTH(type_names) &&
+               (strlen(type_names[row].name) != n || memcmp(type_names[row].name, cursor->at, n) != 0))
                 row++;
         if (n == 0 || row == ARRAY_LENGTH(type_names))
                 return cursor_fail(cursor, "a type");
@@ -240,7 +243,9 @@ static Status take_args(SchemaCursor *cursor, Schema *schema)
                         continue;
                 }
                 SchemaArg *arg = &args[n++];
-                *arg = (SchemaArg){ .kwarg_only = kwarg_only, .varargs = star, .default_value = value_none() };
+                *arg = (SchemaArg){ .kwarg_only = kwarg_only,
+                                    .varargs = star,
+                                    .default_value = value_none() };
                 TRY(take_type(cursor, arg));
                 TRY(take_word(cursor, &arg->name));
                 if (accept(cursor, "="))

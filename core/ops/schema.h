@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator schemas as PyTorch writes them ("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"), parsed once at
-// start, and the binder that lays call arguments out in schema order.
+// Operator schemas as PyTorch writes them ("aten::add.Tensor(Tensor self, Tensor other, *, Scalar
+// alpha=1) -> Tensor"), parsed once at start, and the binder that lays call arguments out in schema
+// order.
 #pragma once
 #include "core/base/arena.h"
 #include "core/graph/graph.h"
@@ -64,15 +65,19 @@ typedef enum BindMode {
         BIND_STRICT,  // numbers do not fit Tensor slots
         BIND_NUMBERS, // they do (wrapped numbers)
 } BindMode;
-// Lays `call` out in schema order into out_args[schema->n_args]; values are borrowed (defaults from the schema). VALUE_NODE and
-// VALUE_DYNAMIC fit anything (checks at upload). `input` is accepted for `self`, as in Python. Gathers x.view(2, 3) into a first int-list
-// argument; one more value than fits, an unknown keyword, a missing argument or a wrong type fails with STATUS_VALUE in PyTorch's manner,
-// naming op and argument. A gathered list is the one value that is not borrowed: after a successful bind call schema_release when the
-// arguments are no longer needed (cheap when nothing was gathered). SCHEMA_GATHERED in `given` marks it; emit() ignores that bit.
-Status schema_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given);
+// Lays `call` out in schema order into out_args[schema->n_args]; values are borrowed (defaults from
+// the schema). VALUE_NODE and VALUE_DYNAMIC fit anything (checks at upload). `input` is accepted
+// for `self`, as in Python. Gathers x.view(2, 3) into a first int-list argument; one more value
+// than fits, an unknown keyword, a missing argument or a wrong type fails with STATUS_VALUE in
+// PyTorch's manner, naming op and argument. A gathered list is the one value that is not borrowed:
+// after a successful bind call schema_release when the arguments are no longer needed (cheap when
+// nothing was gathered). SCHEMA_GATHERED in `given` marks it; emit() ignores that bit.
+Status schema_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args,
+                   uint64_t *out_given);
 #define SCHEMA_GATHERED ((uint64_t)1 << 63)
 void schema_release(const Schema *schema, Value *args, uint64_t given);
 // As above without a message: for choosing among overloads.
 bool schema_fits(const Schema *schema, const CallArgs *call, BindMode mode);
 // schema_bind without a message: false where it would fail.
-bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given);
+bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args,
+                     uint64_t *out_given);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema_bind.c: the binder. One pass lays positional values out, one matches keywords, one checks types and fills in defaults; none of
-// them allocates (but for a gathered list) or formats. What went wrong comes back as a small fault, and only schema_bind puts it into
-// words.
+// schema_bind.c: the binder. One pass lays positional values out, one matches keywords, one checks
+// types and fills in defaults; none of them allocates (but for a gathered list) or formats. What
+// went wrong comes back as a small fault, and only schema_bind puts it into words.
 #include "core/ops/schema.h"
 
 #include <stdio.h>
@@ -29,7 +29,8 @@ typedef struct Fault {
 // ---- types ----
 static bool number_item_fits(ArgType type, Value value, BindMode mode)
 {
-        // Python's arg parser reads 0-dim tensors as numbers; which of several overloads is meant is decided without that first.
+        // Python's arg parser reads 0-dim tensors as numbers; which of several overloads is meant
+        // is decided without that first.
         if (value.kind == VALUE_TENSOR)
                 return mode == BIND_NUMBERS && value.tensor->meta.rank == 0;
         switch (type) {
@@ -87,15 +88,17 @@ static inline bool item_fits(ArgType type, bool optional, Value value, BindMode 
 
 static FaultKind list_fits(const SchemaArg *arg, Value value, BindMode mode, uint32_t *out_item)
 {
-        if (value.kind == VALUE_NODE || value.kind == VALUE_DYNAMIC || (value.kind == VALUE_NONE && arg->optional))
+        if (value.kind == VALUE_NODE || value.kind == VALUE_DYNAMIC ||
+            (value.kind == VALUE_NONE && arg->optional))
                 return FAULT_NONE;
         if (!value_is_sequence(value)) {
                 // A 1-d tensor of integers is a list of ints on second sight, as for torch.ops.
-                if (value.kind == VALUE_TENSOR && arg->type == ARG_INT && mode == BIND_NUMBERS && value.tensor->meta.rank == 1 &&
-                    dtype_is_int(value.tensor->meta.dtype))
+                if (value.kind == VALUE_TENSOR && arg->type == ARG_INT && mode == BIND_NUMBERS &&
+                    value.tensor->meta.rank == 1 && dtype_is_int(value.tensor->meta.dtype))
                         return FAULT_NONE;
                 // int[2] stride: a single number is repeated.
-                bool alone = arg->list_size > 0 && arg->type != ARG_TENSOR && item_fits(arg->type, false, value, mode);
+                bool alone = arg->list_size > 0 && arg->type != ARG_TENSOR &&
+                             item_fits(arg->type, false, value, mode);
                 return alone ? FAULT_NONE : FAULT_TYPE;
         }
         // Numbers never stand in for tensors inside a list.
@@ -130,8 +133,8 @@ static bool gathers(const Schema *schema, const CallArgs *call, uint32_t n_posit
 }
 
 // Borrows for checking and choosing; a list of its own only when the caller keeps the arguments.
-static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep, Value *out_args,
-                        uint32_t *out_item)
+static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep,
+                        Value *out_args, uint32_t *out_item)
 {
         const SchemaArg *arg = &schema->args[at];
         uint32_t n = call->n_args > at ? call->n_args - at : 0;
@@ -156,8 +159,10 @@ static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at,
 
 static bool keyword_names(const char *keyword, const char *name)
 {
-        static const char *const spellings[][2] = { { "input", "self" }, { "axis", "dim" }, { "keepdims", "keepdim" }, { "x", "self" },
-                                                    { "a", "self" },     { "x1", "self" },  { "x2", "other" } };
+        static const char *const spellings[][2] = { { "input", "self" },       { "axis", "dim" },
+                                                    { "keepdims", "keepdim" }, { "x", "self" },
+                                                    { "a", "self" },           { "x1", "self" },
+                                                    { "x2", "other" } };
         if (strcmp(keyword, name) == 0)
                 return true;
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++) {
@@ -185,7 +190,8 @@ static bool keyword_is_idle(const Schema *schema, const char *keyword, Value val
 {
         if (strcmp(keyword, "out") == 0 || strcmp(keyword, "names") == 0)
                 return value.kind == VALUE_NONE;
-        return strcmp(keyword, "requires_grad") == 0 && value.kind == VALUE_BOOL && find_keyword(schema, "pin_memory") < schema->n_args;
+        return strcmp(keyword, "requires_grad") == 0 && value.kind == VALUE_BOOL &&
+               find_keyword(schema, "pin_memory") < schema->n_args;
 }
 
 static Fault place_keywords(const Schema *schema, const CallArgs *call, Value *out_args)
@@ -195,7 +201,8 @@ static Fault place_keywords(const Schema *schema, const CallArgs *call, Value *o
                 const char *keyword = call->kwargs[k].key->text;
                 uint32_t at = find_keyword(schema, keyword);
                 if (at == schema->n_args) {
-                        if (fault.kind == FAULT_NONE && !keyword_is_idle(schema, keyword, call->kwargs[k].value))
+                        if (fault.kind == FAULT_NONE &&
+                            !keyword_is_idle(schema, keyword, call->kwargs[k].value))
                                 fault = (Fault){ .kind = FAULT_UNKNOWN, .keyword = keyword };
                 } else if (out_args[at].kind != VALUE_ABSENT) {
                         if (fault.kind == FAULT_NONE)
@@ -207,7 +214,8 @@ static Fault place_keywords(const Schema *schema, const CallArgs *call, Value *o
         return fault;
 }
 
-static Fault type_fault(const CallArgs *call, const SchemaArg *arg, uint32_t i, Value value, FaultKind kind, uint32_t item)
+static Fault type_fault(const CallArgs *call, const SchemaArg *arg, uint32_t i, Value value, FaultKind kind,
+                        uint32_t item)
 {
         return (Fault){ .kind = kind,
                         .arg = i,
@@ -216,8 +224,10 @@ static Fault type_fault(const CallArgs *call, const SchemaArg *arg, uint32_t i, 
                         .found = kind == FAULT_ITEM ? value.seq->items[item].kind : value.kind };
 }
 
-// Types and defaults, in the order of the schema, so that the first wrong argument is the one named.
-static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given, uint32_t gathered)
+// Types and defaults, in the order of the schema, so that the first wrong argument is the one
+// named.
+static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args,
+                        uint64_t *out_given, uint32_t gathered)
 {
         uint64_t given = 0;
         for (uint32_t i = 0; i < schema->n_args; i++) {
@@ -246,7 +256,8 @@ static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mod
         return (Fault){ .kind = FAULT_NONE };
 }
 
-static Fault bind(const Schema *schema, const CallArgs *call, BindMode mode, bool keep, Value *out_args, uint64_t *out_given)
+static Fault bind(const Schema *schema, const CallArgs *call, BindMode mode, bool keep, Value *out_args,
+                  uint64_t *out_given)
 {
         uint32_t n_positional = schema->n_positional;
         uint32_t gathered = gathers(schema, call, n_positional) ? n_positional - 1 : UINT32_MAX;
@@ -261,7 +272,8 @@ static Fault bind(const Schema *schema, const CallArgs *call, BindMode mode, boo
         if (gathered != UINT32_MAX && call->n_args <= gathered) {
                 // A starred argument may come by keyword, or not at all.
                 uint32_t k = 0;
-                while (k < call->n_kwargs && strcmp(call->kwargs[k].key->text, schema->args[gathered].name) != 0)
+                while (k < call->n_kwargs &&
+                       strcmp(call->kwargs[k].key->text, schema->args[gathered].name) != 0)
                         k++;
                 if (k < call->n_kwargs)
                         gathered = UINT32_MAX;
@@ -292,7 +304,8 @@ bool schema_fits(const Schema *schema, const CallArgs *call, BindMode mode)
         return bind(schema, call, mode, false, args, &given).kind == FAULT_NONE;
 }
 
-bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given)
+bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args,
+                     uint64_t *out_given)
 {
         return bind(schema, call, mode, true, out_args, out_given).kind == FAULT_NONE;
 }
@@ -331,12 +344,13 @@ static Status fail_missing(const Schema *schema, uint32_t from, const Value *arg
         for (uint32_t i = from; i < schema->n_args; i++) {
                 if (args[i].kind != VALUE_ABSENT || schema->args[i].has_default || used + 80 > sizeof(names))
                         continue;
-                used += (size_t)snprintf(names + used, sizeof(names) - used, "%s\"%.60s\"", n == 0 ? "" : ", ",
-                                         shown_name(&schema->args[i]));
+                used += (size_t)snprintf(names + used, sizeof(names) - used, "%s\"%.60s\"",
+                                         n == 0 ? "" : ", ", shown_name(&schema->args[i]));
                 n++;
         }
         // "arguments" for one is PyTorch's own slip; kept, since people search for the sentence.
-        return fail(STATUS_VALUE, "%s() missing %d required positional argument%s: %s", schema->name, n, n == 1 ? "s" : "", names);
+        return fail(STATUS_VALUE, "%s() missing %d required positional argument%s: %s", schema->name, n,
+                    n == 1 ? "s" : "", names);
 }
 
 static Status fail_too_many(const Schema *schema, const CallArgs *call)
@@ -347,10 +361,10 @@ static Status fail_too_many(const Schema *schema, const CallArgs *call)
                 n_min += !schema->args[i].has_default;
         }
         if (n_min < n_max)
-                return fail(STATUS_VALUE, "%s() takes from %u to %u positional arguments but %u were given", schema->name, n_min, n_max,
-                            call->n_args);
-        return fail(STATUS_VALUE, "%s() takes %u positional argument%s but %u %s given", schema->name, n_max, n_max == 1 ? "" : "s",
-                    call->n_args, call->n_args == 1 ? "was" : "were");
+                return fail(STATUS_VALUE, "%s() takes from %u to %u positional arguments but %u were given",
+                            schema->name, n_min, n_max, call->n_args);
+        return fail(STATUS_VALUE, "%s() takes %u positional argument%s but %u %s given", schema->name, n_max,
+                    n_max == 1 ? "" : "s", call->n_args, call->n_args == 1 ? "was" : "were");
 }
 
 static Status fail_fault(const Schema *schema, const CallArgs *call, const Fault *fault, const Value *args)
@@ -360,7 +374,8 @@ static Status fail_fault(const Schema *schema, const CallArgs *call, const Fault
         if (fault->kind == FAULT_TOO_MANY)
                 return fail_too_many(schema, call);
         if (fault->kind == FAULT_UNKNOWN)
-                return failure_at_argument(fail(STATUS_VALUE, "%s() got an unexpected keyword argument '%s'", schema->name, fault->keyword),
+                return failure_at_argument(fail(STATUS_VALUE, "%s() got an unexpected keyword argument '%s'",
+                                                schema->name, fault->keyword),
                                            fault->keyword);
         if (fault->kind == FAULT_MISSING)
                 return fail_missing(schema, fault->arg, args);
@@ -373,15 +388,18 @@ static Status fail_fault(const Schema *schema, const CallArgs *call, const Fault
         if (fault->kind == FAULT_TWICE)
                 status = fail(STATUS_VALUE, "%s() got multiple values for argument '%s'", schema->name, name);
         else if (fault->kind == FAULT_TYPE)
-                status = fail(STATUS_VALUE, "%s(): argument '%s'%s must be %s, not %s", schema->name, name, position, type_words(arg),
-                              value_kind_name(fault->found));
+                status = fail(STATUS_VALUE, "%s(): argument '%s'%s must be %s, not %s", schema->name, name,
+                              position, type_words(arg), value_kind_name(fault->found));
         else
-                status = fail(STATUS_VALUE, "%s(): argument '%s'%s must be %s, but found element of type %s at pos %u", schema->name, name,
-                              position, type_words(arg), value_kind_name(fault->found), fault->item);
+                status = fail(STATUS_VALUE,
+                              "%s(): argument '%s'%s must be %s, but found element of type %s at pos %u",
+                              schema->name, name, position, type_words(arg), value_kind_name(fault->found),
+                              fault->item);
         return failure_at_argument(status, arg->name);
 }
 
-Status schema_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args, uint64_t *out_given)
+Status schema_bind(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args,
+                   uint64_t *out_given)
 {
         Fault fault = bind(schema, call, mode, true, out_args, out_given);
         if (__builtin_expect(fault.kind != FAULT_NONE, 0))

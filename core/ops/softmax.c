@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c. Half types are computed in float32 and
-// rounded once; results are contiguous, as PyTorch's are.
+// softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c.
+// Half types are computed in float32 and rounded once; results are contiguous, as PyTorch's are.
 #include "core/kernels/softmax.h"
 #include "core/ops/emitter.h"
 
@@ -12,7 +12,8 @@ static Status infer_along(OpCall *call, Dtype dtype)
         TensorMeta meta = *arg_meta(call, 0);
         int dim;
         if (!dtype_is_float(dtype) && meta_numel(&meta) != 0)
-                return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", dtype_words(dtype));
+                return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'",
+                            dtype_words(dtype));
         TRY(arg_dim(call, 1, meta.rank, &dim));
         meta.dtype = dtype;
         meta_set_contiguous(&meta);
@@ -56,21 +57,22 @@ static Status softmax_op_run(const OpRun *run)
                 TRY(dense_init(&converted, run->ctx, run->in[0], self, given.dtype));
         TRY(dense_init(&in, run->ctx, converts ? converted.data : run->in[0], converts ? &given : self, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
-        TRY(softmax_run(run->ctx, kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner, in.data, out.data));
+        TRY(softmax_run(run->ctx, kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner, in.data,
+                        out.data));
         TRY(dense_out_store(&out));
         return STATUS_OK;
 }
 
 const OpDef softmax_ops[] = {
-        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
-          .run = softmax_op_run, .row = &plain },
-        { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
-          .run = softmax_op_run, .row = &plain },
-        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS, .infer = softmax_infer,
-          .run = softmax_op_run, .row = &logarithm },
-        { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
-          .run = softmax_op_run, .row = &logarithm },
-        { "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, .infer = converting_infer,
-          .run = softmax_op_run, .row = &safe },
+        { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS,
+          .infer = softmax_infer, .run = softmax_op_run, .row = &plain },
+        { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
+          .infer = converting_infer, .run = softmax_op_run, .row = &plain },
+        { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS,
+          .infer = softmax_infer, .run = softmax_op_run, .row = &logarithm },
+        { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
+          .infer = converting_infer, .run = softmax_op_run, .row = &logarithm },
+        { "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
+          .infer = converting_infer, .run = softmax_op_run, .row = &safe },
 };
 OP_FILE(softmax_ops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is stable, whether asked for or not. sort
-// keeps dense strides of self, the others are contiguous.
+// sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is
+// stable, whether asked for or not. sort keeps dense strides of self, the others are contiguous.
 #include "core/kernels/sort.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
@@ -54,12 +54,14 @@ static Status sort_args(const OpCall *call, SortArgs *out)
         case SORT_VALUE:
                 TRY(arg_int(call, 1, &out->pick));
                 if (out->pick < 1 || out->pick > out->n)
-                        return fail(STATUS_VALUE, "kthvalue(): selected number k out of range for dimension %d", out->dim);
+                        return fail(STATUS_VALUE,
+                                    "kthvalue(): selected number k out of range for dimension %d", out->dim);
                 out->pick--;
                 break;
         case SORT_MEDIAN:
                 if (out->n == 0)
-                        return fail(STATUS_INDEX, "median(): Expected reduction dim %d to have non-zero size.", out->dim);
+                        return fail(STATUS_INDEX,
+                                    "median(): Expected reduction dim %d to have non-zero size.", out->dim);
                 out->pick = (out->n - 1) / 2;
                 break;
         default:
@@ -76,8 +78,8 @@ static Status sort_infer(OpCall *call)
         TRY(sort_args(call, &args));
         TensorMeta meta = *self;
         if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN) {
-                reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim, arg_bool(call, row->kind == SORT_VALUE ? 3 : 2, false), self->dtype,
-                            &meta);
+                reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim,
+                            arg_bool(call, row->kind == SORT_VALUE ? 3 : 2, false), self->dtype, &meta);
         } else if (row->kind == SORT_TOP) {
                 if (meta.rank > 0)
                         meta.size[args.dim] = args.n_out;
@@ -102,7 +104,8 @@ static Cost sort_cost(const OpCall *call)
         SortArgs args;
         if (sort_args(call, &args) != STATUS_OK)
                 return (Cost){ 0 };
-        int64_t n = meta_numel(self), levels = 1, wanted = row->kind == SORT_TOP && args.n_out < args.n / 8 ? args.n_out : args.n;
+        int64_t n = meta_numel(self), levels = 1,
+                wanted = row->kind == SORT_TOP && args.n_out < args.n / 8 ? args.n_out : args.n;
         while (levels < 62 && wanted >> levels != 0)
                 levels++;
         int64_t bytes = n * dtype_info[self->dtype].bytes;
@@ -120,9 +123,10 @@ static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
         return value != value;
 }
 
-// One element of each sorted row, for kthvalue and median. `values` and `indices`: [n_rows / inner][n][inner].
-static Status pick_elements(const RunContext *ctx, const SortArgs *args, bool median, int64_t n_rows, int64_t inner, const SortTask *sorted,
-                            void *out_values, int64_t *out_indices)
+// One element of each sorted row, for kthvalue and median. `values` and `indices`: [n_rows /
+// inner][n][inner].
+static Status pick_elements(const RunContext *ctx, const SortArgs *args, bool median, int64_t n_rows,
+                            int64_t inner, const SortTask *sorted, void *out_values, int64_t *out_indices)
 {
         Work work = { .ctx = ctx };
         for (int64_t row = 0; row < n_rows && !work_stops(&work, 8); row++) {
@@ -141,8 +145,8 @@ static Status pick_elements(const RunContext *ctx, const SortArgs *args, bool me
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan, SortTask *task, void *values,
-                       int64_t *indices)
+static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan,
+                       SortTask *task, void *values, int64_t *indices)
 {
         _cleanup_(scratch_deinit) Scratch sorted_values = { 0 }, sorted_indices = { 0 };
         int64_t n = plan->n_rows * plan->row_length;
@@ -152,7 +156,8 @@ static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput
         task->indices = sorted_indices.data;
         TRY(sort_rows(run->ctx, plan, task, input->data));
         const SortRow *row = run->call->op->row;
-        return pick_elements(run->ctx, args, row->kind == SORT_MEDIAN, plan->n_rows, task->inner, task, values, indices);
+        return pick_elements(run->ctx, args, row->kind == SORT_MEDIAN, plan->n_rows, task->inner, task,
+                             values, indices);
 }
 
 static Status sort_run(const OpRun *run)
@@ -223,31 +228,41 @@ static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
-static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 }, argsort_plain = { SORT_INDICES, 1, 2 },
-                     argsort_stable = { SORT_INDICES, 2, 3 }, top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 },
-                     median = { SORT_MEDIAN, 1, -1 };
-#define SORT_OP(schema, row_)                                                                                                              \
-        {                                                                                                                                  \
-                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .cost = sort_cost, .row = &(row_)                               \
+static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 },
+                     argsort_plain = { SORT_INDICES, 1, 2 }, argsort_stable = { SORT_INDICES, 2, 3 },
+                     top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 }, median = { SORT_MEDIAN, 1, -1 };
+#define SORT_OP(schema, row_)                                                                                \
+        {                                                                                                    \
+                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .cost = sort_cost, .row = &(row_) \
         }
-#define RANK_OP(schema, kernel_, row_)                                                                                                     \
-        {                                                                                                                                  \
-                schema, DTYPES_INTS | DTYPES_FLOATS, .infer = sort_infer, .run = sort_run, .cost = sort_cost, .row = &(row_),              \
-                                                     .kernel = kernel_                                                                     \
+#define RANK_OP(schema, kernel_, row_)                                                                       \
+        {                                                                                                    \
+                schema, DTYPES_INTS | DTYPES_FLOATS, .infer = sort_infer, .run = sort_run,                   \
+                                                     .cost = sort_cost, .row = &(row_), .kernel = kernel_    \
         }
 
 const OpDef sort_ops[] = {
-        SORT_OP("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", sort_plain),
-        SORT_OP("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        SORT_OP("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+                "indices)",
+                sort_plain),
+        SORT_OP("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> "
+                "(Tensor values, Tensor indices)",
                 sort_stable),
         SORT_OP("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", argsort_plain),
-        SORT_OP("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", argsort_stable),
-        SORT_OP("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+        SORT_OP("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> "
+                "Tensor",
+                argsort_stable),
+        SORT_OP("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> "
+                "(Tensor values, Tensor indices)",
                 top),
-        RANK_OP("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", "kthvalue_cpu",
-                kth),
-        RANK_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", "median_out", median),
-        { "aten::median(Tensor self) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, .expand = median_expand, .kernel = "median_cpu" },
+        RANK_OP("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, "
+                "Tensor indices)",
+                "kthvalue_cpu", kth),
+        RANK_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor "
+                "indices)",
+                "median_out", median),
+        { "aten::median(Tensor self) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, .expand = median_expand,
+          .kernel = "median_cpu" },
         { "aten::msort(Tensor self) -> Tensor", DTYPES_REAL, .expand = msort_expand },
 };
 OP_FILE(sort_ops);

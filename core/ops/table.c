@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// table.c: all rows of all groups (ops.def), their schemas parsed, and the in-place twins that OP_INPLACE asks for and PyTorch has
-// (twins.def). Built once before threads start and never freed; read-only afterwards. One map: "aten::add.Tensor" -> overload; other
-// spellings are brought to that form first.
+// table.c: all rows of all groups (ops.def), their schemas parsed, and the in-place twins that
+// OP_INPLACE asks for and PyTorch has (twins.def). Built once before threads start and never freed;
+// read-only afterwards. One map: "aten::add.Tensor" -> overload; other spellings are brought to
+// that form first.
 #include "core/ops/op.h"
 
 #include <stdio.h>
@@ -57,7 +58,8 @@ static Status table_add_base(Overload *overload)
 static bool is_inplace(const Schema *schema)
 {
         size_t n = strlen(schema->name);
-        return n > 1 && schema->name[n - 1] == '_' && schema->name[n - 2] != '_' && schema->n_args > 0 && schema->args[0].is_written;
+        return n > 1 && schema->name[n - 1] == '_' && schema->name[n - 2] != '_' && schema->n_args > 0 &&
+               schema->args[0].is_written;
 }
 
 static Status table_add(const OpDef *op, const char *schema_text)
@@ -70,9 +72,10 @@ static Status table_add(const OpDef *op, const char *schema_text)
         overload->inplace = is_inplace(&overload->schema);
         const Schema *schema = &overload->schema;
         bool is_default = strcmp(schema->overload, "default") == 0;
-        overload->name = arena_format(&table.arena, "%s::%s%s%s", schema->ns, schema->name, is_default ? "" : ".",
-                                      is_default ? "" : schema->overload);
-        overload->target = arena_format(&table.arena, "torch.ops.%s.%s.%s", schema->ns, schema->name, schema->overload);
+        overload->name = arena_format(&table.arena, "%s::%s%s%s", schema->ns, schema->name,
+                                      is_default ? "" : ".", is_default ? "" : schema->overload);
+        overload->target =
+                arena_format(&table.arena, "torch.ops.%s.%s.%s", schema->ns, schema->name, schema->overload);
         if (overload->name == NULL || overload->target == NULL)
                 return fail_memory();
         void *old = NULL;
@@ -84,21 +87,23 @@ static Status table_add(const OpDef *op, const char *schema_text)
         return table_add_base(overload);
 }
 
-// "aten::add.Tensor(Tensor self, ...) -> Tensor" -> "aten::add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)". In-place forms always call it
-// self, also where the functional one says input.
+// "aten::add.Tensor(Tensor self, ...) -> Tensor" -> "aten::add_.Tensor(Tensor(a!) self, ...) ->
+// Tensor(a!)". In-place forms always call it self, also where the functional one says input.
 static Status twin_schema(const char *text, const char **out_text)
 {
         size_t name_end = strcspn(text, ".(");
         const char *open = strchr(text, '(');
         const char *arrow = strstr(text, " -> ");
         if (open == NULL || arrow == NULL || strncmp(open, "(Tensor", 7) != 0)
-                return fail(STATUS_INTERNAL, "schema \"%s\" has no in-place twin: its first argument is no Tensor", text);
+                return fail(STATUS_INTERNAL,
+                            "schema \"%s\" has no in-place twin: its first argument is no Tensor", text);
         const char *rest = open + 7;
         if (*rest == '(')
                 rest = strchr(rest, ')') + 1;
         rest += strcspn(rest, ",)");
-        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!) self%.*s -> Tensor(a!)", (int)name_end, text,
-                                  (int)(open - text - (ptrdiff_t)name_end), text + name_end, (int)(arrow - rest), rest);
+        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!) self%.*s -> Tensor(a!)", (int)name_end,
+                                  text, (int)(open - text - (ptrdiff_t)name_end), text + name_end,
+                                  (int)(arrow - rest), rest);
         if (twin == NULL)
                 return fail_memory();
         *out_text = twin;
@@ -160,7 +165,8 @@ const Overload *op_find(const char *name)
         const char *dot = memchr(name, '.', n);
         if (colons != NULL || dot == NULL)
                 return string_map_get_n(&table.by_name, name, n);
-        int length = snprintf(key, sizeof(key), "%.*s::%.*s", (int)(dot - name), name, (int)(n - (size_t)(dot - name) - 1), dot + 1);
+        int length = snprintf(key, sizeof(key), "%.*s::%.*s", (int)(dot - name), name,
+                              (int)(n - (size_t)(dot - name) - 1), dot + 1);
         return string_map_get_n(&table.by_name, key, (size_t)length);
 }
 

@@ -57,10 +57,14 @@ static bool is_plain(const char *text, size_t n, size_t most)
         return n > 0 && n <= most;
 }
 
-static Status add_line(TuneRecord *record, uint32_t at, const char *key, size_t n_key, const char *algorithm, size_t n_algorithm)
+static Status add_line(TuneRecord *record, uint32_t at, const char *key, size_t n_key, const char *algorithm,
+                       size_t n_algorithm)
 {
-        if (!is_plain(key, n_key, TUNE_MAX_KEY) || !is_plain(algorithm, n_algorithm, TUNE_MAX_ALGORITHM) || record->n == TUNE_MAX_LINES)
-                return fail(STATUS_VALUE, "a tune record holds a line that is too long or not plain text, or too many lines");
+        if (!is_plain(key, n_key, TUNE_MAX_KEY) || !is_plain(algorithm, n_algorithm, TUNE_MAX_ALGORITHM) ||
+            record->n == TUNE_MAX_LINES)
+                return fail(
+                        STATUS_VALUE,
+                        "a tune record holds a line that is too long or not plain text, or too many lines");
         TRY(array_reserve(&record->lines, &record->capacity, record->n + 1, sizeof(TuneLine)));
         memmove(record->lines + at + 1, record->lines + at, (record->n - at) * sizeof(TuneLine));
         TuneLine *line = &record->lines[at];
@@ -79,9 +83,11 @@ Status tune_parse(const char *text, size_t n, TuneRecord **out_record)
                 const char *stop = memchr(at, '\n', (size_t)(end - at));
                 const char *tab = stop == NULL ? NULL : memchr(at, '\t', (size_t)(stop - at));
                 if (tab == NULL)
-                        return fail(STATUS_VALUE, "a line of a tune record is not \"key<tabulator>algorithm\"");
+                        return fail(STATUS_VALUE,
+                                    "a line of a tune record is not \"key<tabulator>algorithm\"");
                 TRY(add_line(record, record->n, at, (size_t)(tab - at), tab + 1, (size_t)(stop - tab - 1)));
-                if (record->n > 1 && strcmp(record->lines[record->n - 2].key, record->lines[record->n - 1].key) >= 0)
+                if (record->n > 1 &&
+                    strcmp(record->lines[record->n - 2].key, record->lines[record->n - 1].key) >= 0)
                         return fail(STATUS_VALUE, "the lines of a tune record are not sorted");
                 at = stop + 1;
         }
@@ -119,7 +125,9 @@ uint32_t tune_count(const TuneRecord *record)
 const char *tune_algorithm(const TuneRecord *record, const char *key)
 {
         uint32_t at = record == NULL ? 0 : find(record, key);
-        return record == NULL || at == record->n || strcmp(record->lines[at].key, key) != 0 ? NULL : record->lines[at].algorithm;
+        return record == NULL || at == record->n || strcmp(record->lines[at].key, key) != 0
+                       ? NULL
+                       : record->lines[at].algorithm;
 }
 
 bool tune_is_learning(const TuneRecord *record)

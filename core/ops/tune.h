@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// TuneRecord: which algorithm each convolution or product of a program takes. Text, one line per call, sorted: the call's key, a tabulator,
-// the algorithm's name. It is given through CompileOptions.tune:
+// TuneRecord: which algorithm each convolution or product of a program takes. Text, one line per
+// call, sorted: the call's key, a tabulator, the algorithm's name. It is given through
+// CompileOptions.tune:
 //   none      the deterministic rule of sizes and weights decides
 //   a record  it decides; calls it does not name, and names that do not fit the call, take the rule
 //   learning  calls it does not name are timed once, on the shape they have, and written into it
-// Same record, same bits: what a record says is part of a program's key. Algorithms whose error against float64 is more than four times
-// that of a direct sum are never taken, whatever a record says.
+// Same record, same bits: what a record says is part of a program's key. Algorithms whose error
+// against float64 is more than four times that of a direct sum are never taken, whatever a record
+// says.
 //
-// A learning record belongs to the one build that holds it. Otherwise it is immutable and may be shared by any number of builds.
+// A learning record belongs to the one build that holds it. Otherwise it is immutable and may be
+// shared by any number of builds.
 #pragma once
 #include "core/base/text.h"
 
@@ -16,14 +19,16 @@ enum { TUNE_MAX_KEY = 240, TUNE_MAX_ALGORITHM = 32, TUNE_MAX_LINES = 65536 };
 typedef struct TuneRecord TuneRecord;
 
 Status tune_new(bool learning, TuneRecord **out_record);
-// What tune_print gave. STATUS_VALUE for anything else: too long, unsorted, doubled or malformed lines. Not learning.
+// What tune_print gave. STATUS_VALUE for anything else: too long, unsorted, doubled or malformed
+// lines. Not learning.
 Status tune_parse(const char *text, size_t n, TuneRecord **out_record);
 TuneRecord *tune_free(TuneRecord *record); // NULL-safe, returns NULL
 DEFINE_CLEANUP(TuneRecord, tune_free)
 
 void tune_print(const TuneRecord *record, Text *out); // nothing for an empty record
-// As it is kept: behind a line that names the platform on which it was learnt (core/kernels/platform.h). What was fastest there, and what
-// an algorithm's name stands for, need not hold on another: tune_read refuses its records (STATUS_VALUE).
+// As it is kept: behind a line that names the platform on which it was learnt
+// (core/kernels/platform.h). What was fastest there, and what an algorithm's name stands for, need
+// not hold on another: tune_read refuses its records (STATUS_VALUE).
 void tune_write(const TuneRecord *record, Text *out);
 Status tune_read(const char *text, size_t n, TuneRecord **out_record);
 uint32_t tune_count(const TuneRecord *record); // lines; NULL: 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.c: views of one tensor: infer only, strides to the element as PyTorch gives them. The in-place twins (t_, squeeze_ ...) come from
-// OP_INPLACE.
+// view.c: views of one tensor: infer only, strides to the element as PyTorch gives them. The
+// in-place twins (t_, squeeze_ ...) come from OP_INPLACE.
 #include "core/ops/view.h"
 
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 Status view_check_rank(const OpCall *call, int64_t rank)
 {
         if (rank > MAX_RANK)
-                return fail(STATUS_VALUE, "%s(): the result would have %" PRId64 " dimensions; at most %d are supported",
+                return fail(STATUS_VALUE,
+                            "%s(): the result would have %" PRId64 " dimensions; at most %d are supported",
                             call->schema->name, rank, MAX_RANK);
         return STATUS_OK;
 }
@@ -33,15 +34,17 @@ Status view_infer_size(int rank, int64_t *inout_size, int64_t numel)
                                 return fail(STATUS_VALUE, "only one dimension can be inferred");
                         unknown = d;
                 } else if (inout_size[d] < 0) {
-                        return fail(STATUS_VALUE, "invalid shape dimension %" PRId64 " at index %d of shape %s", inout_size[d], d,
-                                    shape_text(rank, inout_size, text, sizeof(text)));
+                        return fail(STATUS_VALUE,
+                                    "invalid shape dimension %" PRId64 " at index %d of shape %s",
+                                    inout_size[d], d, shape_text(rank, inout_size, text, sizeof(text)));
                 } else {
                         fits = fits && mul_i64(product, inout_size[d], &product);
                 }
         }
         if (fits && unknown >= 0 && product == 0 && numel == 0)
                 return fail(STATUS_VALUE,
-                            "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any value "
+                            "cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                            "dimension size -1 can be any value "
                             "and is ambiguous",
                             shape_text(rank, inout_size, text, sizeof(text)));
         if (!fits || (unknown < 0 ? product != numel : product == 0 || numel % product != 0))
@@ -114,7 +117,8 @@ Status view_set_strides(TensorMeta *meta, MemoryFormat format, const TensorMeta 
         case MEMORY_FORMAT_CHANNELS_LAST_3D:
                 if (meta->rank != (format == MEMORY_FORMAT_CHANNELS_LAST ? 4 : 5))
                         return fail(STATUS_VALUE, "required rank %d tensor to use channels_last%s format",
-                                    format == MEMORY_FORMAT_CHANNELS_LAST ? 4 : 5, format == MEMORY_FORMAT_CHANNELS_LAST ? "" : "_3d");
+                                    format == MEMORY_FORMAT_CHANNELS_LAST ? 4 : 5,
+                                    format == MEMORY_FORMAT_CHANNELS_LAST ? "" : "_3d");
                 meta_set_channels_last(meta);
                 return STATUS_OK;
         default:
@@ -171,7 +175,8 @@ static Status view_as_size(OpCall *call, int rank, int64_t *size)
         TRY(view_infer_size(rank, size, meta_numel(self)));
         meta_init(&meta, self->dtype, rank, size);
         if (!meta_view_strides(self, rank, size, meta.stride))
-                return fail(STATUS_SHAPE, "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                return fail(STATUS_SHAPE, "view size is not compatible with input tensor's size and stride "
+                                          "(at least one dimension spans "
                                           "across two contiguous "
                                           "subspaces). Use .reshape(...) instead.");
         return view_self(call, 0, &meta, 0);
@@ -195,8 +200,11 @@ static Status view_dtype_smaller(const TensorMeta *self, TensorMeta *meta, int64
 {
         int last = self->rank - 1;
         if (last < 0 || self->stride[last] != 1)
-                return fail(STATUS_VALUE, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64,
-                            dtype_words(self->dtype), dtype_words(meta->dtype), last < 0 ? (int64_t)0 : self->stride[last]);
+                return fail(STATUS_VALUE,
+                            "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got "
+                            "%" PRId64,
+                            dtype_words(self->dtype), dtype_words(meta->dtype),
+                            last < 0 ? (int64_t)0 : self->stride[last]);
         for (int d = 0; d < last; d++) {
                 if (!mul_i64(meta->stride[d], ratio, &meta->stride[d]))
                         return fail(STATUS_TOO_LARGE, "view(): strides overflow");
@@ -210,11 +218,15 @@ static Status view_dtype_larger(const TensorMeta *self, TensorMeta *meta, int64_
 {
         int last = self->rank - 1;
         if (last < 0 || self->stride[last] != 1)
-                return fail(STATUS_VALUE, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64,
-                            dtype_words(self->dtype), dtype_words(meta->dtype), last < 0 ? (int64_t)0 : self->stride[last]);
+                return fail(STATUS_VALUE,
+                            "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got "
+                            "%" PRId64,
+                            dtype_words(self->dtype), dtype_words(meta->dtype),
+                            last < 0 ? (int64_t)0 : self->stride[last]);
         if (self->size[last] % ratio != 0)
                 return fail(STATUS_VALUE,
-                            "self.size(-1) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but got %" PRId64,
+                            "self.size(-1) must be divisible by %" PRId64
+                            " to view %s as %s (different element sizes), but got %" PRId64,
                             ratio, dtype_words(self->dtype), dtype_words(meta->dtype), self->size[last]);
         if (offset % ratio != 0)
                 return fail(STATUS_VALUE,
@@ -226,7 +238,8 @@ static Status view_dtype_larger(const TensorMeta *self, TensorMeta *meta, int64_
                         return fail(STATUS_VALUE,
                                     "self.stride(%d) must be divisible by %" PRId64
                                     " to view %s as %s (different element sizes), but got %" PRId64,
-                                    d, ratio, dtype_words(self->dtype), dtype_words(meta->dtype), self->stride[d]);
+                                    d, ratio, dtype_words(self->dtype), dtype_words(meta->dtype),
+                                    self->stride[d]);
                 meta->stride[d] /= ratio;
         }
         meta->size[last] /= ratio;
@@ -261,7 +274,8 @@ static Status unflatten_infer(OpCall *call)
         TRY(view_check_rank(call, self->rank + n - 1));
         if (view_infer_size(n, sizes, self->size[dim]) != STATUS_OK)
                 return fail(STATUS_VALUE,
-                            "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%" PRId64 ") in the input tensor",
+                            "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%" PRId64
+                            ") in the input tensor",
                             shape_text(n, sizes, text, sizeof(text)), dim, self->size[dim]);
         memcpy(shape, self->size, (size_t)dim * sizeof(int64_t));
         memcpy(shape + dim, sizes, (size_t)n * sizeof(int64_t));
@@ -323,7 +337,8 @@ static Status permute_infer(OpCall *call)
         TRY(view_arg_shape(call, 1, dims, &n));
         if (n != self->rank)
                 return fail(STATUS_VALUE,
-                            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+                            "permute(sparse_coo): number of dimensions in the tensor input does not match "
+                            "the length of the desired "
                             "ordering of dimensions "
                             "i.e. input.dim() = %d is not equal to len(dims) = %d",
                             self->rank, n);
@@ -355,7 +370,8 @@ static Status t_infer(OpCall *call)
 {
         TensorMeta meta = *arg_meta(call, 0);
         if (meta.rank > 2)
-                return fail(STATUS_VALUE, "t() expects a tensor with <= 2 dimensions, but self is %dD", meta.rank);
+                return fail(STATUS_VALUE, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                            meta.rank);
         if (meta.rank == 2)
                 view_swap(&meta, 0, 1);
         return view_self(call, 0, &meta, 0);
@@ -376,8 +392,10 @@ static Status matrix_t_infer(OpCall *call)
         if (meta.rank == 0)
                 return view_self(call, 0, &meta, 0);
         if (meta.rank == 1)
-                return fail(STATUS_VALUE, "tensor.%s is only supported on matrices or batches of matrices. Got %d-D tensor.",
-                            is_adjoint ? "adjoint()" : call->schema->name, meta.rank);
+                return fail(
+                        STATUS_VALUE,
+                        "tensor.%s is only supported on matrices or batches of matrices. Got %d-D tensor.",
+                        is_adjoint ? "adjoint()" : call->schema->name, meta.rank);
         view_swap(&meta, meta.rank - 2, meta.rank - 1);
         return view_self(call, 0, &meta, 0);
 }
@@ -393,7 +411,8 @@ static Status movedim_infer(OpCall *call)
         TRY(view_arg_shape(call, 2, to, &n_to));
         if (n != n_to)
                 return fail(STATUS_VALUE,
-                            "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as "
+                            "movedim: Invalid source or destination dims: source (%d dims) should contain "
+                            "the same number of dims as "
                             "destination "
                             "(%d dims)",
                             n, n_to);
@@ -402,7 +421,8 @@ static Status movedim_infer(OpCall *call)
                 TRY(dim_wrap(from[i], self->rank, &a));
                 TRY(dim_wrap(to[i], self->rank, &b));
                 if ((used_from >> a & 1) != 0 || (used_to >> b & 1) != 0)
-                        return fail(STATUS_VALUE, "movedim: repeated dim in `%s`", (used_from >> a & 1) != 0 ? "source" : "destination");
+                        return fail(STATUS_VALUE, "movedim: repeated dim in `%s`",
+                                    (used_from >> a & 1) != 0 ? "source" : "destination");
                 used_from |= 1u << a;
                 used_to |= 1u << b;
                 order[b] = a;
@@ -430,23 +450,34 @@ const OpDef view_ops[] = {
         { "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", .infer = view_infer },
         { "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", .infer = view_dtype_infer },
         { "aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", .infer = view_as_infer },
-        { "aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", .infer = unflatten_infer },
+        { "aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+          .infer = unflatten_infer },
         { "aten::squeeze(Tensor(a) self) -> Tensor(a)", .flags = OP_INPLACE, .infer = squeeze_infer },
-        { "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", .flags = OP_INPLACE, .infer = squeeze_dim_infer },
-        { "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", .flags = OP_INPLACE, .infer = squeeze_dims_infer },
-        { "aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", .flags = OP_INPLACE, .infer = unsqueeze_infer },
+        { "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", .flags = OP_INPLACE,
+          .infer = squeeze_dim_infer },
+        { "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", .flags = OP_INPLACE,
+          .infer = squeeze_dims_infer },
+        { "aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", .flags = OP_INPLACE,
+          .infer = unsqueeze_infer },
         { "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", .infer = permute_infer },
         { "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", .infer = transpose_infer },
         { "aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", .infer = transpose_infer },
-        { "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", .flags = OP_INPLACE, .infer = transpose_infer },
-        { "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", .flags = OP_INPLACE, .infer = transpose_infer },
+        { "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", .flags = OP_INPLACE,
+          .infer = transpose_infer },
+        { "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", .flags = OP_INPLACE,
+          .infer = transpose_infer },
         { "aten::t(Tensor(a) self) -> Tensor(a)", .flags = OP_INPLACE, .infer = t_infer },
         { "aten::numpy_T(Tensor(a) self) -> Tensor(a)", .infer = numpy_t_infer },
         { "aten::mT(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer },
-        { "aten::adjoint(Tensor(a) self) -> Tensor(a)", .dtypes = DTYPES_REAL | DTYPES_UINTS, .infer = matrix_t_infer },
-        { "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", .infer = movedim_infer },
-        { "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", .infer = movedim_infer },
-        { "aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", .infer = movedim_infer },
-        { "aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", .infer = movedim_infer },
+        { "aten::adjoint(Tensor(a) self) -> Tensor(a)", .dtypes = DTYPES_REAL | DTYPES_UINTS,
+          .infer = matrix_t_infer },
+        { "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+          .infer = movedim_infer },
+        { "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+          .infer = movedim_infer },
+        { "aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+          .infer = movedim_infer },
+        { "aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+          .infer = movedim_infer },
 };
 OP_FILE(view_ops);

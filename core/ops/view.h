@@ -3,8 +3,8 @@
 #pragma once
 #include "core/ops/emitter.h"
 
-// Strides that no element is ever reached by (a step beyond the dimension, size 1) are cut to this, so that sums and products of strides
-// fit.
+// Strides that no element is ever reached by (a step beyond the dimension, size 1) are cut to this,
+// so that sums and products of strides fit.
 #define VIEW_STRIDE_CAP ((int64_t)1 << 40)
 
 // STATUS_VALUE beyond MAX_RANK.
@@ -17,14 +17,17 @@ Status view_infer_size(int rank, int64_t *inout_size, int64_t numel);
 Status view_self(OpCall *call, uint32_t k, const TensorMeta *meta, int64_t relative_offset);
 // PyTorch's is_contiguous(memory_format=...); PRESERVE counts as any.
 bool view_is_contiguous_as(const TensorMeta *meta, MemoryFormat format);
-// PyTorch's suggest_memory_format(): CHANNELS_LAST(_3D) for strides of that order, gaps allowed, else CONTIGUOUS.
+// PyTorch's suggest_memory_format(): CHANNELS_LAST(_3D) for strides of that order, gaps allowed,
+// else CONTIGUOUS.
 MemoryFormat view_suggested_format(const TensorMeta *meta);
 // Strides of a fresh tensor of meta's shape in `format`, `like` deciding for PRESERVE.
 Status view_set_strides(TensorMeta *meta, MemoryFormat format, const TensorMeta *like);
 void view_swap(TensorMeta *meta, int a, int b);
 // start, stop and step as Python slices have them, against a dimension of `size`; step >= 1.
 void view_clamp_slice(int64_t size, int64_t *inout_start, int64_t *inout_stop);
-// A number as the bytes of one element (16 at most): `value cannot be converted to type uint8_t without overflow`. In copy_ops.c.
+// A number as the bytes of one element (16 at most): `value cannot be converted to type uint8_t
+// without overflow`. In copy_ops.c.
 Status value_element(Value number, Dtype dtype, void *out_element);
-// What a tensor of this meta is filled with instead of `number`: a half of one element takes what is too large as infinity, as in PyTorch.
+// What a tensor of this meta is filled with instead of `number`: a half of one element takes what
+// is too large as infinity, as in PyTorch.
 Value number_for_fill(Value number, const TensorMeta *meta);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view_compose.c: composites of views and copies: scatters into a part of a tensor, grids, differences, repeated elements.
+// view_compose.c: composites of views and copies: scatters into a part of a tensor, grids,
+// differences, repeated elements.
 #include <inttypes.h>
 #include <string.h>
 #include "core/ops/view.h"
@@ -16,8 +17,8 @@ static Status clone_with_strides(Emitter *emitter, Value self, Value *out)
         TRY(meta_span(meta, &span));
         if (plain || span == 0)
                 return EMIT(emitter, "aten::clone", out, self);
-        _cleanup_(value_clear) Value size = value_none(), stride = value_none(), flat_size = value_none(), flat = value_none(),
-                                     copy = value_none(), one = value_none();
+        _cleanup_(value_clear) Value size = value_none(), stride = value_none(), flat_size = value_none(),
+                                     flat = value_none(), copy = value_none(), one = value_none();
         TRY(value_ints_new(VALUE_LIST, meta->size, meta->rank, &size));
         TRY(value_ints_new(VALUE_LIST, meta->stride, meta->rank, &stride));
         TRY(value_ints_new(VALUE_LIST, &span, 1, &flat_size));
@@ -33,11 +34,14 @@ static Status check_source(const OpCall *call, const TensorMeta *part)
         char have[256], want[256];
         if (meta_same_shape(part, source))
                 return STATUS_OK;
-        return fail(STATUS_SHAPE, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
-                    shape_text(source->rank, source->size, have, sizeof(have)), shape_text(part->rank, part->size, want, sizeof(want)));
+        return fail(STATUS_SHAPE,
+                    "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+                    shape_text(source->rank, source->size, have, sizeof(have)),
+                    shape_text(part->rank, part->size, want, sizeof(want)));
 }
 
-static Status scatter_into(Emitter *emitter, const OpCall *call, const char *view, const Value *args, uint32_t n_args, Value *out)
+static Status scatter_into(Emitter *emitter, const OpCall *call, const char *view, const Value *args,
+                           uint32_t n_args, Value *out)
 {
         Value view_args[8];
         _cleanup_(value_clear) Value copy = value_none(), part = value_none();
@@ -71,8 +75,10 @@ static Status diagonal_scatter_expand(Emitter *emitter, const OpCall *call, Valu
 static Status narrow_copy_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value part = value_none();
-        TRY(EMIT(emitter, "aten::narrow", &part, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2), arg_value(call, 3)));
-        return EMIT(emitter, "aten::clone", out, part, (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS });
+        TRY(EMIT(emitter, "aten::narrow", &part, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2),
+                 arg_value(call, 3)));
+        return EMIT(emitter, "aten::clone", out, part,
+                    (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS });
 }
 
 // ---- grids ----
@@ -94,10 +100,13 @@ static Status check_grid(const OpCall *call, uint32_t n, int64_t *out_sizes)
         for (uint32_t i = 0; i < n; i++) {
                 const TensorMeta *meta = &arg_list_tensor(call, 0, i)->meta;
                 if (meta->rank > 1)
-                        return fail(STATUS_SHAPE, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %d dimensions",
+                        return fail(STATUS_SHAPE,
+                                    "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %d "
+                                    "dimensions",
                                     meta->rank);
                 if (meta->dtype != arg_list_tensor(call, 0, 0)->meta.dtype)
-                        return fail(STATUS_DTYPE, "torch.meshgrid expects all tensors to have the same dtype");
+                        return fail(STATUS_DTYPE,
+                                    "torch.meshgrid expects all tensors to have the same dtype");
                 out_sizes[i] = meta_numel(meta);
         }
         return STATUS_OK;
@@ -113,7 +122,9 @@ static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
         _cleanup_(value_clear) Value sizes = value_none();
         Seq *seq;
         if (!swap && strcmp(indexing, "ij") != 0)
-                return fail(STATUS_VALUE, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %.40s", indexing);
+                return fail(STATUS_VALUE,
+                            "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %.40s",
+                            indexing);
         TRY(check_grid(call, n, size));
         swap = swap && n > 1;
         if (swap) {
@@ -157,7 +168,8 @@ static Status diff_once(Emitter *emitter, Value self, int dim, Value *out)
         int64_t length = MAX(self.tensor->meta.size[dim] - 1, 0);
         bool is_bool = self.tensor->meta.dtype == DTYPE_BOOL;
         _cleanup_(value_clear) Value later = value_none(), earlier = value_none();
-        TRY(EMIT(emitter, "aten::narrow", &later, self, value_int(dim), value_int(MIN(self.tensor->meta.size[dim], 1)), value_int(length)));
+        TRY(EMIT(emitter, "aten::narrow", &later, self, value_int(dim),
+                 value_int(MIN(self.tensor->meta.size[dim], 1)), value_int(length)));
         TRY(EMIT(emitter, "aten::narrow", &earlier, self, value_int(dim), value_int(0), value_int(length)));
         if (is_bool)
                 return EMIT(emitter, "aten::logical_xor", out, later, earlier);
@@ -182,7 +194,9 @@ static Status diff_expand(Emitter *emitter, const OpCall *call, Value *out)
         // The tensor is empty after as many steps as it is long: further ones change nothing.
         int64_t steps = MIN(n, MAX(value.tensor->meta.size[dim], 1));
         enum { MAX_STEPS = 64 };
-        Status status = steps > MAX_STEPS ? fail(STATUS_VALUE, "diff(): orders above %d are not supported", MAX_STEPS) : STATUS_OK;
+        Status status = steps > MAX_STEPS
+                                ? fail(STATUS_VALUE, "diff(): orders above %d are not supported", MAX_STEPS)
+                                : STATUS_OK;
         for (int64_t i = 0; i < steps && status == STATUS_OK; i++) {
                 Value next = value_none();
                 status = diff_once(emitter, value, dim, &next);
@@ -201,8 +215,8 @@ static Status repeat_interleave_expand(Emitter *emitter, const OpCall *call, Val
 {
         int64_t repeats = 0;
         int dim = 0;
-        _cleanup_(value_clear) Value self = value_none(), tall = value_none(), sizes = value_none(), wide = value_none(),
-                                     copy = value_none();
+        _cleanup_(value_clear) Value self = value_none(), tall = value_none(), sizes = value_none(),
+                                     wide = value_none(), copy = value_none();
         TRY(arg_int(call, 1, &repeats));
         if (repeats < 0)
                 return fail(STATUS_VALUE, "Repeats must be non-negative");
@@ -221,7 +235,8 @@ static Status repeat_interleave_expand(Emitter *emitter, const OpCall *call, Val
         meta.size[dim + 1] = repeats;
         TRY(value_ints_new(VALUE_LIST, meta.size, meta.rank, &sizes));
         TRY(EMIT(emitter, "aten::expand", &wide, tall, sizes));
-        TRY(EMIT(emitter, "aten::clone", &copy, wide, (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS }));
+        TRY(EMIT(emitter, "aten::clone", &copy, wide,
+                 (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS }));
         return EMIT(emitter, "aten::flatten.using_ints", out, copy, value_int(dim), value_int(dim + 1));
 }
 
@@ -245,16 +260,22 @@ static Status flipud_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 const OpDef view_compose_ops[] = {
-        { "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+        { "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+          "SymInt step=1) -> Tensor",
           .expand = slice_scatter_expand },
-        { "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", .expand = select_scatter_expand },
+        { "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+          .expand = select_scatter_expand },
         { "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
           .expand = diagonal_scatter_expand },
-        { "aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", .expand = narrow_copy_expand },
+        { "aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+          .expand = narrow_copy_expand },
         { "aten::meshgrid(Tensor[] tensors) -> Tensor[]", .expand = meshgrid_expand },
-        { "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", .expand = meshgrid_expand },
-        { "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", .expand = diff_expand },
-        { "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        { "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+          .expand = meshgrid_expand },
+        { "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+          .expand = diff_expand },
+        { "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? "
+          "output_size=None) -> Tensor",
           .expand = repeat_interleave_expand },
         { "aten::fliplr(Tensor self) -> Tensor", .expand = fliplr_expand },
         { "aten::flipud(Tensor self) -> Tensor", .expand = flipud_expand },

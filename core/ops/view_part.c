@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view_part.c: views of some of a tensor's elements, or of one element many times: select, slice, expand, diagonal, windows, as_strided.
+// view_part.c: views of some of a tensor's elements, or of one element many times: select, slice,
+// expand, diagonal, windows, as_strided.
 #include <inttypes.h>
 #include <string.h>
 #include "core/ops/view.h"
@@ -26,8 +27,9 @@ static Status select_infer(OpCall *call)
         TRY(arg_int(call, 2, &index));
         int64_t size = self->size[dim];
         if (index < -size || index >= size)
-                return fail(STATUS_INDEX, "select(): index %" PRId64 " out of range for tensor of size %s at dimension %d", index,
-                            shape_text(self->rank, self->size, text, sizeof(text)), dim);
+                return fail(STATUS_INDEX,
+                            "select(): index %" PRId64 " out of range for tensor of size %s at dimension %d",
+                            index, shape_text(self->rank, self->size, text, sizeof(text)), dim);
         int64_t offset = (index < 0 ? index + size : index) * self->stride[dim];
         drop_dim(&meta, dim);
         return view_self(call, 0, &meta, offset);
@@ -82,13 +84,17 @@ static Status narrow_infer(OpCall *call)
         TRY(arg_int(call, 2, &start));
         int64_t size = meta.size[dim];
         if (start < -size || start > size)
-                return fail(STATUS_INDEX, "start out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")",
+                return fail(STATUS_INDEX,
+                            "start out of range (expected to be in range of [%" PRId64 ", %" PRId64
+                            "], but got %" PRId64 ")",
                             -size, size, start);
         if (start < 0)
                 start += size;
         if (start > size - length)
-                return fail(STATUS_VALUE, "start (%" PRId64 ") + length (%" PRId64 ") exceeds dimension size (%" PRId64 ").", start, length,
-                            size);
+                return fail(STATUS_VALUE,
+                            "start (%" PRId64 ") + length (%" PRId64 ") exceeds dimension size (%" PRId64
+                            ").",
+                            start, length, size);
         meta.size[dim] = length;
         return view_self(call, 0, &meta, start * meta.stride[dim]);
 }
@@ -100,7 +106,8 @@ static Status expand_sizes(OpCall *call, int rank, const int64_t *size)
         int shift = rank - self->rank;
         if (shift < 0)
                 return fail(STATUS_SHAPE,
-                            "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must be greater or equal to the number "
+                            "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must be "
+                            "greater or equal to the number "
                             "of dimensions in "
                             "the tensor (%d)",
                             dtype_words(self->dtype), shape_text(self->rank, self->size, have, sizeof(have)),
@@ -108,18 +115,22 @@ static Status expand_sizes(OpCall *call, int rank, const int64_t *size)
         TensorMeta meta = { .dtype = self->dtype, .rank = (uint8_t)rank };
         for (int d = rank - 1; d >= 0; d--) {
                 int64_t old = d >= shift ? self->size[d - shift] : 1;
-                int64_t stride = d >= shift ? self->stride[d - shift] : d + 1 < rank ? meta.size[d + 1] * meta.stride[d + 1] : 1;
+                int64_t stride = d >= shift     ? self->stride[d - shift]
+                                 : d + 1 < rank ? meta.size[d + 1] * meta.stride[d + 1]
+                                                : 1;
                 int64_t wanted = size[d];
                 if (wanted == -1) {
                         if (d < shift)
                                 return fail(STATUS_SHAPE,
-                                            "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension %d",
+                                            "The expanded size of the tensor (-1) isn't allowed in a "
+                                            "leading, non-existing dimension %d",
                                             d);
                         wanted = old;
                 }
                 if (old != wanted && old != 1)
                         return fail(STATUS_SHAPE,
-                                    "The expanded size of the tensor (%" PRId64 ") must match the existing size (%" PRId64
+                                    "The expanded size of the tensor (%" PRId64
+                                    ") must match the existing size (%" PRId64
                                     ") at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
                                     wanted, old, d, shape_text(rank, size, want, sizeof(want)),
                                     shape_text(self->rank, self->size, have, sizeof(have)));
@@ -181,14 +192,17 @@ static Status unfold_infer(OpCall *call)
         if (size < 0)
                 return fail(STATUS_VALUE, "size is %" PRId64 " but must be >= 0", size);
         if (size > length)
-                return fail(STATUS_VALUE, "maximum size for tensor at dimension %d is %" PRId64 " but size is %" PRId64, dim, length, size);
+                return fail(STATUS_VALUE,
+                            "maximum size for tensor at dimension %d is %" PRId64 " but size is %" PRId64,
+                            dim, length, size);
         if (step <= 0)
                 return fail(STATUS_VALUE, "step is %" PRId64 " but must be > 0", step);
         meta.size[meta.rank] = size;
         meta.stride[meta.rank] = self->rank == 0 ? 1 : self->stride[dim];
         if (self->rank > 0) {
                 meta.size[dim] = (length - size) / step + 1;
-                if (!mul_i64(self->stride[dim], step, &meta.stride[dim]) || meta.stride[dim] > VIEW_STRIDE_CAP)
+                if (!mul_i64(self->stride[dim], step, &meta.stride[dim]) ||
+                    meta.stride[dim] > VIEW_STRIDE_CAP)
                         meta.stride[dim] = VIEW_STRIDE_CAP;
         }
         meta.rank++;
@@ -214,7 +228,9 @@ static Status strided_view(OpCall *call, int offset_arg)
                 TRY(optional_int(call, offset_arg, offset, &offset));
         for (int d = 0; d < rank; d++) {
                 if (meta.stride[d] < 0)
-                        return fail(STATUS_VALUE, "as_strided: Negative strides are not supported at the moment, got strides: %s",
+                        return fail(STATUS_VALUE,
+                                    "as_strided: Negative strides are not supported at the moment, got "
+                                    "strides: %s",
                                     shape_text(rank, meta.stride, stride_text, sizeof(stride_text)));
                 if (meta.size[d] <= 1)
                         meta.stride[d] = MIN(meta.stride[d], VIEW_STRIDE_CAP);
@@ -227,8 +243,8 @@ static Status strided_view(OpCall *call, int offset_arg)
                             "setStorage: sizes %s, strides %s, storage offset %" PRId64
                             ", and itemsize %d are out of bounds for storage of size %zu",
                             shape_text(rank, meta.size, size_text, sizeof(size_text)),
-                            shape_text(rank, meta.stride, stride_text, sizeof(stride_text)), offset, dtype_info[meta.dtype].bytes,
-                            self->storage->n_bytes);
+                            shape_text(rank, meta.stride, stride_text, sizeof(stride_text)), offset,
+                            dtype_info[meta.dtype].bytes, self->storage->n_bytes);
         return out_view(call, 0, 0, &meta, offset);
 }
 
@@ -244,17 +260,25 @@ static Status reshape_alias_infer(OpCall *call)
 
 const OpDef view_part_ops[] = {
         { "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", .infer = select_infer },
-        { "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+        { "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
+          "step=1) -> Tensor(a)",
           .infer = slice_infer },
-        { "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", .infer = narrow_infer },
-        { "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", .infer = narrow_infer },
-        { "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", .infer = expand_infer },
+        { "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+          .infer = narrow_infer },
+        { "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+          .infer = narrow_infer },
+        { "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+          .infer = expand_infer },
         { "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", .infer = expand_as_infer },
         { "aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", .infer = expand_infer },
-        { "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", .infer = diagonal_infer },
-        { "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", .infer = unfold_infer },
-        { "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", .flags = OP_INPLACE,
-          .infer = as_strided_infer },
-        { "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", .infer = reshape_alias_infer },
+        { "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+          .infer = diagonal_infer },
+        { "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+          .infer = unfold_infer },
+        { "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+          "Tensor(a)",
+          .flags = OP_INPLACE, .infer = as_strided_infer },
+        { "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+          .infer = reshape_alias_infer },
 };
 OP_FILE(view_part_ops);

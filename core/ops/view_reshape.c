@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view_reshape.c: shapes that are a view where strides allow it and a copy where they do not, and other composites of views.
+// view_reshape.c: shapes that are a view where strides allow it and a copy where they do not, and
+// other composites of views.
 #include <string.h>
 #include "core/ops/view.h"
 
@@ -77,14 +78,17 @@ static Status contiguous_expand(Emitter *emitter, const OpCall *call, Value *out
         }
         if (format == MEMORY_FORMAT_PRESERVE)
                 return fail(STATUS_VALUE, "preserve memory format is unsupported by the contiguous operator");
-        return EMIT(emitter, "aten::clone", out, arg_value(call, 0), (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = format });
+        return EMIT(emitter, "aten::clone", out, arg_value(call, 0),
+                    (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = format });
 }
 
 const OpDef view_reshape_ops[] = {
         { "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", .expand = reshape_expand },
         { "aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", .expand = reshape_as_expand },
-        { "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", .expand = flatten_expand },
+        { "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+          .expand = flatten_expand },
         { "aten::ravel(Tensor(a) self) -> Tensor(a)", .expand = ravel_expand },
-        { "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", .expand = contiguous_expand },
+        { "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+          .expand = contiguous_expand },
 };
 OP_FILE(view_reshape_ops);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view_split.c: one tensor, many views of it along one dimension. The number of views is a size or a list length; OP_MAX_OUTS caps it.
+// view_split.c: one tensor, many views of it along one dimension. The number of views is a size or
+// a list length; OP_MAX_OUTS caps it.
 #include <inttypes.h>
 #include "core/ops/view.h"
 
@@ -43,9 +44,13 @@ static Status split_infer(OpCall *call)
         TRY(arg_int(call, 1, &piece));
         int64_t size = arg_meta(call, 0)->size[dim];
         if (piece < 0)
-                return fail(STATUS_VALUE, "split expects split_size be non-negative, but got split_size=%" PRId64, piece);
+                return fail(STATUS_VALUE,
+                            "split expects split_size be non-negative, but got split_size=%" PRId64, piece);
         if (piece == 0 && size != 0)
-                return fail(STATUS_VALUE, "split_size can only be 0 if dimension size is 0, but got dimension size of %" PRId64, size);
+                return fail(
+                        STATUS_VALUE,
+                        "split_size can only be 0 if dimension size is 0, but got dimension size of %" PRId64,
+                        size);
         return out_pieces(call, dim, piece);
 }
 
@@ -56,7 +61,8 @@ static Status chunk_infer(OpCall *call)
         TRY(split_dim(call, 2, &dim));
         TRY(arg_int(call, 1, &chunks));
         if (chunks <= 0)
-                return fail(STATUS_VALUE, "chunk expects `chunks` to be greater than 0, got: %" PRId64, chunks);
+                return fail(STATUS_VALUE, "chunk expects `chunks` to be greater than 0, got: %" PRId64,
+                            chunks);
         int64_t size = arg_meta(call, 0)->size[dim];
         if (size > 0)
                 return out_pieces(call, dim, size / chunks + (size % chunks != 0));
@@ -69,7 +75,8 @@ static Status chunk_infer(OpCall *call)
 // A list of ints of any allowed length.
 static Status arg_many_ints(const OpCall *call, int index, int64_t **out_items, int *out_n)
 {
-        _cleanup_(freep) int64_t *items = new_array(MIN(arg_list_length(call, index), (uint32_t)OP_MAX_OUTS) + 1, sizeof(*items));
+        _cleanup_(freep) int64_t *items =
+                new_array(MIN(arg_list_length(call, index), (uint32_t)OP_MAX_OUTS) + 1, sizeof(*items));
         if (items == NULL)
                 return fail_memory();
         TRY(arg_ints(call, index, OP_MAX_OUTS, items, out_n));
@@ -88,7 +95,8 @@ static Status split_sizes_infer(OpCall *call)
         for (int k = 0; k < n; k++) {
                 if (sizes[k] < 0)
                         return fail(STATUS_VALUE,
-                                    "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
+                                    "split_with_sizes expects split_sizes have only non-negative entries, "
+                                    "but got split_sizes=%s",
                                     shape_text(n, sizes, text, sizeof(text)));
                 if (!add_i64(start, sizes[k], &start))
                         start = INT64_MAX, k = n;
@@ -112,7 +120,8 @@ static Status tensor_split_sections_infer(OpCall *call)
         int dim;
         int64_t sections = 0;
         if (arg_meta(call, 0)->rank == 0)
-                return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+                return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a "
+                                          "tensor with 0 dims");
         TRY(split_dim(call, 2, &dim));
         TRY(arg_int(call, 1, &sections));
         if (sections <= 0)
@@ -132,7 +141,8 @@ static Status tensor_split_indices_infer(OpCall *call)
         _cleanup_(freep) int64_t *indices = NULL;
         int dim, n = 0;
         if (arg_meta(call, 0)->rank == 0)
-                return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+                return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a "
+                                          "tensor with 0 dims");
         TRY(split_dim(call, 2, &dim));
         TRY(arg_many_ints(call, 1, &indices, &n));
         int64_t size = arg_meta(call, 0)->size[dim], before = 0;
@@ -166,16 +176,21 @@ static Status unbind_infer(OpCall *call)
 }
 
 const OpDef view_split_ops[] = {
-        { "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", .infer = split_infer },
-        { "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", .infer = split_sizes_infer },
-        { "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", .infer = split_sizes_infer },
+        { "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+          .infer = split_infer },
+        { "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+          .infer = split_sizes_infer },
+        { "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+          .infer = split_sizes_infer },
         { "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", .infer = chunk_infer },
         { "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
           .infer = tensor_split_sections_infer },
         { "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
           .infer = tensor_split_indices_infer },
-        { "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", .infer = split_infer },
-        { "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", .infer = split_sizes_infer },
+        { "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+          .infer = split_infer },
+        { "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+          .infer = split_sizes_infer },
         { "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", .infer = chunk_infer },
         { "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", .infer = unbind_infer },
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// view_sym.c: what a graph asks about its tensors: sizes and strides, single elements, and the asserts that exporters leave behind.
+// view_sym.c: what a graph asks about its tensors: sizes and strides, single elements, and the
+// asserts that exporters leave behind.
 #include <inttypes.h>
 #include <string.h>
 #include "core/ops/view.h"
@@ -39,7 +40,8 @@ static Status item_infer(OpCall *call)
         const Tensor *self;
         int64_t numel = meta_numel(arg_meta(call, 0));
         if (numel != 1)
-                return fail(STATUS_VALUE, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", numel);
+                return fail(STATUS_VALUE, "a Tensor with %" PRId64 " elements cannot be converted to Scalar",
+                            numel);
         TRY(arg_data(call, 0, &self));
         return out_value(call, 0, arg_number(call, 0));
 }
@@ -81,7 +83,9 @@ static Status assert_async_run(const OpRun *run)
         OpCall call = { .args = &value };
         if (number_is_true(arg_number(&call, 0)))
                 return STATUS_OK;
-        const char *message = run->call->n_args > 1 ? arg_text(run->call, 1) : "Expected Tensor with single nonzero value, but got zero";
+        const char *message = run->call->n_args > 1
+                                      ? arg_text(run->call, 1)
+                                      : "Expected Tensor with single nonzero value, but got zero";
         return fail(STATUS_RUN, "%s", message);
 }
 
@@ -102,11 +106,13 @@ static Status check_list(const OpCall *call, int index, const char *what, const 
         TRY(view_arg_shape(call, index, want, &n));
         if (n == self->rank && memcmp(want, have, (size_t)n * sizeof(*want)) == 0)
                 return STATUS_OK;
-        return fail(STATUS_RUN, "Tensor %s mismatch! Expected: %s, Got: %s", what, shape_text(n, want, want_text, sizeof(want_text)),
+        return fail(STATUS_RUN, "Tensor %s mismatch! Expected: %s, Got: %s", what,
+                    shape_text(n, want, want_text, sizeof(want_text)),
                     shape_text(self->rank, have, have_text, sizeof(have_text)));
 }
 
-// Devices and layouts: everything here is a strided tensor in main memory, whatever the exporting machine had.
+// Devices and layouts: everything here is a strided tensor in main memory, whatever the exporting
+// machine had.
 static Status assert_metadata_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, 0);
@@ -114,7 +120,8 @@ static Status assert_metadata_infer(OpCall *call)
         TRY(check_list(call, 2, "strides", self->stride));
         Dtype want = arg_dtype(call, 3, self->dtype);
         if (want != self->dtype)
-                return fail(STATUS_RUN, "Tensor dtype mismatch! Expected: %s, Got: %s", dtype_words(want), dtype_words(self->dtype));
+                return fail(STATUS_RUN, "Tensor dtype mismatch! Expected: %s, Got: %s", dtype_words(want),
+                            dtype_words(self->dtype));
         return STATUS_OK;
 }
 
@@ -130,14 +137,21 @@ static Status constrain_infer(OpCall *call)
                 TRY(arg_int(call, 2, &max));
         if (strcmp(call->schema->name, "sym_constrain_range_for_size") == 0) {
                 if (max <= 2)
-                        return fail(STATUS_VALUE, "Max value to constrain_range_for_size must be greater than 2. got: %" PRId64, max);
+                        return fail(
+                                STATUS_VALUE,
+                                "Max value to constrain_range_for_size must be greater than 2. got: %" PRId64,
+                                max);
                 if (arg_is_none(call, 1))
                         min = 0;
         }
         if (max < min)
-                return fail(STATUS_VALUE, "Max must be greater than or equal to min. Got min=%" PRId64 " max=%" PRId64, min, max);
+                return fail(STATUS_VALUE,
+                            "Max must be greater than or equal to min. Got min=%" PRId64 " max=%" PRId64, min,
+                            max);
         if (size < min || size > max)
-                return fail(STATUS_RUN, "Invalid value range for %" PRId64 " between [%" PRId64 ", %" PRId64 "].", size, min, max);
+                return fail(STATUS_RUN,
+                            "Invalid value range for %" PRId64 " between [%" PRId64 ", %" PRId64 "].", size,
+                            min, max);
         return STATUS_OK;
 }
 
@@ -148,16 +162,20 @@ const OpDef view_sym_ops[] = {
         { "aten::sym_storage_offset(Tensor self) -> SymInt", .infer = offset_infer },
         { "aten::item(Tensor self) -> Scalar", .infer = item_infer },
         { "aten::_local_scalar_dense(Tensor self) -> Scalar", .infer = item_infer },
-        { "aten::_assert_scalar(Scalar self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = assert_scalar_infer },
-        { "aten::_assert_async(Tensor self) -> ()", .flags = OP_EFFECT, .infer = nothing_infer, .run = assert_async_run },
-        { "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", .flags = OP_EFFECT, .infer = nothing_infer,
+        { "aten::_assert_scalar(Scalar self, str assert_msg) -> ()", .flags = OP_EFFECT,
+          .infer = assert_scalar_infer },
+        { "aten::_assert_async(Tensor self) -> ()", .flags = OP_EFFECT, .infer = nothing_infer,
           .run = assert_async_run },
-        { "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? "
+        { "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", .flags = OP_EFFECT,
+          .infer = nothing_infer, .run = assert_async_run },
+        { "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? "
+          "dtype=None, *, Device? "
           "device=None, "
           "Layout? layout=None) -> ()",
           .flags = OP_EFFECT, .infer = assert_metadata_infer },
-        { "aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT, .infer = constrain_infer },
-        { "aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT,
+        { "aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", .flags = OP_EFFECT,
           .infer = constrain_infer },
+        { "aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()",
+          .flags = OP_EFFECT, .infer = constrain_infer },
 };
 OP_FILE(view_sym_ops);

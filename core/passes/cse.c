@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cse.c: two calls of one overload with equal arguments make equal results, unless bytes they read or make are written by somebody else.
-// The second call's values are replaced by the first's. Copies whose copy nobody writes are replaced by what they copy.
+// cse.c: two calls of one overload with equal arguments make equal results, unless bytes they read
+// or make are written by somebody else. The second call's values are replaced by the first's.
+// Copies whose copy nobody writes are replaced by what they copy.
 #include "core/passes/passes.h"
 
 #include <string.h>
@@ -16,10 +17,12 @@ static Status check_untouched(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-// Reads and makes bytes that are written once, and is not part of the result: outputs that share no bytes eagerly must not share any here.
+// Reads and makes bytes that are written once, and is not part of the result: outputs that share no
+// bytes eagerly must not share any here.
 static bool is_pure(const RecordedCall *call)
 {
-        bool pure = call->call.n_outs > 0 && !call->call.inplace && (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0;
+        bool pure = call->call.n_outs > 0 && !call->call.inplace &&
+                    (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0;
         for (uint32_t k = 0; pure && k < call->call.n_outs; k++) {
                 const Recorded *value = call->outs[k];
                 pure &= untouched(value) && (value == NULL || value->call == call);
@@ -44,8 +47,9 @@ static bool same_constant(const Recorded *a, const Recorded *b, bool by_bits)
         const Tensor *x = &a->tensor, *y = &b->tensor;
         if (!recorded_is_constant(a) || !recorded_is_constant(b) ||
             memcmp(&x->meta.size, &y->meta.size, x->meta.rank * sizeof(int64_t)) != 0 ||
-            memcmp(&x->meta.stride, &y->meta.stride, x->meta.rank * sizeof(int64_t)) != 0 || x->meta.rank != y->meta.rank ||
-            x->meta.dtype != y->meta.dtype || x->meta.wrapped != y->meta.wrapped)
+            memcmp(&x->meta.stride, &y->meta.stride, x->meta.rank * sizeof(int64_t)) != 0 ||
+            x->meta.rank != y->meta.rank || x->meta.dtype != y->meta.dtype ||
+            x->meta.wrapped != y->meta.wrapped)
                 return false;
         if (x->storage == y->storage)
                 return x->offset == y->offset;
@@ -80,7 +84,8 @@ static bool same_value(Value a, Value b, bool by_bits)
         case VALUE_LAYOUT:
                 return a.str->n == b.str->n && memcmp(a.str->text, b.str->text, a.str->n) == 0;
         case VALUE_TENSOR:
-                return settled(a.tensor) == settled(b.tensor) || same_constant(settled(a.tensor), settled(b.tensor), by_bits);
+                return settled(a.tensor) == settled(b.tensor) ||
+                       same_constant(settled(a.tensor), settled(b.tensor), by_bits);
         case VALUE_SLICE:
         case VALUE_LIST:
         case VALUE_TUPLE:
@@ -100,7 +105,8 @@ static bool same_call(const RecordedCall *a, const RecordedCall *b)
         if (a->overload != b->overload || a->call.op != b->call.op || a->call.n_outs != b->call.n_outs)
                 return false;
         for (uint32_t i = 0; i < a->call.n_args; i++) {
-                if (!same_value(a->call.args[i], b->call.args[i], a->computes)) // a view stands on its own constant's bytes
+                if (!same_value(a->call.args[i], b->call.args[i],
+                                a->computes)) // a view stands on its own constant's bytes
                         return false;
         }
         return true;
@@ -194,7 +200,8 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
 // ---- copies ----
 static bool is_copy(const RecordedCall *call)
 {
-        static const char *const names[] = { "clone", "_to_copy", "lift_fresh_copy", "alias_copy", "detach_copy" };
+        static const char *const names[] = { "clone", "_to_copy", "lift_fresh_copy", "alias_copy",
+                                             "detach_copy" };
         for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
                 if (strcmp(call->call.schema->name, names[i]) == 0)
                         return strcmp(call->call.schema->ns, "aten") == 0;
@@ -204,8 +211,8 @@ static bool is_copy(const RecordedCall *call)
 
 static bool same_place(const Tensor *a, const Tensor *b)
 {
-        if (a->meta.dtype != b->meta.dtype || a->offset != b->offset || a->storage->n_bytes != b->storage->n_bytes ||
-            !meta_same_shape(&a->meta, &b->meta))
+        if (a->meta.dtype != b->meta.dtype || a->offset != b->offset ||
+            a->storage->n_bytes != b->storage->n_bytes || !meta_same_shape(&a->meta, &b->meta))
                 return false;
         return memcmp(a->meta.stride, b->meta.stride, a->meta.rank * sizeof(int64_t)) == 0;
 }
@@ -220,7 +227,8 @@ Status pass_remove_copies(Recording *recording, PassContext *context)
                 if (!is_copy(call) || !call->computes || call->call.n_outs != 1 || !is_pure(call) ||
                     call->call.args[0].kind != VALUE_TENSOR)
                         continue;
-                Recorded *from = recorded_of(&settled(call->call.args[0].tensor)->tensor), *to = call->outs[0];
+                Recorded *from = recorded_of(&settled(call->call.args[0].tensor)->tensor),
+                         *to = call->outs[0];
                 if (recorded_is_constant(to) || !same_place(&from->tensor, &to->tensor))
                         continue;
                 standing_move(&standing, to->tensor.storage, from->tensor.storage);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, may refuse the values it reads, makes a
-// tensor that is read later, or writes to a buffer that is read later; a partial write keeps what was there before alive, so nothing but
-// reading ends here.
+// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, may
+// refuse the values it reads, makes a tensor that is read later, or writes to a buffer that is read
+// later; a partial write keeps what was there before alive, so nothing but reading ends here.
 #include "core/passes/passes.h"
 
 #include "core/ops/pointwise.h"
@@ -32,7 +32,8 @@ static bool is_needed(const Live *live, const RecordedCall *call)
                 if (live->values[value->index] && value->call == call)
                         return true;
                 // Makes or writes bytes that some view of the buffer reads later.
-                if (call->computes && !recorded_is_constant(value) && live->buffers[recorded_buffer(value)->index])
+                if (call->computes && !recorded_is_constant(value) &&
+                    live->buffers[recorded_buffer(value)->index])
                         return true;
         }
         return pointwise_may_fail(&call->call);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// epilogue.c: a convolution, linear or addmm with constant weights takes over what its only reader does next: adding a tensor of the same
-// layout, then an activation. The chain becomes one fxserve::convolution or fxserve::linear in the place of its last call, where all of its
-// operands are there.
+// epilogue.c: a convolution, linear or addmm with constant weights takes over what its only reader
+// does next: adding a tensor of the same layout, then an activation. The chain becomes one
+// fxserve::convolution or fxserve::linear in the place of its last call, where all of its operands
+// are there.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ typedef struct Addition {
 
 static bool is_constant(const Recorded *value)
 {
-        return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL && value->tensor.meta.dtype == DTYPE_F32;
+        return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL &&
+               value->tensor.meta.dtype == DTYPE_F32;
 }
 
 // ---- activations ----
@@ -50,7 +52,8 @@ static bool find_activation(const RecordedCall *call, Activation *out)
         }
         if (strcmp(name, "gelu") == 0) {
                 const char *form = arg_text(&call->call, 1);
-                *out = (Activation){ .name = form != NULL && strcmp(form, "tanh") == 0 ? "gelu_tanh" : "gelu" };
+                *out = (Activation){ .name = form != NULL && strcmp(form, "tanh") == 0 ? "gelu_tanh"
+                                                                                       : "gelu" };
                 return true;
         }
         *out = (Activation){ .name = "clamp", .alpha = 0, .beta = 6 };
@@ -62,14 +65,22 @@ static bool find_activation(const RecordedCall *call, Activation *out)
 }
 
 // ---- products ----
-typedef enum ProductKind { PRODUCT_NONE, PRODUCT_CONV, PRODUCT_LINEAR, PRODUCT_ADDMM, PRODUCT_FUSED } ProductKind;
+typedef enum ProductKind {
+        PRODUCT_NONE,
+        PRODUCT_CONV,
+        PRODUCT_LINEAR,
+        PRODUCT_ADDMM,
+        PRODUCT_FUSED
+} ProductKind;
 
 static ProductKind fused_kind(const RecordedCall *call, bool adds)
 {
         int at = (int)call->call.n_args - 4;
         const char *activation = arg_text(&call->call, at);
         bool has_residual = call->call.args[at + 3].kind == VALUE_TENSOR;
-        return activation == NULL || strcmp(activation, "none") != 0 || (adds && has_residual) ? PRODUCT_NONE : PRODUCT_FUSED;
+        return activation == NULL || strcmp(activation, "none") != 0 || (adds && has_residual)
+                       ? PRODUCT_NONE
+                       : PRODUCT_FUSED;
 }
 
 // `adds`: a residual is to be added.
@@ -84,11 +95,14 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
         const OpDef *op = call->call.op;
         if (op->pack == conv_pack) {
                 ConvArgs args;
-                bool plain = is_constant(rewrite_arg(call, 1)) && conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
+                bool plain = is_constant(rewrite_arg(call, 1)) &&
+                             conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
                 return plain ? PRODUCT_CONV : PRODUCT_NONE;
         }
         if (op->pack == linear_pack)
-                return is_constant(rewrite_arg(call, 1)) && rewrite_arg(call, 1)->tensor.meta.rank == 2 ? PRODUCT_LINEAR : PRODUCT_NONE;
+                return is_constant(rewrite_arg(call, 1)) && rewrite_arg(call, 1)->tensor.meta.rank == 2
+                               ? PRODUCT_LINEAR
+                               : PRODUCT_NONE;
         if (op->pack != addmm_pack || !value_is_one(call->call.args[3]) || !value_is_one(call->call.args[4]))
                 return PRODUCT_NONE;
         const Recorded *bias = rewrite_arg(call, 0), *weight = rewrite_arg(call, 2);
@@ -121,7 +135,8 @@ static Status addmm_arguments(Recording *recording, const RecordedCall *call, Va
         turned.size[1] = matrix->tensor.meta.size[0];
         turned.stride[0] = matrix->tensor.meta.stride[1];
         turned.stride[1] = matrix->tensor.meta.stride[0];
-        TRY(recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned, matrix->tensor.offset, &weight));
+        TRY(recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned,
+                                matrix->tensor.offset, &weight));
         weight->name = matrix->name;
         out[0] = value_ref(call->call.args[1]);
         out[1] = rewrite_tensor(weight);
@@ -130,8 +145,8 @@ static Status addmm_arguments(Recording *recording, const RecordedCall *call, Va
 }
 
 // All arguments; what is not filled in on failure is None.
-static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind, const Addition *addition,
-                             const Overload *overload, Value *out)
+static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind,
+                             const Addition *addition, const Overload *overload, Value *out)
 {
         uint32_t n = overload->schema.n_args, at = n - 4;
         if (kind == PRODUCT_FUSED) {
@@ -156,10 +171,13 @@ static Status fill_arguments(Recording *recording, const RecordedCall *call, Pro
         return STATUS_OK;
 }
 
-static Status fuse(Recording *recording, Uses *uses, uint32_t at, RecordedCall *product, ProductKind kind, const Addition *addition)
+static Status fuse(Recording *recording, Uses *uses, uint32_t at, RecordedCall *product, ProductKind kind,
+                   const Addition *addition)
 {
         const Overload *overload =
-                kind == PRODUCT_FUSED ? product->overload : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
+                kind == PRODUCT_FUSED
+                        ? product->overload
+                        : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
         Value args[SCHEMA_MAX_ARGS] = { 0 };
         RecordedCall *added;
         if (overload == NULL)
@@ -190,7 +208,9 @@ static Status try_call(Recording *recording, Uses *uses, uint32_t at)
         RecordedCall *call = recording->calls[at];
         Addition addition = { .activation = { .name = "none" } };
         if (strcmp(call->overload->name, "aten::add.Tensor") != 0)
-                return find_activation(call, &addition.activation) ? try_input(recording, uses, at, 0, addition) : STATUS_OK;
+                return find_activation(call, &addition.activation)
+                               ? try_input(recording, uses, at, 0, addition)
+                               : STATUS_OK;
         if (!value_is_one(call->call.args[2]) || !call_is_movable(call))
                 return STATUS_OK;
         for (int position = 0; position < 2 && recording->calls[at] == call; position++) {
@@ -211,8 +231,9 @@ Status pass_fuse_epilogues(Recording *recording, PassContext *context)
         uint32_t n = recording->n_calls;
         for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
                 const RecordedCall *call = recording->calls[i];
-                if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 || call->outs[0] == NULL ||
-                    call->outs[0]->call != call || recorded_is_constant(call->outs[0]))
+                if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 ||
+                    call->outs[0] == NULL || call->outs[0]->call != call ||
+                    recorded_is_constant(call->outs[0]))
                         continue;
                 status = run_poll(context->poll);
                 if (status == STATUS_OK)

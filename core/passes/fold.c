@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold.c: what depends on constants alone is computed now, by the very kernels that would run later, so with the same bits. A result that
-// is larger than what it is made from and than FOLD_BYTES stays a call: it would cost memory for as long as the program lives.
+// fold.c: what depends on constants alone is computed now, by the very kernels that would run
+// later, so with the same bits. A result that is larger than what it is made from and than
+// FOLD_BYTES stays a call: it would cost memory for as long as the program lives.
 #include "core/passes/passes.h"
 
 #include "core/eval/eager.h"
@@ -24,7 +25,8 @@ static Status look_at(void *context, const Value *leaf)
 
 static bool can_fold(const RecordedCall *call, const PassContext *context)
 {
-        if (!call->computes || call->call.inplace || call->call.n_outs == 0 || (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) != 0)
+        if (!call->computes || call->call.inplace || call->call.n_outs == 0 ||
+            (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) != 0)
                 return false;
         size_t n_bytes = 0;
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
@@ -49,7 +51,8 @@ static bool take_result(Standing *standing, Recorded *value, Value result, PassC
         if (result.kind != VALUE_TENSOR)
                 return false;
         context->folded_bytes += result.tensor->storage->n_bytes;
-        standing_move(standing, value->tensor.storage, result.tensor->storage); // views of it are constants as well
+        standing_move(standing, value->tensor.storage,
+                      result.tensor->storage); // views of it are constants as well
         return true;
 }
 
@@ -67,7 +70,8 @@ static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassC
                 return STATUS_OK;
         for (uint32_t k = 0; k < n; k++) {
                 if (!take_result(standing, call->outs[k], items[k], context))
-                        return fail(STATUS_INTERNAL, "%s: folded to something else than a tensor", call->call.schema->name);
+                        return fail(STATUS_INTERNAL, "%s: folded to something else than a tensor",
+                                    call->call.schema->name);
         }
         call->removed = true;
         return STATUS_OK;

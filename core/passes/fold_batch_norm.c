@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_batch_norm.c: a convolution, linear or addmm with constant weights whose only reader scales and shifts its channels by constants
-// (batch norm with running statistics, mul, add) becomes one with other constants. Scale and shift are computed in double and rounded once,
-// into weight and bias.
+// fold_batch_norm.c: a convolution, linear or addmm with constant weights whose only reader scales
+// and shifts its channels by constants (batch norm with running statistics, mul, add) becomes one
+// with other constants. Scale and shift are computed in double and rounded once, into weight and
+// bias.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -31,7 +32,8 @@ typedef struct Affine {
 
 static bool is_known(const Recorded *value)
 {
-        return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL && value->tensor.meta.dtype == DTYPE_F32;
+        return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL &&
+               value->tensor.meta.dtype == DTYPE_F32;
 }
 
 // ---- the product ----
@@ -50,8 +52,8 @@ static bool conv_product(const RecordedCall *call, Product *product)
 static bool find_product(RecordedCall *call, Product *out)
 {
         Product product = { .call = call };
-        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 || call->outs[0] == NULL ||
-            !call_is_movable(call))
+        if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 ||
+            call->outs[0] == NULL || !call_is_movable(call))
                 return false;
         int rank = call->outs[0]->tensor.meta.rank;
         if (call->call.op->pack == conv_pack) {
@@ -61,7 +63,8 @@ static bool find_product(RecordedCall *call, Product *out)
                 product.weight_arg = 1;
                 product.bias_arg = 2;
                 product.out_dim = rank - 1;
-        } else if (call->call.op->pack == addmm_pack && value_is_one(call->call.args[3]) && value_is_one(call->call.args[4])) {
+        } else if (call->call.op->pack == addmm_pack && value_is_one(call->call.args[3]) &&
+                   value_is_one(call->call.args[4])) {
                 product.weight_arg = 2;
                 product.weight_dim = 1;
                 product.out_dim = 1;
@@ -74,8 +77,8 @@ static bool find_product(RecordedCall *call, Product *out)
         if (!is_known(product.weight) || product.weight->tensor.meta.rank < 2 ||
             product.weight->tensor.meta.size[product.weight_dim] != product.n_channels)
                 return false;
-        if (product.bias != NULL &&
-            (!is_known(product.bias) || product.bias->tensor.meta.rank != 1 || product.bias->tensor.meta.size[0] != product.n_channels))
+        if (product.bias != NULL && (!is_known(product.bias) || product.bias->tensor.meta.rank != 1 ||
+                                     product.bias->tensor.meta.size[0] != product.n_channels))
                 return false;
         *out = product;
         return true;
@@ -101,8 +104,10 @@ static bool norm_affine(const RecordedCall *call, const Product *product, Affine
                         return false;
         }
         for (int64_t c = 0; c < product->n_channels; c++) {
-                affine->scale[c] = (params[0] == NULL ? 1 : element(params[0], c)) / sqrt(element(params[3], c) + eps);
-                affine->shift[c] = (params[1] == NULL ? 0 : element(params[1], c)) - element(params[2], c) * affine->scale[c];
+                affine->scale[c] =
+                        (params[0] == NULL ? 1 : element(params[0], c)) / sqrt(element(params[3], c) + eps);
+                affine->shift[c] = (params[1] == NULL ? 0 : element(params[1], c)) -
+                                   element(params[2], c) * affine->scale[c];
         }
         return true;
 }
@@ -112,8 +117,9 @@ static bool channel_values(const Recorded *value, const Product *product, double
 {
         const Tensor *tensor = &value->tensor;
         const TensorMeta *meta = &tensor->meta, *result = &product->call->outs[0]->tensor.meta;
-        if (!recorded_is_constant(value) || tensor->storage->data == NULL || (meta->dtype != DTYPE_F32 && !meta->wrapped) ||
-            meta->rank > result->rank || (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
+        if (!recorded_is_constant(value) || tensor->storage->data == NULL ||
+            (meta->dtype != DTYPE_F32 && !meta->wrapped) || meta->rank > result->rank ||
+            (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
                 return false;
         int channel = product->out_dim - (result->rank - meta->rank);
         for (int d = 0; d < meta->rank; d++) {
@@ -123,7 +129,8 @@ static bool channel_values(const Recorded *value, const Product *product, double
         for (int64_t c = 0; c < product->n_channels; c++) {
                 int64_t at = channel < 0 || meta->size[channel] == 1 ? 0 : c * meta->stride[channel];
                 const char *data = (const char *)tensor_data(tensor) + at * dtype_info[meta->dtype].bytes;
-                out[c] = meta->dtype == DTYPE_I64 ? (double)element_as_i64(DTYPE_I64, data) : element_as_f64(meta->dtype, data);
+                out[c] = meta->dtype == DTYPE_I64 ? (double)element_as_i64(DTYPE_I64, data)
+                                                  : element_as_f64(meta->dtype, data);
         }
         return true;
 }
@@ -151,14 +158,16 @@ static bool pointwise_affine(const RecordedCall *call, const Product *product, i
 static bool is_norm(const RecordedCall *call)
 {
         const char *name = call->overload->name;
-        return strcmp(name, "fxserve::batch_norm_eval") == 0 || strcmp(name, "aten::_native_batch_norm_legit_no_training") == 0 ||
+        return strcmp(name, "fxserve::batch_norm_eval") == 0 ||
+               strcmp(name, "aten::_native_batch_norm_legit_no_training") == 0 ||
                strcmp(name, "aten::_batch_norm_no_update") == 0;
 }
 
 static bool is_affine(const RecordedCall *call)
 {
         const char *name = call->overload->name;
-        return is_norm(call) || strcmp(name, "aten::mul.Tensor") == 0 || strcmp(name, "aten::add.Tensor") == 0;
+        return is_norm(call) || strcmp(name, "aten::mul.Tensor") == 0 ||
+               strcmp(name, "aten::add.Tensor") == 0;
 }
 
 // ---- new constants ----
@@ -170,7 +179,8 @@ static bool scale_row(float *data, int64_t n, double scale)
                 uint32_t bits;
                 data[i] = (float)((double)data[i] * scale);
                 memcpy(&bits, &data[i], sizeof(bits));
-                odd |= (bits & 0x7f800000u) == 0x7f800000u; // all ones in the exponent; so written it vectorises
+                odd |= (bits & 0x7f800000u) ==
+                       0x7f800000u; // all ones in the exponent; so written it vectorises
         }
         return odd != 0;
 }
@@ -194,10 +204,12 @@ static Status make_scaled(void *context, Storage **out_storage)
         Region from = region_of(&old->meta, tensor_data(old)), to = region_of(&scaled.meta, storage->data);
         TRY(copy_region(scaling->poll, &from, &to));
         float *data = tensor_data(&scaled);
-        int64_t inner = scaled.meta.stride[scaling->product->weight_dim], n_rows = inner == 0 ? 0 : meta_numel(&scaled.meta) / inner;
+        int64_t inner = scaled.meta.stride[scaling->product->weight_dim],
+                n_rows = inner == 0 ? 0 : meta_numel(&scaled.meta) / inner;
         Work work = { .ctx = scaling->poll };
         for (int64_t row = 0; row < n_rows && !work_stops(&work, inner); row++)
-                scaling->odd |= scale_row(data + row * inner, inner, scaling->scale[row % scaling->product->n_channels]);
+                scaling->odd |= scale_row(data + row * inner, inner,
+                                          scaling->scale[row % scaling->product->n_channels]);
         if (work.stops)
                 return run_poll(scaling->poll);
         if (scaling->odd)
@@ -206,9 +218,11 @@ static Status make_scaled(void *context, Storage **out_storage)
         return STATUS_OK;
 }
 
-// Programs of one graph share it, and so what is packed from it. What an earlier fold has made is this recording's alone: shared, it would
-// keep what nobody reads any more. *out_weight stays NULL when an element is not finite.
-static Status new_weight(Recording *recording, const Product *product, const double *scale, PassContext *context, Recorded **out_weight)
+// Programs of one graph share it, and so what is packed from it. What an earlier fold has made is
+// this recording's alone: shared, it would keep what nobody reads any more. *out_weight stays NULL
+// when an element is not finite.
+static Status new_weight(Recording *recording, const Product *product, const double *scale,
+                         PassContext *context, Recorded **out_weight)
 {
         const Tensor *old = &product->weight->tensor;
         PackCache *cache = product->weight->from == FROM_STATE ? context->cache : NULL;
@@ -219,7 +233,8 @@ static Status new_weight(Recording *recording, const Product *product, const dou
         TensorMeta meta = old->meta;
         char format[HASH_HEX_BYTES + 24];
         snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
-        Status status = pack_cache_get(cache, format, &source, 1, (PackMaker){ make_scaled, &scaling }, &storage);
+        Status status =
+                pack_cache_get(cache, format, &source, 1, (PackMaker){ make_scaled, &scaling }, &storage);
         if (scaling.odd)
                 return STATUS_OK;
         TRY(status);
@@ -229,20 +244,23 @@ static Status new_weight(Recording *recording, const Product *product, const dou
         return STATUS_OK;
 }
 
-static Status new_bias(Recording *recording, const Product *product, const Affine *affine, Recorded **out_bias, bool *inout_finite)
+static Status new_bias(Recording *recording, const Product *product, const Affine *affine,
+                       Recorded **out_bias, bool *inout_finite)
 {
         TensorMeta meta;
         meta_init(&meta, DTYPE_F32, 1, &product->n_channels);
         TRY(rewrite_constant(recording, &meta, product->bias == NULL ? NULL : product->bias->name, out_bias));
         float *data = tensor_data(&(*out_bias)->tensor);
         for (int64_t c = 0; c < product->n_channels; c++) {
-                data[c] = (float)((product->bias == NULL ? 0 : element(product->bias, c)) * affine->scale[c] + affine->shift[c]);
+                data[c] = (float)((product->bias == NULL ? 0 : element(product->bias, c)) * affine->scale[c] +
+                                  affine->shift[c]);
                 *inout_finite &= isfinite(data[c]) != 0;
         }
         return STATUS_OK;
 }
 
-static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product *product, const Affine *affine, PassContext *context)
+static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product *product,
+                   const Affine *affine, PassContext *context)
 {
         Recorded *weight = NULL, *bias;
         RecordedCall *call = product->call, *added;
@@ -268,14 +286,17 @@ static Status try_fold(Recording *recording, Uses *uses, uint32_t at, int positi
         RecordedCall *call = recording->calls[at];
         Recorded *input = rewrite_arg(call, position);
         Product product;
-        if (input == NULL || uses_only_reader(uses, input) != call || input->from != FROM_CALL || !find_product(input->call, &product) ||
-            !meta_same_shape(&input->tensor.meta, &call->outs[0]->tensor.meta) || call->outs[0]->tensor.meta.dtype != DTYPE_F32)
+        if (input == NULL || uses_only_reader(uses, input) != call || input->from != FROM_CALL ||
+            !find_product(input->call, &product) ||
+            !meta_same_shape(&input->tensor.meta, &call->outs[0]->tensor.meta) ||
+            call->outs[0]->tensor.meta.dtype != DTYPE_F32)
                 return STATUS_OK;
         _cleanup_(freep) double *both = new_array((size_t)product.n_channels, 2 * sizeof(double));
         if (both == NULL)
                 return fail_memory();
         Affine affine = { .scale = both, .shift = both + product.n_channels };
-        bool found = is_norm(call) ? norm_affine(call, &product, &affine) : pointwise_affine(call, &product, position, &affine);
+        bool found = is_norm(call) ? norm_affine(call, &product, &affine)
+                                   : pointwise_affine(call, &product, position, &affine);
         return found ? fold(recording, uses, at, &product, &affine, context) : STATUS_OK;
 }
 
@@ -297,8 +318,8 @@ Status pass_fold_batch_norm(Recording *recording, PassContext *context)
         uint32_t n = recording->n_calls;
         for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
                 RecordedCall *call = recording->calls[i];
-                if (call->removed || call->call.inplace || !call->computes || !is_affine(call) || recorded_is_constant(call->outs[0]) ||
-                    !others_unread(&uses, call))
+                if (call->removed || call->call.inplace || !call->computes || !is_affine(call) ||
+                    recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
                         continue;
                 status = run_poll(context->poll);
                 if (status == STATUS_OK)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// functional.c: `relu_` on a tensor nobody holds a view of is `relu` into a new tensor that takes its place from there on. Only twins that
-// wrote the whole buffer of a result are turned; then the buffer is written once and later passes may move and merge the calls around it. A
-// view made before such a write and read after it sees the write, so its buffer stays as it is.
+// functional.c: `relu_` on a tensor nobody holds a view of is `relu` into a new tensor that takes
+// its place from there on. Only twins that wrote the whole buffer of a result are turned; then the
+// buffer is written once and later passes may move and merge the calls around it. A view made
+// before such a write and read after it sees the write, so its buffer stays as it is.
 #include "core/passes/passes.h"
 
 #include <string.h>
@@ -31,24 +32,29 @@ static const Overload *functional_twin(const RecordedCall *call)
         char name[160];
         const char *text = call->call.op->schema;
         size_t n = strcspn(text, "(");
-        if (!call->call.inplace || call->call.schema->text == text || (call->call.op->flags & OP_INPLACE) == 0 || call->call.n_outs != 1 ||
-            n >= sizeof(name))
+        if (!call->call.inplace || call->call.schema->text == text ||
+            (call->call.op->flags & OP_INPLACE) == 0 || call->call.n_outs != 1 || n >= sizeof(name))
                 return NULL;
         memcpy(name, text, n);
         name[n] = '\0';
         const Overload *found = op_find(name);
-        return found != NULL && found->op == call->call.op && !found->inplace && found->schema.n_args == call->call.n_args ? found : NULL;
+        return found != NULL && found->op == call->call.op && !found->inplace &&
+                               found->schema.n_args == call->call.n_args
+                       ? found
+                       : NULL;
 }
 
-// Called by its functional name, it would make self's very meta: passes trust what the overload infers, and rows whose result has a layout
-// or a dtype of its own (masked_fill, comparisons) write self as it is when in place.
+// Called by its functional name, it would make self's very meta: passes trust what the overload
+// infers, and rows whose result has a layout or a dtype of its own (masked_fill, comparisons) write
+// self as it is when in place.
 static bool same_without(const RecordedCall *call, const Overload *twin)
 {
         OpCall functional;
         const TensorMeta *self = &call->outs[0]->tensor.meta;
         bool same = call_open(NULL, twin, call->call.args, call->call.given, &functional) == STATUS_OK;
-        same = same && functional.op->infer(&functional) == STATUS_OK && functional.n_outs == 1 && functional.outs[0].kind == OUT_FRESH &&
-               functional.outs[0].meta.dtype == self->dtype && meta_same_places(&functional.outs[0].meta, self);
+        same = same && functional.op->infer(&functional) == STATUS_OK && functional.n_outs == 1 &&
+               functional.outs[0].kind == OUT_FRESH && functional.outs[0].meta.dtype == self->dtype &&
+               meta_same_places(&functional.outs[0].meta, self);
         call_close(&functional);
         return same;
 }
@@ -57,9 +63,10 @@ static bool writes_whole(const RecordedCall *call)
 {
         const Recorded *self = recorded_of(call->call.args[0].tensor);
         const Buffer *buffer = recorded_buffer(self);
-        return buffer->kind == BUFFER_RUN && !buffer->written_later && buffer->base == self && self->from == FROM_CALL &&
-               self->call != NULL && self->call->computes && self->tensor.offset == 0 &&
-               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self && functional_twin(call) != NULL &&
+        return buffer->kind == BUFFER_RUN && !buffer->written_later && buffer->base == self &&
+               self->from == FROM_CALL && self->call != NULL && self->call->computes &&
+               self->tensor.offset == 0 && meta_is_non_overlapping_and_dense(&self->tensor.meta) &&
+               call->outs[0] == self && functional_twin(call) != NULL &&
                same_without(call, functional_twin(call));
 }
 
@@ -71,7 +78,8 @@ static Status look_at_use(void *context, const Value *leaf)
                 return STATUS_OK;
         const Recorded *value = recorded_of(leaf->tensor);
         Rewritten *state = state_of(turning, value);
-        if (state != NULL && value != recorded_buffer(value)->base && state->last_write > turning->made[value->index])
+        if (state != NULL && value != recorded_buffer(value)->base &&
+            state->last_write > turning->made[value->index])
                 state->refused = true;
         return STATUS_OK;
 }
@@ -169,7 +177,8 @@ static Status turn_calls(Turning *turning)
         Recording *recording = turning->recording;
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
-                const Recorded *self = call->call.inplace && call->computes && call->call.n_outs == 1 ? call->outs[0] : NULL;
+                const Recorded *self =
+                        call->call.inplace && call->computes && call->call.n_outs == 1 ? call->outs[0] : NULL;
                 const Rewritten *state = self == NULL ? NULL : state_of(turning, self);
                 bool turned = state != NULL && !state->refused && writes_whole(call);
                 for (uint32_t k = 0; k < call->call.n_args; k++)
@@ -196,7 +205,9 @@ Status pass_make_functional(Recording *recording, PassContext *context)
         _cleanup_(freep) uint32_t *made = new_array(recording->n_values, sizeof(*made));
         if (states == NULL || made == NULL)
                 return fail_memory();
-        Turning turning = { .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made };
+        Turning turning = {
+                .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made
+        };
         find_refused(&turning);
         return turn_calls(&turning);
 }

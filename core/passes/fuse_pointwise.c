@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_pointwise.c: pointwise calls whose results have one shape and feed each other become one fxserve::fused. Calls are looked at in
-// order. One joins the groups it reads from as long as they are open; a group closes when anybody else reads from it, so that all its
-// readers stand behind its last member, where the fused call is put. Only bytes that are written once take part, so members may wait until
-// then. What is read outside becomes an output. A group may end in an operator on rows (softmax, sums, norms) that alone reads it.
+// fuse_pointwise.c: pointwise calls whose results have one shape and feed each other become one
+// fxserve::fused. Calls are looked at in order. One joins the groups it reads from as long as they
+// are open; a group closes when anybody else reads from it, so that all its readers stand behind
+// its last member, where the fused call is put. Only bytes that are written once take part, so
+// members may wait until then. What is read outside becomes an output. A group may end in an
+// operator on rows (softmax, sums, norms) that alone reads it.
 #include "core/passes/passes.h"
 
 #include <stdlib.h>
@@ -53,11 +55,12 @@ static Group *group_of_buffer(const Fusing *fusing, const Buffer *buffer)
 static bool can_fuse(const RecordedCall *call)
 {
         const Recorded *value = call->call.n_outs == 1 ? call->outs[0] : NULL;
-        if (!call->computes || call->removed || value == NULL || value->call != call || recorded_is_constant(value))
+        if (!call->computes || call->removed || value == NULL || value->call != call ||
+            recorded_is_constant(value))
                 return false;
         const Buffer *buffer = recorded_buffer(value);
-        return buffer->kind == BUFFER_RUN && !buffer->written && buffer->base == value && value->tensor.offset == 0 &&
-               call_is_movable(call) && fused_takes(&call->call);
+        return buffer->kind == BUFFER_RUN && !buffer->written && buffer->base == value &&
+               value->tensor.offset == 0 && call_is_movable(call) && fused_takes(&call->call);
 }
 
 static Status note_read(void *context, Recorded *value)
@@ -91,7 +94,8 @@ static bool may_join(const Fusing *fusing, const Group *group, const Recorded *v
                meta_same_shape(&result_at(fusing, group->members[0])->tensor.meta, &value->tensor.meta);
 }
 
-// A view of a member's result reads it from outside: its group is closed before anybody reads the view.
+// A view of a member's result reads it from outside: its group is closed before anybody reads the
+// view.
 static Status close_read(void *context, Recorded *value)
 {
         Fusing *fusing = context;
@@ -111,7 +115,8 @@ static Status close_unless_joined(void *context, Recorded *value)
         const Recorded *made = result_at(fusing, fusing->at);
         if (value == NULL || recorded_is_constant(value))
                 return STATUS_OK;
-        const Group *joined = group_of_buffer(fusing, recorded_buffer(made)), *read = group_of_buffer(fusing, recorded_buffer(value));
+        const Group *joined = group_of_buffer(fusing, recorded_buffer(made)),
+                    *read = group_of_buffer(fusing, recorded_buffer(value));
         return read == joined ? STATUS_OK : close_read(context, value);
 }
 
@@ -147,13 +152,15 @@ static void join(Fusing *fusing, RecordedCall *call)
 static Group *group_to_end(const Fusing *fusing, const RecordedCall *call)
 {
         const Recorded *out = call->call.n_outs == 1 ? call->outs[0] : NULL;
-        if (!call->computes || call->removed || out == NULL || out->call != call || recorded_is_constant(out) || out->tensor.offset != 0 ||
-            !fused_takes_tail(&call->call) || !call_is_movable(call))
+        if (!call->computes || call->removed || out == NULL || out->call != call ||
+            recorded_is_constant(out) || out->tensor.offset != 0 || !fused_takes_tail(&call->call) ||
+            !call_is_movable(call))
                 return NULL;
         const Buffer *buffer = recorded_buffer(out);
         const Recorded *rows = recorded_of(call->call.args[0].tensor);
-        if (buffer->kind != BUFFER_RUN || buffer->written || buffer->base != out || recorded_is_constant(rows) ||
-            uses_only_reader(fusing->uses, rows) != call || recorded_buffer(rows)->base != rows)
+        if (buffer->kind != BUFFER_RUN || buffer->written || buffer->base != out ||
+            recorded_is_constant(rows) || uses_only_reader(fusing->uses, rows) != call ||
+            recorded_buffer(rows)->base != rows)
                 return NULL;
         Group *group = group_of_buffer(fusing, recorded_buffer(rows));
         return group == NULL || group->closed ? NULL : group;
@@ -198,7 +205,8 @@ static Status gather_input(void *context, Recorded *value)
         Making *making = context;
         if (value == NULL || (recorded_is_constant(value) && value->tensor.meta.wrapped))
                 return STATUS_OK;
-        if (!recorded_is_constant(value) && group_of_buffer(making->fusing, recorded_buffer(value)) == making->group)
+        if (!recorded_is_constant(value) &&
+            group_of_buffer(making->fusing, recorded_buffer(value)) == making->group)
                 return STATUS_OK;
         for (uint32_t i = 0; i < making->n_inputs; i++) {
                 if (making->inputs[i] == value)
@@ -262,8 +270,9 @@ static Status make_args(const Making *making, Value *out_args)
         for (uint32_t i = 0; i < making->n_inputs; i++)
                 inputs->items[i] = rewrite_tensor(making->inputs[i]);
         Graph *body = NULL;
-        Status status = recording_body(making->fusing->recording, making->calls, making->n_calls, making->inputs, making->n_inputs,
-                                       making->outputs, making->n_outputs, &body);
+        Status status =
+                recording_body(making->fusing->recording, making->calls, making->n_calls, making->inputs,
+                               making->n_inputs, making->outputs, making->n_outputs, &body);
         if (status != STATUS_OK) {
                 value_clear(&out_args[0]);
                 return status;
@@ -355,7 +364,11 @@ static Status fuse_all(Recording *recording, const Uses *uses, PassContext *cont
         _cleanup_(freep) bool *read_outside = new_array(recording->n_buffers, sizeof(*read_outside));
         if (groups == NULL || group_of == NULL || read_outside == NULL)
                 return fail_memory();
-        Fusing fusing = { .recording = recording, .uses = uses, .groups = groups, .group_of = group_of, .read_outside = read_outside };
+        Fusing fusing = { .recording = recording,
+                          .uses = uses,
+                          .groups = groups,
+                          .group_of = group_of,
+                          .read_outside = read_outside };
         uint32_t n_calls = recording->n_calls;
         for (; fusing.at < n_calls; fusing.at++) {
                 if (fusing.at % 64 == 0)

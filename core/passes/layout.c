@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.c: two-dimensional convolutions run on channels_last tensors, where oneDNN is at its best. A value keeps its identity; beside it
-// there may be a twin with the same elements in the other layout. A convolution asks for the twin of its input; whatever follows the layout
-// of its operands by PyTorch's own rules is inferred again on twins and gives a twin; everything else, results first, gets the value as it
-// was, by one copy at its first use.
+// layout.c: two-dimensional convolutions run on channels_last tensors, where oneDNN is at its best.
+// A value keeps its identity; beside it there may be a twin with the same elements in the other
+// layout. A convolution asks for the twin of its input; whatever follows the layout of its operands
+// by PyTorch's own rules is inferred again on twins and gives a twin; everything else, results
+// first, gets the value as it was, by one copy at its first use.
 #include "core/passes/passes.h"
 
 #include <string.h>
@@ -34,8 +35,8 @@ static Recorded *twin_of(const Layout *layout, const Recorded *value)
 // Images that are written once.
 static bool can_have_twin(const Layout *layout, const Recorded *value)
 {
-        if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) || value->tensor.meta.rank != 4 ||
-            meta_numel(&value->tensor.meta) == 0)
+        if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) ||
+            value->tensor.meta.rank != 4 || meta_numel(&value->tensor.meta) == 0)
                 return false;
         return !recorded_buffer(value)->written && meta_is_contiguous(&value->tensor.meta);
 }
@@ -44,12 +45,13 @@ static bool is_image_conv(const RecordedCall *call)
 {
         ConvArgs args;
         const Value *input = &call->call.args[0], *weight = &call->call.args[1];
-        if (call->call.op->pack != conv_pack || call->call.inplace || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
+        if (call->call.op->pack != conv_pack || call->call.inplace || input->kind != VALUE_TENSOR ||
+            weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
-        return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 && constant->meta.rank == 4 &&
-               recorded_is_constant(recorded_of(constant)) && conv_args(&call->call, &args) == STATUS_OK && !args.transposed &&
-               args.batched;
+        return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 &&
+               constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
+               conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
 }
 
 // Calls whose result follows the layout of their operands, and whose kernels run on either.
@@ -79,13 +81,15 @@ static bool follows_layout(const RecordedCall *call)
 }
 
 // ---- copies between the two ----
-static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format, Recorded *to, Recorded **out_value)
+static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format, Recorded *to,
+                       Recorded **out_value)
 {
         const Overload *overload = op_find("aten::clone");
         Recording *recording = layout->recording;
         if (overload == NULL || overload->schema.n_args != 2)
                 return fail(STATUS_INTERNAL, "the table lacks aten::clone");
-        Value args[2] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)&from->tensor }),
+        Value args[2] = { value_ref((Value){ .kind = VALUE_TENSOR,
+                                             .tensor = (Tensor *)(uintptr_t)&from->tensor }),
                           { .kind = VALUE_MEMORY_FORMAT, .memory_format = format } };
         OpCall call;
         RecordedCall *added;
@@ -103,8 +107,11 @@ static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format
         if (to == NULL) {
                 Buffer *buffer;
                 TRY(recording_add_buffer(recording, BUFFER_RUN,
-                                         (size_t)meta_numel(&from->tensor.meta) * dtype_info[from->tensor.meta.dtype].bytes, &buffer));
-                TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[0].meta, 0, &to));
+                                         (size_t)meta_numel(&from->tensor.meta) *
+                                                 dtype_info[from->tensor.meta.dtype].bytes,
+                                         &buffer));
+                TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[0].meta, 0,
+                                        &to));
         }
         added->computes = true;
         added->outs[0] = to;
@@ -150,7 +157,8 @@ static Status look_for_twin(void *context, Recorded *value)
 static Status ask_for_alike(void *context, Recorded *value)
 {
         Operands *operands = context;
-        if (value == NULL || value->tensor.meta.rank != 4 || !meta_same_shape(&value->tensor.meta, operands->like))
+        if (value == NULL || value->tensor.meta.rank != 4 ||
+            !meta_same_shape(&value->tensor.meta, operands->like))
                 return STATUS_OK;
         return ask_for_twin(operands->layout, value);
 }
@@ -169,11 +177,13 @@ static bool can_infer_again(const Layout *layout, const RecordedCall *call)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 const Recorded *out = call->outs[k];
-                if (out == NULL || out->call != call || out->index >= layout->n_values || recorded_is_constant(out) ||
-                    recorded_buffer(out)->written || recorded_buffer(out)->kind != BUFFER_RUN || !meta_is_contiguous(&out->tensor.meta))
+                if (out == NULL || out->call != call || out->index >= layout->n_values ||
+                    recorded_is_constant(out) || recorded_buffer(out)->written ||
+                    recorded_buffer(out)->kind != BUFFER_RUN || !meta_is_contiguous(&out->tensor.meta))
                         return false;
         }
-        return call->computes && !call->call.inplace && (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;
+        return call->computes && !call->call.inplace &&
+               (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;
 }
 
 static Status adopt_outs(Layout *layout, const RecordedCall *old, RecordedCall *added)
@@ -187,8 +197,10 @@ static Status adopt_outs(Layout *layout, const RecordedCall *old, RecordedCall *
                 } else {
                         Buffer *buffer;
                         Recorded *twin;
-                        TRY(recording_add_buffer(recording, BUFFER_RUN, recorded_buffer(out)->n_bytes, &buffer));
-                        TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[k].meta, 0, &twin));
+                        TRY(recording_add_buffer(recording, BUFFER_RUN, recorded_buffer(out)->n_bytes,
+                                                 &buffer));
+                        TRY(recording_add_value(recording, FROM_CALL, buffer->storage,
+                                                &added->call.outs[k].meta, 0, &twin));
                         twin->name = out->name;
                         twin->call = added;
                         twin->out = k;
@@ -207,8 +219,10 @@ static bool can_take(const RecordedCall *old, const OpCall *call)
                 return false;
         for (uint32_t k = 0; k < call->n_outs; k++) {
                 const OutSpec *spec = &call->outs[k];
-                if (spec->kind != OUT_FRESH || spec->undefined || spec->meta.dtype != old->outs[k]->tensor.meta.dtype ||
-                    !meta_same_shape(&spec->meta, &old->outs[k]->tensor.meta) || !meta_is_non_overlapping_and_dense(&spec->meta))
+                if (spec->kind != OUT_FRESH || spec->undefined ||
+                    spec->meta.dtype != old->outs[k]->tensor.meta.dtype ||
+                    !meta_same_shape(&spec->meta, &old->outs[k]->tensor.meta) ||
+                    !meta_is_non_overlapping_and_dense(&spec->meta))
                         return false;
         }
         return true;
@@ -273,7 +287,8 @@ static bool is_worth_it(const Recording *recording)
         int64_t flops = 0;
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
-                if (!call->removed && is_image_conv(call) && meta_is_contiguous(&call->call.args[0].tensor->meta))
+                if (!call->removed && is_image_conv(call) &&
+                    meta_is_contiguous(&call->call.args[0].tensor->meta))
                         flops += call->call.op->cost(&call->call).flops;
         }
         return flops >= FEWEST_FLOPS;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes: recording -> recording, in the order of one table. A pass may drop, merge or replace calls only while every buffer concerned is
-// written once (Buffer.written false); effects and random calls keep their number and order. Every call that is left knows all authored
-// nodes it stands for.
+// Passes: recording -> recording, in the order of one table. A pass may drop, merge or replace
+// calls only while every buffer concerned is written once (Buffer.written false); effects and
+// random calls keep their number and order. Every call that is left knows all authored nodes it
+// stands for.
 #pragma once
 #include "core/program/recording.h"
 

@@ -54,8 +54,8 @@ RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value)
         if (recorded_is_constant(value))
                 return NULL;
         const Buffer *buffer = recorded_buffer(value);
-        if (buffer->index >= uses->n_buffers || buffer->kind != BUFFER_RUN || buffer->written || buffer->is_output ||
-            uses->n[buffer->index] != 1)
+        if (buffer->index >= uses->n_buffers || buffer->kind != BUFFER_RUN || buffer->written ||
+            buffer->is_output || uses->n[buffer->index] != 1)
                 return NULL;
         return uses->reader[buffer->index];
 }
@@ -76,7 +76,8 @@ bool call_is_movable(const RecordedCall *call)
 static Status move_reader(void *context, Recorded *value)
 {
         const Counting *counting = context;
-        if (value != NULL && !recorded_is_constant(value) && recorded_buffer(value)->index < counting->uses->n_buffers)
+        if (value != NULL && !recorded_is_constant(value) &&
+            recorded_buffer(value)->index < counting->uses->n_buffers)
                 counting->uses->reader[recorded_buffer(value)->index] = counting->call;
         return STATUS_OK;
 }
@@ -110,8 +111,8 @@ static void drop_args(Value *args, uint32_t n)
                 value_unref(args[i]);
 }
 
-Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged,
-                    RecordedCall **out_call)
+Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args,
+                    RecordedCall *merged, RecordedCall **out_call)
 {
         const Recorded *old = recording->calls[at]->outs[0];
         uint32_t n = overload->schema.n_args;
@@ -121,7 +122,8 @@ Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overloa
         if (status == STATUS_OK)
                 status = overload->op->infer(&call);
         if (status != STATUS_OK || call.n_outs == 0 || call.outs[0].kind != OUT_FRESH ||
-            call.outs[0].meta.dtype != old->tensor.meta.dtype || !meta_same_places(&call.outs[0].meta, &old->tensor.meta)) {
+            call.outs[0].meta.dtype != old->tensor.meta.dtype ||
+            !meta_same_places(&call.outs[0].meta, &old->tensor.meta)) {
                 call_close(&call);
                 drop_args(take_args, n);
                 return status == STATUS_NO_MEMORY ? status : STATUS_OK;
@@ -135,7 +137,8 @@ Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overloa
         return STATUS_OK;
 }
 
-Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name, Recorded **out_value)
+Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name,
+                           Recorded **out_value)
 {
         TRY(recording_add_value(recording, FROM_LITERAL, storage, meta, 0, out_value));
         (*out_value)->name = name;

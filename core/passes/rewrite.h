@@ -4,7 +4,10 @@
 #include "core/program/recording.h"
 
 typedef struct Uses {
-        uint32_t *n;           // by buffer: how often calls and results name a tensor on it; 0 for buffers made after counting
+        uint32_t *
+                // by buffer: how often calls and results name a tensor on it; 0 for buffers made
+                // after counting
+                n;
         RecordedCall **reader; // by buffer: the last call that reads it
         uint32_t n_buffers;
 } Uses;
@@ -12,20 +15,23 @@ typedef struct Uses {
 Status uses_count(const Recording *recording, Uses *out_uses);
 void uses_deinit(Uses *uses);
 
-// The one call that reads `value`; NULL when there are more, or views of it, or it is written again, or part of the result.
+// The one call that reads `value`; NULL when there are more, or views of it, or it is written
+// again, or part of the result.
 RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value);
 
 // Reads only bytes that are written once: it may be made later.
 bool call_is_movable(const RecordedCall *call);
 
-// Puts a call of `overload` in the place of calls[at]: it makes that call's first output and stands for its nodes and those of `merged`
-// (may be NULL), and both are removed. The arguments are taken. *out_call is NULL (STATUS_OK) and nothing changes when the new result would
-// not have dtype, shape and strides of the old one.
-Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args, RecordedCall *merged,
-                    RecordedCall **out_call);
+// Puts a call of `overload` in the place of calls[at]: it makes that call's first output and stands
+// for its nodes and those of `merged` (may be NULL), and both are removed. The arguments are taken.
+// *out_call is NULL (STATUS_OK) and nothing changes when the new result would not have dtype, shape
+// and strides of the old one.
+Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args,
+                    RecordedCall *merged, RecordedCall **out_call);
 
 // A constant of `meta` on `storage`, which is counted.
-Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name, Recorded **out_value);
+Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name,
+                           Recorded **out_value);
 // A new float32 constant of `meta` (contiguous), uninitialised.
 Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value);
 
@@ -37,5 +43,7 @@ static inline Recorded *rewrite_arg(const RecordedCall *call, int index)
 }
 static inline Value rewrite_tensor(const Recorded *value) // counted
 {
-        return value == NULL ? value_none() : value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)&value->tensor });
+        return value == NULL ? value_none()
+                             : value_ref((Value){ .kind = VALUE_TENSOR,
+                                                  .tensor = (Tensor *)(uintptr_t)&value->tensor });
 }

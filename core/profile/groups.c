@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows summed up by what they have in common. Sums are made run by run over the window, so that percentiles of a group are exact. A row of
-// a program that computes several nodes is one measurement: where it must be divided among them, each gets the same part, and the groups
-// that got one are marked as estimated.
+// Rows summed up by what they have in common. Sums are made run by run over the window, so that
+// percentiles of a group are exact. A row of a program that computes several nodes is one
+// measurement: where it must be divided among them, each gets the same part, and the groups that
+// got one are marked as estimated.
 #include <string.h>
 #include "core/base/map.h"
 #include "core/profile/stats_private.h"
 
-const char *const profile_by_names[PROFILE_BY_COUNT] = { "instruction", "node", "target", "op", "module", "kernel" };
+const char *const profile_by_names[PROFILE_BY_COUNT] = { "instruction", "node",   "target",
+                                                         "op",          "module", "kernel" };
 
 typedef struct Groups {
         GroupSummary *items;
@@ -26,7 +28,9 @@ static const char *key_of(ProfileBy by, const NodeTiming *row, const Node *node)
         case PROFILE_BY_OP:
                 return opcode_names[node->op];
         case PROFILE_BY_MODULE:
-                return node->op == OP_CALL_MODULE ? node->target : node->module_path != NULL ? node->module_path : "";
+                return node->op == OP_CALL_MODULE  ? node->target
+                       : node->module_path != NULL ? node->module_path
+                                                   : "";
         default:
                 return row->kernel;
         }
@@ -37,7 +41,8 @@ static Status find_group(Groups *groups, const char *key, uint32_t *out_index)
         uintptr_t found = (uintptr_t)string_map_get(&groups->by_key, key);
         if (found == 0) {
                 TRY(array_reserve(&groups->items, &groups->capacity, groups->n + 1, sizeof(*groups->items)));
-                TRY(array_reserve(&groups->windows, &groups->windows_capacity, groups->n + 1, sizeof(*groups->windows)));
+                TRY(array_reserve(&groups->windows, &groups->windows_capacity, groups->n + 1,
+                                  sizeof(*groups->windows)));
                 groups->items[groups->n] = (GroupSummary){ .key = key };
                 groups->windows[groups->n] = (Window){ .us = { 0 } };
                 found = ++groups->n;
@@ -47,7 +52,8 @@ static Status find_group(Groups *groups, const char *key, uint32_t *out_index)
         return STATUS_OK;
 }
 
-static Status add_part(Groups *groups, const char *key, const NodeTiming *row, const Window *window, uint32_t n_parts)
+static Status add_part(Groups *groups, const char *key, const NodeTiming *row, const Window *window,
+                       uint32_t n_parts)
 {
         uint32_t index;
         if (key == NULL)
@@ -82,7 +88,8 @@ Status stats_group(const SignatureStats *stats, ProfileBy by, SignatureSummary *
                 status = add_row(&groups, by, &stats->rows[i], &stats->nodes[i]);
         for (uint32_t i = 0; i < groups.n; i++) {
                 groups.items[i].us = window_summary(&groups.windows[i], stats->n_runs);
-                groups.items[i].share = out->run.mean_us > 0 ? groups.items[i].us.mean_us / out->run.mean_us : 0;
+                groups.items[i].share =
+                        out->run.mean_us > 0 ? groups.items[i].us.mean_us / out->run.mean_us : 0;
         }
         out->groups = groups.items;
         out->n_groups = groups.n;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of the few texts that rows print. Nodes are copied as nodes, so that whoever reads a row need not know whose it is.
+// Copies of the few texts that rows print. Nodes are copied as nodes, so that whoever reads a row
+// need not know whose it is.
 #include <string.h>
 #include "core/profile/profile.h"
 
@@ -35,7 +36,8 @@ static Status copy_nodes(RunLabels *labels, const Graph *graph)
                 nodes[i].index = i;
                 TRY(copy(labels, node->name, &nodes[i].name));
                 TRY(copy(labels, node->target, &nodes[i].target));
-                const Node *before = i == 0 ? NULL : graph->nodes[i - 1]; // neighbours mostly are of one module
+                const Node *before =
+                        i == 0 ? NULL : graph->nodes[i - 1]; // neighbours mostly are of one module
                 if (before != NULL && before->module_path == node->module_path)
                         nodes[i].module_path = nodes[i - 1].module_path;
                 else

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles: what one run did (RunProfile, immutable once recorded, refcounted), a bounded ring of the last ones, and per-graph statistics
-// over the last PROFILE_WINDOW runs of each input signature, never mixed.
+// Profiles: what one run did (RunProfile, immutable once recorded, refcounted), a bounded ring of
+// the last ones, and per-graph statistics over the last PROFILE_WINDOW runs of each input
+// signature, never mixed.
 #pragma once
 #include "core/eval/walk.h"
 #include "core/program/program.h"
 
 enum { PROFILE_ID_MAX = 64, PROFILE_WINDOW = 128, PROFILE_MAX_SIGNATURES = 16, PROFILE_SIGNATURE_MAX = 256 };
 
-// The caller's trace (W3C Trace Context), and the span this run is within it; "": the caller has none.
+// The caller's trace (W3C Trace Context), and the span this run is within it; "": the caller has
+// none.
 typedef struct TraceIds {
         char trace_id[33], parent_id[17], span_id[17];
 } TraceIds;
 
-// What the rows of runs print, copied: profiles and statistics keep neither graphs nor programs alive. All runs of a program share one, and
-// so do a graph's runs without a program. Immutable.
+// What the rows of runs print, copied: profiles and statistics keep neither graphs nor programs
+// alive. All runs of a program share one, and so do a graph's runs without a program. Immutable.
 typedef struct RowLabel {
         const Node *const *nodes; // NULL: none
         uint32_t n_nodes;
@@ -35,7 +37,8 @@ typedef struct RunLabels {
         uint32_t n_inputs;
         uint32_t n_in_ring; // profiles; guarded by the ring
 } RunLabels;
-Status run_labels_new(const Graph *graph, const Program *program, RunLabels **out_labels); // program NULL: eager
+Status run_labels_new(const Graph *graph, const Program *program,
+                      RunLabels **out_labels); // program NULL: eager
 RunLabels *run_labels_ref(RunLabels *labels);
 RunLabels *run_labels_unref(RunLabels *labels); // NULL-safe, returns NULL
 DEFINE_CLEANUP(RunLabels, run_labels_unref)
@@ -59,8 +62,11 @@ typedef struct RunProfile {
         NodeTiming *rows;
         uint32_t n_rows;
         uint32_t n_rows_capacity;
-        Program *program;     // counted; NULL: eager, or detached. Rows point into it
-        RunLabels *labels;    // counted; of the program from the run on, else NULL until detached. Rows point into it then
+        Program *program; // counted; NULL: eager, or detached. Rows point into it
+        RunLabels *
+                // counted; of the program from the run on, else NULL until detached. Rows point
+                // into it then
+                labels;
         int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
 } RunProfile;
@@ -83,14 +89,16 @@ typedef struct ProfileUse {
 Status profile_ring_open(uint32_t capacity, size_t max_bytes, ProfileRing **out_ring);
 ProfileRing *profile_ring_close(ProfileRing *ring);
 ProfileUse profile_ring_use(ProfileRing *ring);
-// Adds (counts) a finished profile; one with the same id leaves, and the oldest ones as long as bytes are short.
+// Adds (counts) a finished profile; one with the same id leaves, and the oldest ones as long as
+// bytes are short.
 void profile_ring_add(ProfileRing *ring, RunProfile *profile);
 RunProfile *profile_ring_find(ProfileRing *ring, const char *id); // counted, or NULL
 // Up to `capacity` counted profiles: newest first, or slowest first.
 uint32_t profile_ring_list(ProfileRing *ring, bool slowest, uint32_t capacity, RunProfile **out);
 
-// ---- statistics of one graph version; any thread ----
-// What all versions' statistics may take together. Where that is too little, the version that has gone longest without a run loses its own.
+// ---- statistics of one graph version; any thread ---- What all versions' statistics may take
+// together. Where that is too little, the version that has gone longest without a run loses its
+// own.
 typedef struct StatsPool StatsPool;
 Status stats_pool_open(size_t max_bytes, StatsPool **out_pool);
 StatsPool *stats_pool_close(StatsPool *pool); // after the last statistics
@@ -115,7 +123,8 @@ typedef struct NodeSummary {
         uint32_t n_nodes;
         const char *why;
 } NodeSummary;
-// What rows may be summed up by. A module is the path of the module that a node belongs to ("" is the root).
+// What rows may be summed up by. A module is the path of the module that a node belongs to ("" is
+// the root).
 typedef enum ProfileBy {
         PROFILE_BY_INSTRUCTION,
         PROFILE_BY_NODE,
@@ -145,7 +154,10 @@ typedef struct SignatureSummary {
         RunLabels *labels; // may be NULL
 } SignatureSummary;
 // A snapshot; caller frees with profile_summary_free.
-Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n);
-// Rows and labels of at most `most` signatures, the one that ran last first, without times and shares.
-Status profile_stats_shapes(ProfileStats *stats, uint32_t most, SignatureSummary **out_signatures, uint32_t *out_n);
+Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures,
+                          uint32_t *out_n);
+// Rows and labels of at most `most` signatures, the one that ran last first, without times and
+// shares.
+Status profile_stats_shapes(ProfileStats *stats, uint32_t most, SignatureSummary **out_signatures,
+                            uint32_t *out_n);
 void profile_summary_free(SignatureSummary *signatures, uint32_t n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run profiles and the ring of recent ones. A profile is written by one thread, then shared read-only; the ring is a circular array under a
-// mutex, replaced oldest first; what repeats an id leaves a hole where the older one was.
+// Run profiles and the ring of recent ones. A profile is written by one thread, then shared
+// read-only; the ring is a circular array under a mutex, replaced oldest first; what repeats an id
+// leaves a hole where the older one was.
 #include "core/profile/profile.h"
 #include <pthread.h>
 #include <string.h>
@@ -57,8 +58,10 @@ struct ProfileRing {
         pthread_mutex_t mutex;
         uint32_t capacity, next;
         RunProfile **items; // counted; NULL where nothing is (any more)
-        uint64_t
-                *hashes; // of their ids: the search touches these only, which lie together, and not some hundred profiles all over the heap
+        uint64_t *
+                // of their ids: the search touches these only, which lie together, and not some
+                // hundred profiles all over the heap
+                hashes;
         size_t max_bytes;
         ProfileUse use;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of one graph version. For each input signature the last PROFILE_WINDOW times of the whole run and of every node are kept, so
-// that percentiles are exact over that window; counts go on for ever. Beyond PROFILE_MAX_SIGNATURES the least recently used signature makes
-// room.
+// Statistics of one graph version. For each input signature the last PROFILE_WINDOW times of the
+// whole run and of every node are kept, so that percentiles are exact over that window; counts go
+// on for ever. Beyond PROFILE_MAX_SIGNATURES the least recently used signature makes room.
 #include "core/profile/stats_private.h"
 #include <string.h>
 
@@ -64,7 +64,8 @@ static void make_room(StatsPool *pool, const ProfileStats *keep, size_t n_bytes)
                 ProfileStats *oldest = NULL;
                 for (ProfileStats *stats = pool->first; stats != NULL; stats = stats->next) {
                         uint64_t use = atomic_load(&stats->last_use); // 0: holds nothing
-                        if (stats != keep && use > 0 && (oldest == NULL || use < atomic_load(&oldest->last_use)))
+                        if (stats != keep && use > 0 &&
+                            (oldest == NULL || use < atomic_load(&oldest->last_use)))
                                 oldest = stats;
                 }
                 if (oldest == NULL)
@@ -116,7 +117,8 @@ ProfileStats *profile_stats_free(ProfileStats *stats)
 
 static size_t bytes_for(const RunProfile *profile)
 {
-        return sizeof(SignatureStats) + run_labels_bytes(profile->labels) + profile->n_rows * (sizeof(NodeTiming) + sizeof(Window));
+        return sizeof(SignatureStats) + run_labels_bytes(profile->labels) +
+               profile->n_rows * (sizeof(NodeTiming) + sizeof(Window));
 }
 
 static SignatureStats *signature_new(const RunProfile *profile)
@@ -135,7 +137,8 @@ static SignatureStats *signature_new(const RunProfile *profile)
         return take_ptr(stats);
 }
 
-// The entry for this profile's signature; one with other rows (the graph was decoded anew) goes: it starts over.
+// The entry for this profile's signature; one with other rows (the graph was decoded anew) goes: it
+// starts over.
 static SignatureStats *find(ProfileStats *stats, const RunProfile *profile)
 {
         for (uint32_t i = 0; i < stats->n; i++) {
@@ -166,7 +169,8 @@ static SignatureStats *add(ProfileStats *stats, const RunProfile *profile)
         size_t n_bytes = bytes_for(profile);
         if (stats->n == PROFILE_MAX_SIGNATURES)
                 drop_oldest(stats);
-        for (; stats->n > 0 && n_bytes <= pool->max_bytes && is_short(pool, n_bytes); atomic_fetch_add(&pool->evictions, 1))
+        for (; stats->n > 0 && n_bytes <= pool->max_bytes && is_short(pool, n_bytes);
+             atomic_fetch_add(&pool->evictions, 1))
                 drop_oldest(stats);
         SignatureStats *fresh = is_short(pool, n_bytes) ? NULL : signature_new(profile);
         if (fresh == NULL)
@@ -192,7 +196,8 @@ void profile_stats_add(ProfileStats *stats, const RunProfile *profile)
                 uint32_t place = (uint32_t)(entry->n_runs % PROFILE_WINDOW);
                 entry->run.us[place] = (float)profile->run_ns / 1000.0f;
                 for (uint32_t i = 0; i < entry->n_nodes; i++)
-                        entry->nodes[i].us[place] = (float)(profile->rows[i].end_ns - profile->rows[i].start_ns) / 1000.0f;
+                        entry->nodes[i].us[place] =
+                                (float)(profile->rows[i].end_ns - profile->rows[i].start_ns) / 1000.0f;
                 memcpy(entry->rows, profile->rows, entry->n_nodes * sizeof(*entry->rows));
                 entry->n_runs++;
                 entry->last_use = atomic_fetch_add(&stats->pool->clock, 1) + 1;
@@ -291,7 +296,8 @@ static SignatureStats *copy_of(const SignatureStats *stats)
 }
 
 // Summed up outside of the mutex: a run that has ended waits for a copy of one signature at most.
-static Status read_one(ProfileStats *stats, const char *signature, ProfileBy by, SignatureSummary *out, bool *out_there)
+static Status read_one(ProfileStats *stats, const char *signature, ProfileBy by, SignatureSummary *out,
+                       bool *out_there)
 {
         _cleanup_(signature_freep) SignatureStats *copy = NULL;
         *out_there = false;
@@ -307,7 +313,8 @@ static Status read_one(ProfileStats *stats, const char *signature, ProfileBy by,
         return copy == NULL ? fail_memory() : summarise(copy, by, out);
 }
 
-Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures, uint32_t *out_n)
+Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures,
+                          uint32_t *out_n)
 {
         SignatureSummary *all = new_array(PROFILE_MAX_SIGNATURES, sizeof(*all));
         if (all == NULL)
@@ -337,7 +344,8 @@ static int latest_first(const void *a, const void *b)
         return (left->last_use < right->last_use) - (left->last_use > right->last_use);
 }
 
-Status profile_stats_shapes(ProfileStats *stats, uint32_t most, SignatureSummary **out_signatures, uint32_t *out_n)
+Status profile_stats_shapes(ProfileStats *stats, uint32_t most, SignatureSummary **out_signatures,
+                            uint32_t *out_n)
 {
         SignatureStats *sorted[PROFILE_MAX_SIGNATURES];
         Status status = STATUS_OK;

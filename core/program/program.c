@@ -45,5 +45,6 @@ Status signature_value(Value value, Value *out_value)
 
 size_t program_bytes(const Program *program)
 {
-        return sizeof(*program) + program->arena.total_bytes + program->recording->arena.total_bytes + program->figures.constant_bytes;
+        return sizeof(*program) + program->arena.total_bytes + program->recording->arena.total_bytes +
+               program->figures.constant_bytes;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: a recording made ready to run. Kernels are chosen, their states prepared, constants packed, every buffer has its place.
-// Immutable and refcounted: any number of threads run one program at once, each in its own Frame (interp/).
+// Program: a recording made ready to run. Kernels are chosen, their states prepared, constants
+// packed, every buffer has its place. Immutable and refcounted: any number of threads run one
+// program at once, each in its own Frame (interp/).
 //
-// Bytes are found through slots: slot 0 is no base at all (the offset is the address of a constant), slot 1 the frame's arena, then one
-// slot per input tensor, then one per output storage, which every run allocates anew because it leaves with the reply.
+// Bytes are found through slots: slot 0 is no base at all (the offset is the address of a
+// constant), slot 1 the frame's arena, then one slot per input tensor, then one per output storage,
+// which every run allocates anew because it leaves with the reply.
 #pragma once
 #include "core/base/text.h"
 #include "core/program/recording.h"
@@ -15,7 +17,8 @@ typedef struct Operand {
         uintptr_t offset; // bytes
 } Operand;
 
-// A call made ready. `run` is a template: pointers to operands, scratch and context are the frame's.
+// A call made ready. `run` is a template: pointers to operands, scratch and context are the
+// frame's.
 typedef struct Instruction {
         Status (*kernel)(const OpRun *run);
         OpRun run;
@@ -24,7 +27,8 @@ typedef struct Instruction {
         const char *name;         // of the implementation
 } Instruction;
 
-// A row of the profile, in the order of authored nodes; those of the dynamic rest come last, as they run.
+// A row of the profile, in the order of authored nodes; those of the dynamic rest come last, as
+// they run.
 enum { ROW_IDLE = -1, ROW_OF_REST = -2 };
 typedef struct ProgramRow {
         const Node *const *nodes;
@@ -67,8 +71,11 @@ typedef struct Program {
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
-        uint64_t by_value; // bit i: it depends on the value of input i (program_key); inputs from 64 on always count
-        Value *signature;  // input values it was made for; tensors have metas only
+        uint64_t
+                // bit i: it depends on the value of input i (program_key); inputs from 64 on always
+                // count
+                by_value;
+        Value *signature; // input values it was made for; tensors have metas only
         uint32_t n_signature;
         const Node **fetch;
         uint32_t n_fetch;
@@ -78,10 +85,12 @@ Program *program_ref(const Program *program);
 Program *program_unref(Program *program); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Program, program_unref)
 
-// `value` with tensors that have a meta and no storage: nothing of the request that brought it is kept.
+// `value` with tensors that have a meta and no storage: nothing of the request that brought it is
+// kept.
 Status signature_value(Value value, Value *out_value);
 
-// The listing: one line per instruction with implementation, places of operands and authored nodes; then the memory figures.
+// The listing: one line per instruction with implementation, places of operands and authored nodes;
+// then the memory figures.
 void program_print(const Program *program, Text *out);
 // Bytes the program holds beside the graph's weights.
 size_t program_bytes(const Program *program);

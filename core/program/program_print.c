@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_print.c: the listing. One line per instruction: implementation, places of operands, authored nodes; below it what was joined, or
-// why a pointwise call stands alone. Reasons are found anew from the calls as they stand: the passes keep none.
+// program_print.c: the listing. One line per instruction: implementation, places of operands,
+// authored nodes; below it what was joined, or why a pointwise call stands alone. Reasons are found
+// anew from the calls as they stand: the passes keep none.
 #include "core/program/program.h"
 
 #include "core/graph/print.h"
@@ -13,7 +14,8 @@ static void print_operand(const Program *program, const Operand *operand, const 
                 text_add(out, "None");
                 return;
         }
-        text_addf(out, "%s%s ", dtype_info[meta->dtype].name, shape_text(meta->rank, meta->size, shape, sizeof(shape)));
+        text_addf(out, "%s%s ", dtype_info[meta->dtype].name,
+                  shape_text(meta->rank, meta->size, shape, sizeof(shape)));
         if (operand->slot == SLOT_CONSTANT)
                 text_add(out, "constant");
         else if (operand->slot == SLOT_ARENA)
@@ -50,13 +52,15 @@ static void print_instruction(const Program *program, uint32_t i, Text *out)
 // ---- why ----
 static const RecordedCall *maker_of(const Recorded *value)
 {
-        const RecordedCall *call = value == NULL || recorded_is_constant(value) ? NULL : recorded_buffer(value)->base->call;
+        const RecordedCall *call =
+                value == NULL || recorded_is_constant(value) ? NULL : recorded_buffer(value)->base->call;
         return call != NULL && call->computes && !call->removed ? call : NULL;
 }
 
 static bool is_pointwise(const RecordedCall *call)
 {
-        return (call->call.op->flags & OP_ELEMENTWISE) != 0 || call->call.op->expand != NULL || fused_takes(&call->call);
+        return (call->call.op->flags & OP_ELEMENTWISE) != 0 || call->call.op->expand != NULL ||
+               fused_takes(&call->call);
 }
 
 typedef struct Neighbours { // of a pointwise call: those it reads from, or those that read it
@@ -71,7 +75,8 @@ static bool is_fused(const RecordedCall *call)
 
 static void note_neighbour(Neighbours *neighbours, const RecordedCall *other)
 {
-        const Recorded *mine = neighbours->call->outs[0], *theirs = other->call.n_outs > 0 ? other->outs[0] : NULL;
+        const Recorded *mine = neighbours->call->outs[0],
+                       *theirs = other->call.n_outs > 0 ? other->outs[0] : NULL;
         if (theirs == NULL || mine == NULL)
                 return;
         if (!is_fused(other) && !fused_takes(&other->call))
@@ -109,7 +114,8 @@ static const char *name_of(const RecordedCall *call)
         return call->n_nodes > 0 ? call->nodes[0]->name : call->call.schema->name;
 }
 
-// Reading the reasons off looks at all calls for each: for listings that nobody reads line by line it is left out.
+// Reading the reasons off looks at all calls for each: for listings that nobody reads line by line
+// it is left out.
 enum { REASONS_MAX_CALLS = 4096 };
 
 static void print_alone(const Recording *recording, const RecordedCall *call, Text *out)
@@ -118,7 +124,9 @@ static void print_alone(const Recording *recording, const RecordedCall *call, Te
         const Recorded *value = call->outs[0];
         (void)recorded_visit_inputs(call, note_input, &neighbours);
         for (uint32_t i = 0; i < recording->n_calls; i++) {
-                ReaderSearch search = { .neighbours = &neighbours, .value = value, .reader = recording->calls[i] };
+                ReaderSearch search = { .neighbours = &neighbours,
+                                        .value = value,
+                                        .reader = recording->calls[i] };
                 if (recording->calls[i]->computes)
                         (void)recorded_visit_inputs(recording->calls[i], note_reader, &search);
         }
@@ -128,7 +136,8 @@ static void print_alone(const Recording *recording, const RecordedCall *call, Te
         else if (value != NULL && recorded_buffer(value)->written)
                 text_add(out, "its result is written again\n");
         else if (neighbours.found != NULL)
-                text_addf(out, "between it and %s others read or write, or the group is full\n", name_of(neighbours.found));
+                text_addf(out, "between it and %s others read or write, or the group is full\n",
+                          name_of(neighbours.found));
         else if (neighbours.other_shape != NULL)
                 text_addf(out, "%s has another shape\n", name_of(neighbours.other_shape));
         else if (neighbours.in_the_way != NULL)
@@ -150,7 +159,8 @@ static void print_why(const Program *program, const Instruction *instruction, Te
                 text_addf(out, "        fused: %u call%s in one pass over memory\n", n, n == 1 ? "" : "s");
         } else if (call->n_nodes > 1) {
                 text_addf(out, "        joined: %u nodes in one call\n", call->n_nodes);
-        } else if (program->recording->n_calls <= REASONS_MAX_CALLS && is_pointwise(call) && !recorded_is_constant(call->outs[0])) {
+        } else if (program->recording->n_calls <= REASONS_MAX_CALLS && is_pointwise(call) &&
+                   !recorded_is_constant(call->outs[0])) {
                 print_alone(program->recording, call, out);
         }
 }
@@ -158,8 +168,8 @@ static void print_why(const Program *program, const Instruction *instruction, Te
 static void print_rest(const Program *program, Text *out)
 {
         const DynamicRest *rest = program->recording->rest;
-        text_addf(out, "dynamic rest: %u node%s on real tensors, after the instructions; from them:", rest->n_nodes,
-                  rest->n_nodes == 1 ? "" : "s");
+        text_addf(out, "dynamic rest: %u node%s on real tensors, after the instructions; from them:",
+                  rest->n_nodes, rest->n_nodes == 1 ? "" : "s");
         for (uint32_t i = 0; i < rest->n_known; i++)
                 text_addf(out, "%s %s", i == 0 ? "" : ",", rest->known[i]->name);
         text_add(out, rest->n_known == 0 ? " nothing\n" : "\n");
@@ -173,14 +183,17 @@ static void print_rest(const Program *program, Text *out)
 void program_print(const Program *program, Text *out)
 {
         const PlanFigures *figures = &program->figures;
-        text_addf(out, "program %s, %u instructions, %d thread%s\n", program->id.hex, program->n_code, program->n_threads,
-                  program->n_threads == 1 ? "" : "s");
+        text_addf(out, "program %s, %u instructions, %d thread%s\n", program->id.hex, program->n_code,
+                  program->n_threads, program->n_threads == 1 ? "" : "s");
         for (uint32_t i = 0; i < program->n_code; i++) {
                 print_instruction(program, i, out);
                 print_why(program, &program->code[i], out);
         }
         if (program->recording->rest != NULL)
                 print_rest(program, out);
-        text_addf(out, "arena %zu bytes (without reuse %zu, lower bound %zu), outputs %zu, constants made here %zu", figures->arena_bytes,
-                  figures->naive_bytes, figures->lower_bound_bytes, figures->output_bytes, figures->constant_bytes);
+        text_addf(
+                out,
+                "arena %zu bytes (without reuse %zu, lower bound %zu), outputs %zu, constants made here %zu",
+                figures->arena_bytes, figures->naive_bytes, figures->lower_bound_bytes, figures->output_bytes,
+                figures->constant_bytes);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording.c: building and rewriting recordings. Everything lives in the recording's arena; what is counted elsewhere (argument values,
-// storages) is dropped at the end. The Tensor inside a Recorded keeps one reference of its own for the recording's whole life, so that it
-// is never freed by value_unref.
+// recording.c: building and rewriting recordings. Everything lives in the recording's arena; what
+// is counted elsewhere (argument values, storages) is dropped at the end. The Tensor inside a
+// Recorded keeps one reference of its own for the recording's whole life, so that it is never freed
+// by value_unref.
 #include "core/program/recording.h"
 
 #include <string.h>
@@ -55,7 +56,8 @@ Recording *recording_free(Recording *recording)
 // ---- building ----
 Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_bytes, Buffer **out_buffer)
 {
-        TRY(array_reserve(&recording->buffers, &recording->buffers_capacity, recording->n_buffers + 1, sizeof(Buffer *)));
+        TRY(array_reserve(&recording->buffers, &recording->buffers_capacity, recording->n_buffers + 1,
+                          sizeof(Buffer *)));
         Buffer *buffer = arena_alloc(&recording->arena, sizeof(*buffer));
         if (buffer == NULL)
                 return fail_memory();
@@ -67,10 +69,11 @@ Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_byte
         return STATUS_OK;
 }
 
-Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset,
-                           Recorded **out_value)
+Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta,
+                           int64_t offset, Recorded **out_value)
 {
-        TRY(array_reserve(&recording->values, &recording->values_capacity, recording->n_values + 1, sizeof(Recorded *)));
+        TRY(array_reserve(&recording->values, &recording->values_capacity, recording->n_values + 1,
+                          sizeof(Recorded *)));
         Recorded *value = arena_alloc(&recording->arena, sizeof(*value));
         if (value == NULL)
                 return fail_memory();
@@ -92,13 +95,16 @@ Status recording_add_call(Recording *recording, const OpCall *call, Value *take_
 {
         RecordedCall *added = NULL;
         Value *args = arena_array(&recording->arena, call->n_args, sizeof(*args));
-        Status status = array_reserve(&recording->calls, &recording->calls_capacity, recording->n_calls + 1, sizeof(RecordedCall *));
-        if (status == STATUS_OK && ((added = arena_alloc(&recording->arena, sizeof(*added))) == NULL || args == NULL))
+        Status status = array_reserve(&recording->calls, &recording->calls_capacity, recording->n_calls + 1,
+                                      sizeof(RecordedCall *));
+        if (status == STATUS_OK &&
+            ((added = arena_alloc(&recording->arena, sizeof(*added))) == NULL || args == NULL))
                 status = fail_memory();
         if (status == STATUS_OK) {
                 added->call = *call;
-                added->call.outs = call->n_outs <= OP_INLINE_OUTS ? added->call.inline_outs
-                                                                  : arena_array(&recording->arena, call->n_outs, sizeof(OutSpec));
+                added->call.outs = call->n_outs <= OP_INLINE_OUTS
+                                           ? added->call.inline_outs
+                                           : arena_array(&recording->arena, call->n_outs, sizeof(OutSpec));
                 added->outs = arena_array(&recording->arena, call->n_outs, sizeof(Recorded *));
                 if (added->call.outs == NULL || added->outs == NULL)
                         status = fail_memory();
@@ -185,7 +191,8 @@ typedef struct ResultVisit {
 static Status visit_leaf(void *context, const Value *leaf)
 {
         const ResultVisit *result = context;
-        return leaf->kind == VALUE_TENSOR ? result->visit(result->context, recorded_of(leaf->tensor)) : STATUS_OK;
+        return leaf->kind == VALUE_TENSOR ? result->visit(result->context, recorded_of(leaf->tensor))
+                                          : STATUS_OK;
 }
 
 Status recording_visit_results(const Recording *recording, RecordedVisit visit, void *context)

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording: a graph specialised to one input signature. The calls that an eager run would make, in its order, with bound arguments on
-// metas: sizes and scalars are numbers, composites are expanded, in-place writes stay where they are. What holds numbers already (weights
-// that nothing writes, literals) is a constant with bytes; everything else lives in a Buffer that gets bytes when the program runs.
+// Recording: a graph specialised to one input signature. The calls that an eager run would make, in
+// its order, with bound arguments on metas: sizes and scalars are numbers, composites are expanded,
+// in-place writes stay where they are. What holds numbers already (weights that nothing writes,
+// literals) is a constant with bytes; everything else lives in a Buffer that gets bytes when the
+// program runs.
 //
-// Two identities carry all meaning. A Recorded is one tensor as it was when it was made: meta, offset, storage; it never changes, so that
-// calls may point to it. A Buffer is one storage: all views of it share it, so that a write to one is seen by the others exactly as in an
-// eager run. Passes may move, merge or drop a call only while every buffer it reads or writes is written once (Buffer.written false): a
-// written buffer is a barrier.
+// Two identities carry all meaning. A Recorded is one tensor as it was when it was made: meta,
+// offset, storage; it never changes, so that calls may point to it. A Buffer is one storage: all
+// views of it share it, so that a write to one is seen by the others exactly as in an eager run.
+// Passes may move, merge or drop a call only while every buffer it reads or writes is written once
+// (Buffer.written false): a written buffer is a barrier.
 //
-// Both stages, aten (as recorded) and optimised (after the passes), are recordings; recording_graph gives them out as a struct graph. Built
-// and rewritten by one thread; immutable once a program owns it.
+// Both stages, aten (as recorded) and optimised (after the passes), are recordings; recording_graph
+// gives them out as a struct graph. Built and rewritten by one thread; immutable once a program
+// owns it.
 #pragma once
 #include "core/ops/emitter.h"
 
@@ -42,15 +46,19 @@ struct Recorded {
         RecordedCall *call; // FROM_CALL: who makes it
         uint32_t out;       // ... as which output
         uint32_t input;     // FROM_INPUT: leaf
-        const char *name;   // wish for printing: authored name or state path; borrowed from the authored graph; may be NULL
-        const char *path;   // FROM_STATE
-        Recorded *instead;  // replaced by a pass: use this one; NULL
+        const char *
+                // wish for printing: authored name or state path; borrowed from the authored graph;
+                // may be NULL
+                name;
+        const char *path;  // FROM_STATE
+        Recorded *instead; // replaced by a pass: use this one; NULL
 };
 
 struct RecordedCall {
         OpCall call; // args, schema, outs as inferred: what prepare, pack and run want to see
         const Overload *overload;
-        Recorded **outs;    // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
+        Recorded *
+                *outs; // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
         const Node **nodes; // authored nodes it computes, in order
         uint32_t n_nodes, nodes_capacity;
         bool computes; // has something to run; else views only
@@ -62,8 +70,9 @@ typedef struct RecordedNode { // what became of an authored node
         bool viewed; // gave a view
 } RecordedNode;
 
-// What is not planned: nodes that need numbers only a run knows, and all that depend on them. Eval walks them on real tensors after the
-// calls (interp). Then the recording's result is not the graph's: it is the tuple of the values that the rest takes from the calls.
+// What is not planned: nodes that need numbers only a run knows, and all that depend on them. Eval
+// walks them on real tensors after the calls (interp). Then the recording's result is not the
+// graph's: it is the tuple of the values that the rest takes from the calls.
 typedef struct DynamicRest {
         bool *skip;         // by node index: not walked
         const Node **nodes; // walked, in order; the output node is the last
@@ -81,7 +90,10 @@ typedef struct Recording {
         uint32_t n_values, values_capacity;
         Buffer **buffers;
         uint32_t n_buffers, buffers_capacity;
-        Recorded **inputs; // tensor leaves of the inputs, in order; then numbers that calls read as 0-dim tensors
+        Recorded **
+                // tensor leaves of the inputs, in order; then numbers that calls read as 0-dim
+                // tensors
+                inputs;
         uint32_t n_inputs, inputs_capacity, n_tensor_inputs;
         uint32_t *number_inputs; // of inputs[n_tensor_inputs + k]: which placeholder it is
         uint32_t number_inputs_capacity;
@@ -113,10 +125,12 @@ static inline bool recorded_is_constant(const Recorded *value)
 
 Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_bytes, Buffer **out_buffer);
 // A value on `storage` (counted by the value): a buffer's, or one with bytes.
-Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta, int64_t offset,
-                           Recorded **out_value);
-// Copies the frame `call` with arguments `take_args` (n_args counted values, tensors in them are Recorded) and room for its outputs.
-Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args, RecordedCall **out_call);
+Status recording_add_value(Recording *recording, RecordedFrom from, Storage *storage, const TensorMeta *meta,
+                           int64_t offset, Recorded **out_value);
+// Copies the frame `call` with arguments `take_args` (n_args counted values, tensors in them are
+// Recorded) and room for its outputs.
+Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args,
+                          RecordedCall **out_call);
 Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node);
 
 // Tensor arguments in schema order, lists flattened; visit gets NULL for absent ones.
@@ -143,11 +157,12 @@ void standing_move(Standing *standing, const Storage *from, Storage *to);
 // Drops removed calls from the array.
 void recording_compact(Recording *recording);
 
-// `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per value in `inputs`, the tuple of
-// `outputs` as result. All tensors that the calls read are inputs, made by an earlier one of them, or wrapped numbers. Finished; owned by
-// the recording.
-Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs,
-                      Recorded *const *outputs, uint32_t n_outputs, Graph **out_graph);
-// The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output. State entries share the recording's
-// storages.
+// `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per
+// value in `inputs`, the tuple of `outputs` as result. All tensors that the calls read are inputs,
+// made by an earlier one of them, or wrapped numbers. Finished; owned by the recording.
+Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls,
+                      Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+                      uint32_t n_outputs, Graph **out_graph);
+// The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output.
+// State entries share the recording's storages.
 Status recording_graph(const Recording *recording, Graph **out_graph);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording_graph.c: a recording as a struct graph, for the printers: placeholders for input tensors, get_attr for state and constants
-// where they are first read, call_function torch.ops.* with its arguments in schema order (defaults at the end left out), getitem for
-// results of tuples and lists. An in-place call stands for its first argument from then on. State has dtype and shape only.
+// recording_graph.c: a recording as a struct graph, for the printers: placeholders for input
+// tensors, get_attr for state and constants where they are first read, call_function torch.ops.*
+// with its arguments in schema order (defaults at the end left out), getitem for results of tuples
+// and lists. An in-place call stands for its first argument from then on. State has dtype and shape
+// only.
 #include "core/program/recording.h"
 
 #include <stdio.h>
@@ -83,7 +85,8 @@ static Status write_leaf(void *context, const Value *leaf, Value *out)
         }
         if (leaf->kind == VALUE_ABSENT) {
                 *out = value_none();
-        } else if (leaf->kind == VALUE_TENSOR && leaf->tensor->meta.wrapped && tensor_is_known(leaf->tensor)) {
+        } else if (leaf->kind == VALUE_TENSOR && leaf->tensor->meta.wrapped &&
+                   tensor_is_known(leaf->tensor)) {
                 *out = number_of(leaf->tensor);
         } else if (leaf->kind == VALUE_TENSOR) {
                 out->kind = VALUE_NODE;
@@ -97,7 +100,8 @@ static Status write_leaf(void *context, const Value *leaf, Value *out)
 static bool same_plain(Value a, Value b)
 {
         if (a.kind != b.kind)
-                return (a.kind == VALUE_NONE || a.kind == VALUE_ABSENT) && (b.kind == VALUE_NONE || b.kind == VALUE_ABSENT);
+                return (a.kind == VALUE_NONE || a.kind == VALUE_ABSENT) &&
+                       (b.kind == VALUE_NONE || b.kind == VALUE_ABSENT);
         switch (a.kind) {
         case VALUE_NONE:
         case VALUE_ABSENT:
@@ -145,7 +149,8 @@ static Status write_kwargs(Writing *writing, const RecordedCall *call, Value *ou
         for (uint32_t i = schema->n_positional; i < schema->n_args; i++) {
                 if (is_default(call, i))
                         continue;
-                TRY(str_new(schema->args[i].name, __builtin_strlen(schema->args[i].name), &dict->items[at].key));
+                TRY(str_new(schema->args[i].name, __builtin_strlen(schema->args[i].name),
+                            &dict->items[at].key));
                 TRY(value_map(call->call.args[i], write_leaf, writing, &dict->items[at++].value));
         }
         return STATUS_OK;
@@ -158,8 +163,8 @@ static Status write_item(Writing *writing, Node *of, uint32_t k, const Recorded 
         TRY(seq_new(2, &seq));
         seq->items[0] = (Value){ .kind = VALUE_NODE, .node = of };
         seq->items[1] = value_int(k);
-        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, "_operator.getitem", value_seq_take(VALUE_TUPLE, seq), value_none(),
-                           &node));
+        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, "_operator.getitem",
+                           value_seq_take(VALUE_TUPLE, seq), value_none(), &node));
         writing->nodes[value->index] = node;
         return describe(writing, node, &value->tensor.meta);
 }
@@ -171,7 +176,8 @@ static Status write_call(Writing *writing, const RecordedCall *call)
         Node *node;
         TRY(write_args(writing, call, &args));
         TRY(write_kwargs(writing, call, &kwargs));
-        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, call->overload->target, value_ref(args), value_ref(kwargs), &node));
+        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, call->overload->target, value_ref(args),
+                           value_ref(kwargs), &node));
         if (call->call.schema->returns == RETURN_ONE) {
                 if (call->outs[0] == NULL)
                         return STATUS_OK;
@@ -192,7 +198,8 @@ static Status write_inputs(Writing *writing)
         for (uint32_t i = 0; i < recording->n_inputs; i++) {
                 const Recorded *input = recording->inputs[i];
                 Node **node = &writing->nodes[input->index];
-                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, input->name, value_none(), value_none(), node));
+                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, input->name, value_none(),
+                                   value_none(), node));
                 TRY(describe(writing, *node, &input->tensor.meta));
         }
         return STATUS_OK;
@@ -205,7 +212,8 @@ static Status write_output(Writing *writing)
         TRY(seq_new(1, &seq));
         _cleanup_(value_clear) Value args = value_seq_take(VALUE_TUPLE, seq);
         TRY(value_map(writing->recording->result, write_leaf, writing, &seq->items[0]));
-        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_ref(args), value_none(), &node);
+        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_ref(args), value_none(),
+                              &node);
 }
 
 Status recording_graph(const Recording *recording, Graph **out_graph)
@@ -226,14 +234,16 @@ Status recording_graph(const Recording *recording, Graph **out_graph)
 }
 
 // ---- a group of calls ----
-static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs,
-                         Recorded *const *outputs, uint32_t n_outputs)
+static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t n_calls,
+                         Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+                         uint32_t n_outputs)
 {
         for (uint32_t i = 0; i < n_inputs; i++) {
                 char name[16];
                 Node **node = &writing->nodes[inputs[i]->index];
                 snprintf(name, sizeof(name), "x%u", i);
-                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), node));
+                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(),
+                                   node));
                 TRY(describe(writing, *node, &inputs[i]->tensor.meta));
         }
         for (uint32_t i = 0; i < n_calls; i++)
@@ -246,11 +256,13 @@ static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t 
                 results->items[k] = (Value){ .kind = VALUE_NODE, .node = writing->nodes[outputs[k]->index] };
         TRY(seq_new(1, &args));
         args->items[0] = value_ref(tuple);
-        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args), value_none(), &node);
+        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args),
+                              value_none(), &node);
 }
 
-Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls, Recorded *const *inputs, uint32_t n_inputs,
-                      Recorded *const *outputs, uint32_t n_outputs, Graph **out_graph)
+Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls,
+                      Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
+                      uint32_t n_outputs, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(freep) Node **nodes = new_array(recording->n_values, sizeof(*nodes));
@@ -260,7 +272,8 @@ Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t
         Writing writing = { .recording = recording, .graph = graph, .nodes = nodes };
         TRY(write_body(&writing, calls, n_calls, inputs, n_inputs, outputs, n_outputs));
         TRY(graph_finish(graph));
-        TRY(array_reserve(&recording->bodies, &recording->bodies_capacity, recording->n_bodies + 1, sizeof(Graph *)));
+        TRY(array_reserve(&recording->bodies, &recording->bodies_capacity, recording->n_bodies + 1,
+                          sizeof(Graph *)));
         *out_graph = recording->bodies[recording->n_bodies++] = take_ptr(graph);
         return STATUS_OK;
 }

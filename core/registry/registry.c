@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mutex guards the table; nothing is built, freed or woken under it. An entry is BUSY (someone builds, others are parked on its ticket
-// list) or READY (one counted object). Failures remove the entry, so the next caller starts again. Ready entries hang in a list, least
-// recently used first. A dropped entry leaves the table at once and dies when its build is published; so does a build that nobody wants any
-// more, so that the next caller does not wait for something that is stopping.
+// One mutex guards the table; nothing is built, freed or woken under it. An entry is BUSY (someone
+// builds, others are parked on its ticket list) or READY (one counted object). Failures remove the
+// entry, so the next caller starts again. Ready entries hang in a list, least recently used first.
+// A dropped entry leaves the table at once and dies when its build is published; so does a build
+// that nobody wants any more, so that the next caller does not wait for something that is stopping.
 #include "core/registry/registry.h"
 #include <pthread.h>
 #include <string.h>
@@ -17,11 +18,12 @@ struct RegistryEntry {
         bool pinned;  // BUSY: goes on without waiters
         void *object; // READY: counted
         size_t n_bytes;
-        uint64_t used;                                 // READY: the registry's tick at its last use
-        Ticket *waiting;                               // BUSY
-        _Atomic int *stop;                             // BUSY: the builder's; may be NULL
-        RegistryEntry *next_in_bucket, *next_in_group; // the latter: of the group's bucket, which other groups share
-        RegistryEntry *newer, *older;                  // READY: LRU list
+        uint64_t used;     // READY: the registry's tick at its last use
+        Ticket *waiting;   // BUSY
+        _Atomic int *stop; // BUSY: the builder's; may be NULL
+        RegistryEntry *next_in_bucket,
+                *next_in_group;       // the latter: of the group's bucket, which other groups share
+        RegistryEntry *newer, *older; // READY: LRU list
 };
 
 enum { N_BUCKETS = 1024 };
@@ -56,7 +58,8 @@ static bool in_group(const RegistryEntry *entry, const RegistryKey *group)
 
 static RegistryEntry *entry_find(Registry *registry, const RegistryKey *key)
 {
-        for (RegistryEntry *entry = registry->buckets[slot_of(key)]; entry != NULL; entry = entry->next_in_bucket)
+        for (RegistryEntry *entry = registry->buckets[slot_of(key)]; entry != NULL;
+             entry = entry->next_in_bucket)
                 if (same_key(&entry->key, key))
                         return entry;
         return NULL;
@@ -84,7 +87,8 @@ static void table_remove(Registry *registry, RegistryEntry *entry)
         while (*link != entry)
                 link = &(*link)->next_in_bucket;
         *link = entry->next_in_bucket;
-        for (link = &registry->groups[slot_of(&entry->group)]; entry->has_group; link = &(*link)->next_in_group)
+        for (link = &registry->groups[slot_of(&entry->group)]; entry->has_group;
+             link = &(*link)->next_in_group)
                 if (*link == entry) {
                         *link = entry->next_in_group;
                         break;
@@ -112,8 +116,8 @@ static RegistryEntry *entry_add(Registry *registry, const RegistryKey *key, cons
         return entry;
 }
 
-// Takes an entry out of the table. Ready ones join the chain (through next_in_bucket) to be freed outside the lock; busy ones die when
-// they are published, and stop if nobody waits for them.
+// Takes an entry out of the table. Ready ones join the chain (through next_in_bucket) to be freed
+// outside the lock; busy ones die when they are published, and stop if nobody waits for them.
 static RegistryEntry *take_out(Registry *registry, RegistryEntry *entry, RegistryEntry *gone)
 {
         table_remove(registry, entry);
@@ -133,7 +137,8 @@ static RegistryEntry *oldest_of_crowd(Registry *registry, const RegistryKey *gro
 {
         RegistryEntry *oldest = NULL;
         uint32_t n = 0;
-        for (RegistryEntry *entry = registry->groups[slot_of(group)]; entry != NULL; entry = entry->next_in_group) {
+        for (RegistryEntry *entry = registry->groups[slot_of(group)]; entry != NULL;
+             entry = entry->next_in_group) {
                 if (entry->state != ENTRY_READY || !in_group(entry, group))
                         continue;
                 n++;
@@ -163,8 +168,8 @@ static bool is_full(const Registry *registry)
         return registry->stats.bytes + shared_bytes(registry) > registry->max_bytes;
 }
 
-// Makes room after `keep` has come: by bytes off the old end, and within its group. One at a time, freed outside the lock, because only
-// then it shows what that freed.
+// Makes room after `keep` has come: by bytes off the old end, and within its group. One at a time,
+// freed outside the lock, because only then it shows what that freed.
 static void evict(Registry *registry, const RegistryKey *keep, const RegistryKey *group)
 {
         RegistryEntry *gone;
@@ -243,7 +248,8 @@ static void park(RegistryEntry *entry, Ticket *ticket)
         entry->waiting = ticket;
 }
 
-Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket, Acquisition *out)
+Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
+                        Acquisition *out)
 {
         Status status = STATUS_OK;
         pthread_mutex_lock(&registry->mutex);
@@ -275,7 +281,8 @@ void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop)
         pthread_mutex_unlock(&registry->mutex);
 }
 
-// Gives every ticket its share of the outcome. Failures are copied per ticket: the thread that wakes is not the one that failed.
+// Gives every ticket its share of the outcome. Failures are copied per ticket: the thread that
+// wakes is not the one that failed.
 static void settle(Registry *registry, Ticket *tickets, void *object, const Failure *failure)
 {
         for (Ticket *ticket = tickets; ticket != NULL; ticket = ticket->next) {
@@ -339,7 +346,8 @@ bool registry_cancel(Registry *registry, Ticket *ticket)
 }
 
 // ---- without building ----
-Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group, void *borrow_object)
+Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group,
+                       void *borrow_object)
 {
         bool added = false;
         pthread_mutex_lock(&registry->mutex);
@@ -395,8 +403,10 @@ uint32_t registry_group(Registry *registry, const RegistryKey *group, uint32_t c
         pthread_mutex_lock(&registry->mutex);
         for (RegistryEntry *last = NULL; n < capacity;) {
                 RegistryEntry *newest = NULL; // of those older than the last one: groups are small
-                for (RegistryEntry *entry = registry->groups[slot_of(group)]; entry != NULL; entry = entry->next_in_group)
-                        if (entry->state == ENTRY_READY && in_group(entry, group) && (last == NULL || entry->used < last->used) &&
+                for (RegistryEntry *entry = registry->groups[slot_of(group)]; entry != NULL;
+                     entry = entry->next_in_group)
+                        if (entry->state == ENTRY_READY && in_group(entry, group) &&
+                            (last == NULL || entry->used < last->used) &&
                             (newest == NULL || entry->used > newest->used))
                                 newest = entry;
                 if (newest == NULL)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry: expensive immutable objects by key, built once. An entry goes busy -> ready once; later callers park a ticket and hold no
-// thread. Publishing returns all tickets exactly once, with the object or the failure; failures are not cached; a cancelled ticket is
-// simply gone, and a build whose last ticket was cancelled is told to stop. Least recently used ready entries leave when the byte cap or
-// the cap of their group is passed; whoever holds a reference keeps using its object.
+// Registry: expensive immutable objects by key, built once. An entry goes busy -> ready once; later
+// callers park a ticket and hold no thread. Publishing returns all tickets exactly once, with the
+// object or the failure; failures are not cached; a cancelled ticket is simply gone, and a build
+// whose last ticket was cancelled is told to stop. Least recently used ready entries leave when the
+// byte cap or the cap of their group is passed; whoever holds a reference keeps using its object.
 //
-// Holds decoded graphs by content id, and programs by program key in groups by graph. Any thread. See README.md for the states.
+// Holds decoded graphs by content id, and programs by program key in groups by graph. Any thread.
+// See README.md for the states.
 #pragma once
 #include "core/base/memory.h"
 
@@ -15,19 +17,22 @@ typedef struct RegistryKey {
         uint8_t bytes[32];
 } RegistryKey;
 
-// Embedded in whatever waits; zeroed before its first use. The registry wakes nobody: registry_publish hands the list to the publisher.
+// Embedded in whatever waits; zeroed before its first use. The registry wakes nobody:
+// registry_publish hands the list to the publisher.
 typedef struct Ticket {
         struct Ticket *next;
         RegistryEntry *entry; // NULL when not parked
         void *object;         // after publication: counted reference, or NULL
         Status status;        // why there is none
-        Failure *failure;     // heap copy, owned by the ticket's owner; NULL when object is set or memory was out
+        Failure *failure; // heap copy, owned by the ticket's owner; NULL when object is set or memory was out
 } Ticket;
 
 typedef enum Acquired {
         ACQUIRE_READY,  // `object` is a counted reference
         ACQUIRE_PARKED, // somebody builds it already
-        ACQUIRE_START,  // the caller must see to it that `build` is built and published; with a ticket it is parked itself, too
+        // the caller must see to it that `build` is built and published; with a ticket it is parked
+        // itself, too
+        ACQUIRE_START,
 } Acquired;
 
 typedef struct Acquisition {
@@ -40,32 +45,42 @@ typedef struct RegistryType {
         void (*ref)(void *object);
         void (*unref)(void *object);
         size_t (*bytes)(const void *object);
-        uint32_t max_per_group;                // ready entries; 0: no cap
-        size_t (*shared_bytes)(void *context); // what objects hold together, counted once; may be NULL. Called under the registry's lock
+        uint32_t max_per_group; // ready entries; 0: no cap
+        size_t (*shared_bytes)(
+                // what objects hold together, counted once; may be NULL. Called under the
+                // registry's lock
+                void *context);
         void *context;
 } RegistryType;
 
 Status registry_open(const RegistryType *type, size_t max_bytes, Registry **out_registry);
 Registry *registry_close(Registry *registry); // no ticket may be parked
 
-// `group` NULL: none. `ticket` NULL: asks for a build without waiting for it; such a build goes on when all who wait for it have left.
-Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket, Acquisition *out);
-// Until the build is published, *stop becomes 1 when nobody wants it any more (at once, if so already). For who builds.
+// `group` NULL: none. `ticket` NULL: asks for a build without waiting for it; such a build goes on
+// when all who wait for it have left.
+Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
+                        Acquisition *out);
+// Until the build is published, *stop becomes 1 when nobody wants it any more (at once, if so
+// already). For who builds.
 void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop);
-// Ends a build: takes `take_object` (NULL: failed with this thread's failure_current()). Returns the tickets to wake, linked by next.
+// Ends a build: takes `take_object` (NULL: failed with this thread's failure_current()). Returns
+// the tickets to wake, linked by next.
 Ticket *registry_publish(Registry *registry, RegistryEntry *build, void *take_object);
-// Takes the ticket out of the waiting list. False: it is not parked, or was published already (the wake-up is on its way).
+// Takes the ticket out of the waiting list. False: it is not parked, or was published already (the
+// wake-up is on its way).
 bool registry_cancel(Registry *registry, Ticket *ticket);
 // Puts a ready object in (an upload that has just been decoded); replaces nothing that is there.
 Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_object);
-Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group, void *borrow_object);
+Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group,
+                       void *borrow_object);
 // Counted reference if ready, else NULL. Never parks.
 void *registry_peek(Registry *registry, const RegistryKey *key);
 // Whether registry_peek would give it; counts as no use.
 bool registry_is_ready(Registry *registry, const RegistryKey *key);
 // Ready or being built.
 bool registry_has(Registry *registry, const RegistryKey *key);
-// Counted references to the group's ready objects, the most recently used first; returns how many. Counts as no use.
+// Counted references to the group's ready objects, the most recently used first; returns how many.
+// Counts as no use.
 uint32_t registry_group(Registry *registry, const RegistryKey *group, uint32_t capacity, void **out_objects);
 // Deleted content; a build under way still serves its waiters, and stops when it has none.
 void registry_drop(Registry *registry, const RegistryKey *key);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs: counted by digest, written once, mapped by whoever needs them. A count is taken (held) before a blob is compared or written and
-// dropped under the mutex together with the unlink, so that no file vanishes under somebody who counts on it. Bytes that are known are
-// compared: what was damaged on disk is written anew when somebody uploads it again; the mapping of the old file is forgotten then.
+// Blobs: counted by digest, written once, mapped by whoever needs them. A count is taken (held)
+// before a blob is compared or written and dropped under the mutex together with the unlink, so
+// that no file vanishes under somebody who counts on it. Bytes that are known are compared: what
+// was damaged on disk is written anew when somebody uploads it again; the mapping of the old file
+// is forgotten then.
 //
-// A document with holes is known by the SHA-256 of what is left of it and of the table of its holes; any other blob by that of its bytes.
+// A document with holes is known by the SHA-256 of what is left of it and of the table of its
+// holes; any other blob by that of its bytes.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,7 +53,8 @@ static Status use(Store *store, const HashHex *digest)
         return STATUS_OK;
 }
 
-// The unlink is not waited for: a crash brings back an orphan at worst, which the next start removes.
+// The unlink is not waited for: a crash brings back an orphan at worst, which the next start
+// removes.
 static void unuse(Store *store, const HashHex *digest)
 {
         Blob *blob = string_map_get(&store->users, digest->hex);
@@ -167,8 +171,8 @@ static Blob look(Store *store, const HashHex *digest)
         return seen;
 }
 
-// The bytes that `seen` told of match. False: they were written anew since then. `shared`, when not NULL, is a mapping of them, from here
-// on everybody's (mapping_table_add).
+// The bytes that `seen` told of match. False: they were written anew since then. `shared`, when not
+// NULL, is a mapping of them, from here on everybody's (mapping_table_add).
 static bool set_verified(Store *store, const HashHex *digest, const Blob *seen, Mapping **shared)
 {
         pthread_mutex_lock(&store->mutex);
@@ -183,8 +187,8 @@ static bool set_verified(Store *store, const HashHex *digest, const Blob *seen, 
         return same;
 }
 
-// The file was put in place of what was there: who comes from now on maps it again. `seen`: before that. What was not verified was not
-// used.
+// The file was put in place of what was there: who comes from now on maps it again. `seen`: before
+// that. What was not verified was not used.
 static void set_rewritten(Store *store, const HashHex *digest, const Blob *seen)
 {
         pthread_mutex_lock(&store->mutex);
@@ -219,7 +223,8 @@ static Status put_blob(Store *store, const HashHex *digest, const FolderContent 
         TRY(hold(store, digest, &known));
         Blob seen = look(store, digest);
         bool is_there = known && folder_has_content(store->blobs, digest->hex, content);
-        // What is there may be new in place of what is still mapped, when it comes from somebody who is about to forget that mapping.
+        // What is there may be new in place of what is still mapped, when it comes from somebody
+        // who is about to forget that mapping.
         if (is_there && look(store, digest).n_writers > 0)
                 set_rewritten(store, digest, &seen);
         if (!is_there) {
@@ -256,8 +261,9 @@ static void digest_holes(Sha256 *sha, const StoreHole *holes, uint32_t n)
 {
         char line[160];
         for (uint32_t i = 0; i < n; i++) {
-                int length = snprintf(line, sizeof(line), "%llu %llu %s %llu\n", (unsigned long long)holes[i].offset,
-                                      (unsigned long long)holes[i].n, holes[i].digest.hex, (unsigned long long)holes[i].n_bytes);
+                int length = snprintf(line, sizeof(line), "%llu %llu %s %llu\n",
+                                      (unsigned long long)holes[i].offset, (unsigned long long)holes[i].n,
+                                      holes[i].digest.hex, (unsigned long long)holes[i].n_bytes);
                 sha256_add(sha, line, (size_t)length);
         }
 }
@@ -350,14 +356,16 @@ static Status check_cuts(ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts)
         uint64_t at = 0;
         for (uint32_t i = 0; i < n_cuts; i++) {
                 const StoreCut *cut = &cuts[i];
-                if (cut->offset < at || cut->n == 0 || cut->offset > bytes.n || cut->n > bytes.n - cut->offset)
+                if (cut->offset < at || cut->n == 0 || cut->offset > bytes.n ||
+                    cut->n > bytes.n - cut->offset)
                         return fail(STATUS_INTERNAL, "weights of an upload that overlap or reach beyond it");
                 at = cut->offset + cut->n;
         }
         return STATUS_OK;
 }
 
-static Status put_holes(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StoreHoles *holes)
+static Status put_holes(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts,
+                        StoreHoles *holes)
 {
         TRY(check_cuts(bytes, cuts, n_cuts));
         _cleanup_(freep) bool *held = new_array(n_cuts, sizeof(*held));
@@ -477,15 +485,19 @@ static Status verify(const Mapping *mapping, const HashHex *digest, const StoreH
         return same_digest(&found, digest) && !atomic_load(&mapping->damaged) ? STATUS_OK : mismatch();
 }
 
-// The table holds only mappings that matched, so that nobody gets one that does not from somebody who has not looked yet.
-static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes, Mapping **out_mapping)
+// The table holds only mappings that matched, so that nobody gets one that does not from somebody
+// who has not looked yet.
+static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes,
+                       Mapping **out_mapping)
 {
         for (;;) {
                 _cleanup_(mapping_unrefp) Mapping *mapping = mapping_table_get(store->mappings, digest);
                 if (mapping != NULL && mapping->n_bytes != n_bytes)
                         return fail(STATUS_DAMAGED, "an entry gives two sizes for the same bytes" AGAIN);
                 if (mapping == NULL) {
-                        Blob seen = look(store, digest); // before the file is opened: another one may take its place any time
+                        Blob seen = look(
+                                store,
+                                digest); // before the file is opened: another one may take its place any time
                         TRY(map_file(store, digest, n_bytes, &mapping));
                         if (!seen.is_verified || mapping_faulted())
                                 TRY(verify(mapping, digest, holes));
@@ -502,7 +514,8 @@ static bool holes_fit(const StorePart *part)
         uint64_t at = 0;
         for (uint32_t i = 0; i < n_holes(part); i++) {
                 const StoreHole *hole = &part->holes->items[i];
-                if (hole->offset < at || hole->offset > part->n_bytes || hole->n > part->n_bytes - hole->offset)
+                if (hole->offset < at || hole->offset > part->n_bytes ||
+                    hole->n > part->n_bytes - hole->offset)
                         return false;
                 at = hole->offset + hole->n;
         }
@@ -528,7 +541,8 @@ Status store_temporary(Store *store, int *out_fd)
 
 // ---- scrubbing ----
 // Reads [from, to) in steps with pauses, so that whoever works gets the disk first.
-static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sha256 *sha, const _Atomic bool *stop)
+static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sha256 *sha,
+                          const _Atomic bool *stop)
 {
         while (from < to) {
                 const struct timespec pause = { .tv_nsec = SCRUB_PAUSE_MS * 1000000 };
@@ -546,7 +560,8 @@ static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sh
         return STATUS_OK;
 }
 
-static Status scrub_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes, const _Atomic bool *stop)
+static Status scrub_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes,
+                         const _Atomic bool *stop)
 {
         Blob seen = look(store, digest);
         if (seen.is_verified)
@@ -583,6 +598,7 @@ Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool 
                 return mismatch();
         TRY(scrub_blob(store, &part->document, part->n_bytes, part->holes, stop));
         for (uint32_t i = 0; i < n_holes(part); i++)
-                TRY(scrub_blob(store, &part->holes->items[i].digest, part->holes->items[i].n_bytes, NULL, stop));
+                TRY(scrub_blob(store, &part->holes->items[i].digest, part->holes->items[i].n_bytes, NULL,
+                               stop));
         return STATUS_OK;
 }

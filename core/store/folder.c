@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durable file writes. A file appears under its name only after its bytes and its name are on disk: write to tmp/, fsync, rename, fsync the
-// folder.
+// Durable file writes. A file appears under its name only after its bytes and its name are on disk:
+// write to tmp/, fsync, rename, fsync the folder.
 #include "core/store/folder.h"
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,10 @@ static void closedirp(DIR **directory)
 Status folder_fail(const char *what, int error)
 {
         if (error == ENOSPC || error == EDQUOT)
-                return fail(STATUS_DISK_FULL, "the data folder's disk is full: %s was not stored; free some space and send it again", what);
+                return fail(STATUS_DISK_FULL,
+                            "the data folder's disk is full: %s was not stored; free some space and send it "
+                            "again",
+                            what);
         if (error == EROFS || error == EACCES || error == EPERM)
                 return fail(STATUS_IO, "the data folder cannot be written: %s (%s)", what, strerror(error));
         return fail(STATUS_IO, "%s: %s", what, strerror(error));
@@ -62,10 +65,13 @@ Status folder_open(int parent, const char *name, bool create, int *out_fd)
         bool is_new = create && mkdirat(parent, name, 0700) == 0;
         if (create && !is_new && errno != EEXIST)
                 return folder_fail("making the data folder", errno);
-        int fd = open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (parent == AT_FDCWD ? 0 : O_NOFOLLOW), 0);
+        int fd = open_at(
+                parent, name,
+                O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (parent == AT_FDCWD ? 0 : O_NOFOLLOW), 0);
         if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
                 return fail(STATUS_USAGE, "%s is no folder%s; choose another folder with --data",
-                            parent == AT_FDCWD ? "what --data names" : name, parent == AT_FDCWD ? "" : " inside the data folder");
+                            parent == AT_FDCWD ? "what --data names" : name,
+                            parent == AT_FDCWD ? "" : " inside the data folder");
         if (fd < 0)
                 return folder_fail("opening the data folder", errno);
         Status status = is_new ? sync_above(fd) : STATUS_OK;
@@ -104,14 +110,17 @@ bool folder_is_unfinished(const char *name)
 {
         size_t n_pid = strspn(name, "0123456789");
         const char *count = name + n_pid + 1;
-        return n_pid > 0 && name[n_pid] == '-' && *count != '\0' && count[strspn(count, "0123456789")] == '\0';
+        return n_pid > 0 && name[n_pid] == '-' && *count != '\0' &&
+               count[strspn(count, "0123456789")] == '\0';
 }
 
-Status folder_write_content(int tmp, int folder, const char *name, const FolderContent *content, unsigned mode)
+Status folder_write_content(int tmp, int folder, const char *name, const FolderContent *content,
+                            unsigned mode)
 {
         char unfinished[48];
         unique_name(unfinished);
-        _cleanup_(closep) int fd = open_at(tmp, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        _cleanup_(closep) int fd =
+                open_at(tmp, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return folder_fail("a new file", errno);
         int error = ftruncate(fd, (off_t)content->n_bytes) != 0 ? errno : 0;
@@ -145,7 +154,8 @@ static bool range_equals(int fd, const FolderRange *range)
         uint8_t chunk[65536];
         size_t done = 0;
         while (done < range->bytes.n) {
-                ssize_t got = pread(fd, chunk, MIN(sizeof(chunk), range->bytes.n - done), (off_t)(range->offset + done));
+                ssize_t got = pread(fd, chunk, MIN(sizeof(chunk), range->bytes.n - done),
+                                    (off_t)(range->offset + done));
                 if (got < 0 && errno == EINTR)
                         continue;
                 if (got <= 0 || memcmp(chunk, range->bytes.data + done, (size_t)got) != 0)
@@ -160,8 +170,8 @@ bool folder_has_content(int folder, const char *name, const FolderContent *conte
         struct stat info;
         _cleanup_(closep) int fd = -1;
         bool missing;
-        bool same = folder_open_file(folder, name, &fd, &missing) == STATUS_OK && !missing && fstat(fd, &info) == 0 &&
-                    (uint64_t)info.st_size == content->n_bytes;
+        bool same = folder_open_file(folder, name, &fd, &missing) == STATUS_OK && !missing &&
+                    fstat(fd, &info) == 0 && (uint64_t)info.st_size == content->n_bytes;
         for (uint32_t i = 0; i < content->n_ranges && same; i++)
                 same = range_equals(fd, &content->ranges[i]);
         return same;
@@ -194,7 +204,8 @@ bool folder_is_irregular(int folder, const char *name)
         return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode);
 }
 
-// It is looked at before it is opened, since opening a device may do something; and again, since it may be another one by then.
+// It is looked at before it is opened, since opening a device may do something; and again, since it
+// may be another one by then.
 Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_missing)
 {
         struct stat info;
@@ -216,7 +227,8 @@ Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_mis
         return STATUS_OK;
 }
 
-Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n, bool *out_missing)
+Status folder_read(int folder, const char *name, size_t max_bytes, char **out_text, size_t *out_n,
+                   bool *out_missing)
 {
         struct stat info;
         _cleanup_(closep) int fd = -1;
@@ -258,7 +270,8 @@ Status folder_remove(int folder, const char *name)
 
 Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context)
 {
-        int copy = open_at(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); // a descriptor of its own: readdir moves it
+        int copy = open_at(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                           0); // a descriptor of its own: readdir moves it
         _cleanup_(closedirp) DIR *directory = copy < 0 ? NULL : fdopendir(copy);
         if (directory == NULL)
                 return folder_fail("listing the data folder", errno);

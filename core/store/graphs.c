@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heads and versions on disk. Which write counts:
 //
-//   a version more     blobs (durable, held), then versions/<name>@N. A version file whose number the head does not know yet (from its
-//                      next_version on) is newer than the head, and the newest of them is the default. So the head is written with the
-//                      first version of a name only, after it: without a head there is no name.
+//   a version more     blobs (durable, held), then versions/<name>@N. A version file whose number the
+//                      head does not know yet (from its next_version on) is newer than the head, and
+//                      the newest of them is the default. So the head is written with the first
+//                      version of a name only, after it: without a head there is no name.
 //   default, aliases   the head
 //   a version fewer    the head, which names it as gone; then its file is removed
 //   a name removed     the head is removed; then the files of its versions
 //
-// A crash in between leaves files that no head knows, removed at the next start. One thread at a time writes (`writing`).
+// A crash in between leaves files that no head knows, removed at the next start. One thread at a
+// time writes (`writing`).
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +28,8 @@ Status store_write_head(Store *store, const Head *head)
 {
         _cleanup_(text_deinit) Text text = { 0 };
         TRY(record_write_head(head, &text));
-        return folder_write(store->tmp, store->graphs, head->head.name, (ByteSpan){ (const uint8_t *)text.data, text.n }, 0600);
+        return folder_write(store->tmp, store->graphs, head->head.name,
+                            (ByteSpan){ (const uint8_t *)text.data, text.n }, 0600);
 }
 
 Status store_write_version(Store *store, const Head *head, const StoreVersion *version)
@@ -47,15 +50,17 @@ static void unlink_version(Store *store, const char *name, int64_t version)
         unlinkat(store->versions, file, 0);
 }
 
-// A head may stand under its name although syncing the folder failed afterwards. What the answer denies must not be there after the next
-// start: the one of before (NULL: none) is put back, as far as the disk lets us. False: it does not.
+// A head may stand under its name although syncing the folder failed afterwards. What the answer
+// denies must not be there after the next start: the one of before (NULL: none) is put back, as far
+// as the disk lets us. False: it does not.
 static bool undo_head(Store *store, const char *name, const Head *before)
 {
         Failure failure = *failure_current();
-        bool done =
-                before == NULL ? unlinkat(store->graphs, name, 0) == 0 || errno == ENOENT : store_write_head(store, before) == STATUS_OK;
+        bool done = before == NULL ? unlinkat(store->graphs, name, 0) == 0 || errno == ENOENT
+                                   : store_write_head(store, before) == STATUS_OK;
         if (!done && before != NULL)
-                store_say(store, "graph '%s' could not be put back as it was: %s", name, failure_current()->message);
+                store_say(store, "graph '%s' could not be put back as it was: %s", name,
+                          failure_current()->message);
         *failure_current() = failure;
         return done;
 }
@@ -66,9 +71,10 @@ static void undo_version(Store *store, const Head *head, int64_t number, const S
         Failure failure = *failure_current();
         if (before == NULL)
                 unlink_version(store, head->head.name, number);
-        else if (store_write_version(store, head, before) != STATUS_OK || folder_sync(store->versions) != STATUS_OK)
-                store_say(store, "graph '%s' version %lld could not be put back as it was: %s", head->head.name, (long long)number,
-                          failure_current()->message);
+        else if (store_write_version(store, head, before) != STATUS_OK ||
+                 folder_sync(store->versions) != STATUS_OK)
+                store_say(store, "graph '%s' version %lld could not be put back as it was: %s",
+                          head->head.name, (long long)number, failure_current()->message);
         *failure_current() = failure;
 }
 
@@ -77,15 +83,16 @@ static bool same_aliases(const StoreHead *a, const StoreHead *b)
 {
         bool same = a->n_aliases == b->n_aliases;
         for (uint32_t i = 0; i < a->n_aliases && same; i++)
-                same = strcmp(a->aliases[i].name, b->aliases[i].name) == 0 && a->aliases[i].version == b->aliases[i].version;
+                same = strcmp(a->aliases[i].name, b->aliases[i].name) == 0 &&
+                       a->aliases[i].version == b->aliases[i].version;
         return same;
 }
 
 // Whether the head on disk and the file of `version` together say what `head` says.
 static bool follows(const Head *on_disk, const StoreHead *head, int64_t version)
 {
-        return version >= on_disk->head.next_version && head->next_version == version + 1 && head->default_version == version &&
-               same_aliases(&on_disk->head, head);
+        return version >= on_disk->head.next_version && head->next_version == version + 1 &&
+               head->default_version == version && same_aliases(&on_disk->head, head);
 }
 
 static Status head_alone(const StoreHead *head, Head **out_head)
@@ -104,7 +111,8 @@ Status head_new(const StoreHead *head, Head **out_head)
         if (getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
                 return fail(STATUS_IO, "the system gives no random numbers: %s", strerror(errno));
         TRY(head_alone(head, out_head));
-        snprintf((*out_head)->incarnation, sizeof((*out_head)->incarnation), "%016llx", (unsigned long long)chance);
+        snprintf((*out_head)->incarnation, sizeof((*out_head)->incarnation), "%016llx",
+                 (unsigned long long)chance);
         return STATUS_OK;
 }
 
@@ -159,12 +167,14 @@ Status store_put_head(Store *store, const StoreHead *head)
 }
 
 // ---- a version more ----
-static Status write_both(Store *store, const Head *before, const Head *after, const StoreVersion *version, const StoreVersion *instead)
+static Status write_both(Store *store, const Head *before, const Head *after, const StoreVersion *version,
+                         const StoreVersion *instead)
 {
         Status status = store_write_version(store, after, version);
         if (status == STATUS_OK)
                 status = folder_sync(store->versions);
-        bool with_head = status == STATUS_OK && (before == NULL || !follows(before, &after->head, version->version));
+        bool with_head =
+                status == STATUS_OK && (before == NULL || !follows(before, &after->head, version->version));
         if (with_head)
                 status = store_write_head(store, after);
         if (status == STATUS_OK)
@@ -174,7 +184,8 @@ static Status write_both(Store *store, const Head *before, const Head *after, co
         return status;
 }
 
-static Status put_version(Store *store, const StoreHead *head, const StoreVersion *version, const StoreVersion *instead)
+static Status put_version(Store *store, const StoreHead *head, const StoreVersion *version,
+                          const StoreVersion *instead)
 {
         const Head *before = string_map_get(&store->heads, head->name);
         _cleanup_(head_freep) Head *after = NULL;
@@ -196,7 +207,8 @@ static Status put_version(Store *store, const StoreHead *head, const StoreVersio
         return status;
 }
 
-Status store_put_version(Store *store, const StoreHead *head, const StoreVersion *version, const StoreVersion *instead)
+Status store_put_version(Store *store, const StoreHead *head, const StoreVersion *version,
+                         const StoreVersion *instead)
 {
         pthread_mutex_lock(&store->writing);
         Status status = put_version(store, head, version, instead);
@@ -242,7 +254,8 @@ Status store_remove_version(Store *store, const StoreHead *head, const StoreVers
         return status;
 }
 
-static Status remove_name(Store *store, const char *name, const StoreVersion *const *versions, uint32_t n_versions)
+static Status remove_name(Store *store, const char *name, const StoreVersion *const *versions,
+                          uint32_t n_versions)
 {
         const Head *before = string_map_get(&store->heads, name);
         if (before == NULL)
@@ -260,7 +273,8 @@ static Status remove_name(Store *store, const char *name, const StoreVersion *co
         return STATUS_OK;
 }
 
-Status store_remove_name(Store *store, const char *name, const StoreVersion *const *versions, uint32_t n_versions)
+Status store_remove_name(Store *store, const char *name, const StoreVersion *const *versions,
+                         uint32_t n_versions)
 {
         pthread_mutex_lock(&store->writing);
         Status status = remove_name(store, name, versions, n_versions);

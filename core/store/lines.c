@@ -12,7 +12,8 @@ Status lines_open(const char *text, size_t n, Lines *out_lines)
         HashHex checksum = sha256_of(text, n - CHECKSUM_LINE);
         if (memcmp(text + n - HASH_HEX_BYTES, checksum.hex, HASH_HEX_BYTES - 1) != 0 || text[n - 1] != '\n')
                 return fail(STATUS_DAMAGED, "its checksum does not match");
-        if (memchr(text, '\0', n) != NULL) // values are texts: what stands behind it would be lost when they are written again
+        if (memchr(text, '\0', n) !=
+            NULL) // values are texts: what stands behind it would be lost when they are written again
                 return fail(STATUS_DAMAGED, "it holds a NUL byte");
         *out_lines = (Lines){ .at = text, .end = text + n - CHECKSUM_LINE };
         return STATUS_OK;
@@ -30,7 +31,8 @@ static bool find_value(const Lines *lines, const char *key, const char **out_val
 {
         size_t n_key = strlen(key);
         const char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
-        if (newline == NULL || (size_t)(newline - lines->at) <= n_key || memcmp(lines->at, key, n_key) != 0 || lines->at[n_key] != ' ')
+        if (newline == NULL || (size_t)(newline - lines->at) <= n_key || memcmp(lines->at, key, n_key) != 0 ||
+            lines->at[n_key] != ' ')
                 return false;
         *out_value = lines->at + n_key + 1;
         *out_end = newline;
@@ -81,7 +83,8 @@ static bool take_hole(Lines *lines, StoreHole *out)
         unsigned long long offset, n, n_bytes;
         int used = 0;
         if (!lines_take(lines, "hole", text, sizeof(text)) ||
-            sscanf(text, "%llu %llu %64s %llu%n", &offset, &n, digest, &n_bytes, &used) != 4 || text[used] != '\0' || !is_digest(digest))
+            sscanf(text, "%llu %llu %64s %llu%n", &offset, &n, digest, &n_bytes, &used) != 4 ||
+            text[used] != '\0' || !is_digest(digest))
                 return false;
         *out = (StoreHole){ .offset = offset, .n = n, .n_bytes = n_bytes };
         memcpy(out->digest.hex, digest, sizeof(digest));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Key-value text, one `key value...` per line, closed by `checksum <sha256 of all bytes before it>`. Reading accepts keys in order only.
+// Key-value text, one `key value...` per line, closed by `checksum <sha256 of all bytes before
+// it>`. Reading accepts keys in order only.
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/text.h"
@@ -13,7 +14,8 @@ typedef struct Lines {
 Status lines_open(const char *text, size_t n, Lines *out_lines);
 // Adds the checksum line over what was added since `start`.
 Status lines_close(Text *out, size_t start);
-// The value of the next line if its key is `key`: consumed and copied to `out`. False: some other line, or too long.
+// The value of the next line if its key is `key`: consumed and copied to `out`. False: some other
+// line, or too long.
 bool lines_take(Lines *lines, const char *key, char *out, size_t capacity);
 bool lines_take_number(Lines *lines, const char *key, int64_t *out);
 bool lines_take_digest(Lines *lines, const char *key, HashHex *out);

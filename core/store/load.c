@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start finds: heads, then their versions; manifests of FORMAT 1 and 2 become both. What does not check or is no regular file moves
-// to quarantine/. A version's file of either kind stays where it is: the version is there, damaged, until it is deleted.
+// What a start finds: heads, then their versions; manifests of FORMAT 1 and 2 become both. What
+// does not check or is no regular file moves to quarantine/. A version's file of either kind stays
+// where it is: the version is there, damaged, until it is deleted.
 //
-// A conversion writes the version files first and the head last, in place of the manifest. Interrupted, it leaves the manifest and files
-// that the next start writes again.
+// A conversion writes the version files first and the head last, in place of the manifest.
+// Interrupted, it leaves the manifest and files that the next start writes again.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@ typedef struct Loading {
 static void loading_deinit(Loading *loading)
 {
         for (uint32_t i = 0; i < loading->graphs.n; i++) {
-                Loaded *loaded = loading->graphs.entries[i].key == NULL ? NULL : loading->graphs.entries[i].value;
+                Loaded *loaded =
+                        loading->graphs.entries[i].key == NULL ? NULL : loading->graphs.entries[i].value;
                 for (uint32_t v = 0; loaded != NULL && v < loaded->n; v++)
                         store_version_unref(&loaded->versions[v]);
                 if (loaded != NULL)
@@ -67,7 +69,8 @@ static bool set_aside(Store *store, int folder, const char *name)
 static void move_to_quarantine(Store *store, int folder, const char *name, const char *what, const char *why)
 {
         bool moved = set_aside(store, folder, name);
-        store_say(store, "%s is damaged and %s moved to quarantine: %s", what, moved ? "was" : "could not be", why);
+        store_say(store, "%s is damaged and %s moved to quarantine: %s", what, moved ? "was" : "could not be",
+                  why);
 }
 
 // The start ends here; whoever started it has to know of which file it speaks.
@@ -88,7 +91,8 @@ static Status add_loaded(Loading *loading, Head *take_head, Loaded **out_loaded)
         TRY(string_map_set(&loading->store->heads, head->head.name, head, NULL));
         loaded->head = take_ptr(head); // the store's
         *out_loaded = take_ptr(loaded);
-        return string_map_set(&loading->graphs, (*out_loaded)->head->head.name, *out_loaded, NULL); // there is room
+        return string_map_set(&loading->graphs, (*out_loaded)->head->head.name, *out_loaded,
+                              NULL); // there is room
 }
 
 static Status write_converted(Store *store, const Head *head, const Manifest *manifest)
@@ -108,8 +112,10 @@ static Status convert(Loading *loading, Manifest *manifest)
         Status status = write_converted(store, head, manifest);
         if (status != STATUS_OK) {
                 Failure why = *failure_current();
-                return fail(status, "the data folder is being converted to format %d, which goes on at the next start: %s", STORE_FORMAT,
-                            why.message);
+                return fail(status,
+                            "the data folder is being converted to format %d, which goes on at the next "
+                            "start: %s",
+                            STORE_FORMAT, why.message);
         }
         TRY(add_loaded(loading, take_ptr(head), &loaded));
         loaded->is_converted = true;
@@ -198,7 +204,8 @@ static StoreVersion *version_of(const Loaded *loaded, int64_t number)
         return NULL;
 }
 
-// A file that no head knows: what was under way when the server ended. It is kept where a head in quarantine may want it back.
+// A file that no head knows: what was under way when the server ended. It is kept where a head in
+// quarantine may want it back.
 static Status remove_version_file(Store *store, const char *file)
 {
         if (!store->keep_orphans)
@@ -223,8 +230,8 @@ static Status load_version(Loading *loading, Loaded *loaded, const char *file, i
         if (status == STATUS_OK && foreign)
                 return remove_version_file(store, file);
         if (status == STATUS_DAMAGED || status == STATUS_TOO_LARGE) {
-                store_say(store, "the entry of graph '%s' version %lld is damaged: %s", loaded->head->head.name, (long long)number,
-                          failure_current()->message);
+                store_say(store, "the entry of graph '%s' version %lld is damaged: %s",
+                          loaded->head->head.name, (long long)number, failure_current()->message);
                 store->keep_orphans = true; // nobody knows what it names
                 version = (StoreVersion){ .version = number };
                 status = STATUS_OK;
@@ -237,8 +244,9 @@ static Status load_version(Loading *loading, Loaded *loaded, const char *file, i
         return status;
 }
 
-// What is no regular file in the place of a version that its head knows, or of a newer one, is that version, damaged: it stays, as any
-// other damaged one does, so that no run is answered by an older version and its number is not given again. It is never opened.
+// What is no regular file in the place of a version that its head knows, or of a newer one, is that
+// version, damaged: it stays, as any other damaged one does, so that no run is answered by an older
+// version and its number is not given again. It is never opened.
 static bool is_strayed(const Loading *loading, const Loaded *loaded, const char *file, int64_t number)
 {
         return folder_is_irregular(loading->store->versions, file) &&
@@ -274,13 +282,15 @@ static int by_number(const void *a, const void *b)
         return left < right ? -1 : left > right;
 }
 
-// What the head names has to be there: where its file is not, runs must be refused rather than answered by another version.
+// What the head names has to be there: where its file is not, runs must be refused rather than
+// answered by another version.
 static Status add_missing(Store *store, Loaded *loaded, int64_t number)
 {
         StoreVersion version = { .version = number };
         if (version_of(loaded, number) != NULL)
                 return STATUS_OK;
-        store_say(store, "the entry of graph '%s' version %lld is missing", loaded->head->head.name, (long long)number);
+        store_say(store, "the entry of graph '%s' version %lld is missing", loaded->head->head.name,
+                  (long long)number);
         return add_version(loaded, &version);
 }
 
@@ -323,7 +333,8 @@ static Status see_irregular_blob(void *context, const char *name)
 {
         Store *store = context;
         if (folder_is_irregular(store->blobs, name))
-                move_to_quarantine(store, store->blobs, name, "what stands for uploaded bytes", "it is no regular file");
+                move_to_quarantine(store, store->blobs, name, "what stands for uploaded bytes",
+                                   "it is no regular file");
         return STATUS_OK;
 }
 
@@ -331,19 +342,21 @@ static Status see_irregular_tune(void *context, const char *name)
 {
         Store *store = context;
         if (folder_is_irregular(store->tunes, name))
-                move_to_quarantine(store, store->tunes, name, "what stands for a tune record", "it is no regular file");
+                move_to_quarantine(store, store->tunes, name, "what stands for a tune record",
+                                   "it is no regular file");
         return STATUS_OK;
 }
 
-// What an entry in quarantine names may be wanted again, and nobody can read which it is: all that is here now stays.
+// What an entry in quarantine names may be wanted again, and nobody can read which it is: all that
+// is here now stays.
 static Status remove_orphans(Loading *loading)
 {
         Store *store = loading->store;
         TRY(folder_each(store->blobs, see_irregular_blob, store));
         TRY(folder_each(store->tunes, see_irregular_tune, store));
         if (store->keep_orphans) {
-                store_say(store,
-                          "uploaded bytes that no graph uses are kept as long as quarantine/ holds something or an entry is damaged");
+                store_say(store, "uploaded bytes that no graph uses are kept as long as quarantine/ holds "
+                                 "something or an entry is damaged");
                 return folder_each(store->blobs, blobs_keep, store);
         }
         TRY(folder_each(store->blobs, remove_blob, store));

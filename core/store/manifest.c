@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests of FORMAT 1 and 2, read to be converted: `name`, `next_version`, `default_version`, and a group of lines per version that
-// begins with `version`. FORMAT 2 has a `manifest` line first, and documents and holes; in FORMAT 1 each part is its own document.
+// Manifests of FORMAT 1 and 2, read to be converted: `name`, `next_version`, `default_version`, and
+// a group of lines per version that begins with `version`. FORMAT 2 has a `manifest` line first,
+// and documents and holes; in FORMAT 1 each part is its own document.
 #include <stdio.h>
 #include <string.h>
 #include "core/store/lines.h"
@@ -28,7 +29,8 @@ static bool take_part(Lines *lines, bool is_first, StorePart *out)
                 n = sscanf(text, "%64s %llu %64s %15s%n", digest, &n_bytes, document, name, &used);
         if (n != 4 || text[used] != '\0' || !is_digest(digest) || (!is_first && !is_digest(document)))
                 return false;
-        *out = (StorePart){ .role = strcmp(name, "weights") == 0 ? STORE_WEIGHTS : STORE_GRAPH, .n_bytes = n_bytes };
+        *out = (StorePart){ .role = strcmp(name, "weights") == 0 ? STORE_WEIGHTS : STORE_GRAPH,
+                            .n_bytes = n_bytes };
         memcpy(out->digest.hex, digest, sizeof(digest));
         memcpy(out->document.hex, is_first ? digest : document, sizeof(document));
         return true;
@@ -37,7 +39,8 @@ static bool take_part(Lines *lines, bool is_first, StorePart *out)
 static Status read_version(Lines *lines, bool is_first, int64_t number, StoreVersion *out)
 {
         *out = (StoreVersion){ .version = number };
-        if (!lines_take_digest(lines, "id", &out->id) || !lines_take(lines, "format", out->format, sizeof(out->format)) ||
+        if (!lines_take_digest(lines, "id", &out->id) ||
+            !lines_take(lines, "format", out->format, sizeof(out->format)) ||
             !lines_take_number(lines, "created_ms", &out->created_ms))
                 return fail(STATUS_DAMAGED, "version %lld lacks its id, format or time", (long long)number);
         lines_take(lines, "model", out->model, sizeof(out->model));
@@ -58,8 +61,11 @@ static Status read_versions(Lines *lines, bool is_first, Manifest *manifest)
                 if (number <= last)
                         return fail(STATUS_DAMAGED, "version numbers are not ascending");
                 last = number;
-                TRY(array_reserve(&manifest->versions, &manifest->capacity, manifest->n_versions + 1, sizeof(*manifest->versions)));
-                TRY(read_version(lines, is_first, number, &manifest->versions[manifest->n_versions++])); // counted first: it is given back
+                TRY(array_reserve(&manifest->versions, &manifest->capacity, manifest->n_versions + 1,
+                                  sizeof(*manifest->versions)));
+                TRY(read_version(
+                        lines, is_first, number,
+                        &manifest->versions[manifest->n_versions++])); // counted first: it is given back
         }
         if (lines->at != lines->end)
                 return fail(STATUS_DAMAGED, "a line is not understood");

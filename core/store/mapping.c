@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signal handler may touch atomics only. It finds the mapping in a fixed table of slots: a slot's `start` is 0 while it is free; it is
-// set last and cleared first, and no thread reads a mapping that is being taken down. Slots are handed out under a mutex; `n_slots_used` is
-// the high-water mark. The faulting page is replaced by an anonymous one (mmap is a plain system call here) and the read is tried again.
+// The signal handler may touch atomics only. It finds the mapping in a fixed table of slots: a
+// slot's `start` is 0 while it is free; it is set last and cleared first, and no thread reads a
+// mapping that is being taken down. Slots are handed out under a mutex; `n_slots_used` is the
+// high-water mark. The faulting page is replaced by an anonymous one (mmap is a plain system call
+// here) and the read is tried again.
 //
-// The table of open mappings does not count its entries: the last reference is dropped under the table's mutex, so nobody can find a
-// mapping that is going.
+// The table of open mappings does not count its entries: the last reference is dropped under the
+// table's mutex, so nobody can find a mapping that is going.
 #include "core/store/mapping.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,8 @@ typedef struct Slot {
 
 static Slot slots[SLOTS];
 static uint32_t free_slots[SLOTS], n_free_slots;
-static _Atomic uint32_t n_slots_used, damaged_from = SLOTS, damaged_to; // slots of damaged mappings lie in [from, to)
+static _Atomic uint32_t n_slots_used, damaged_from = SLOTS,
+                                      damaged_to; // slots of damaged mappings lie in [from, to)
 static pthread_mutex_t slots_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool any_fault;
 static struct sigaction earlier;
@@ -69,7 +72,8 @@ static bool replace_page(uintptr_t address)
         int before = errno;
         note_damage(slot);
         void *page = (void *)(address & ~(uintptr_t)(page_bytes - 1));
-        bool replaced = mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page;
+        bool replaced = mmap(page, page_bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page;
         errno = before;
         return replaced;
 }
@@ -80,7 +84,8 @@ bool mapping_damaged_at(const void *address)
         return slot != SLOTS && atomic_load(&atomic_load(&slots[slot].mapping)->damaged);
 }
 
-// Elsewhere: as if this handler were not there. Returning repeats the access, and the fault with it.
+// Elsewhere: as if this handler were not there. Returning repeats the access, and the fault with
+// it.
 static void on_fault(int number, siginfo_t *info, void *context)
 {
         if (replace_page((uintptr_t)info->si_addr))
@@ -160,7 +165,8 @@ static Status copy_file(int fd, Mapping *mapping)
                         break;
         }
         if (done < mapping->n_bytes) {
-                Status status = got < 0 ? folder_fail_reading(errno) : fail(STATUS_DAMAGED, "a stored file was cut");
+                Status status =
+                        got < 0 ? folder_fail_reading(errno) : fail(STATUS_DAMAGED, "a stored file was cut");
                 munmap(data, mapping->n_bytes);
                 return status;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping: a file's bytes in memory, read only and counted. A page that cannot be read (the file was cut, the disk fails) does not end the
-// process: it reads as zeros and the mapping counts as damaged from then on. Any thread.
+// Mapping: a file's bytes in memory, read only and counted. A page that cannot be read (the file
+// was cut, the disk fails) does not end the process: it reads as zeros and the mapping counts as
+// damaged from then on. Any thread.
 #pragma once
 #include "core/base/hash.h"
 
@@ -18,13 +19,16 @@ typedef struct Mapping {
 
 // From here on SIGBUS within a mapping is handled; elsewhere it keeps its meaning. Idempotent.
 void mapping_catch_faults(void);
-// Whether any page of any mapping could not be read since the process started. Cheap: for after a run.
+// Whether any page of any mapping could not be read since the process started. Cheap: for after a
+// run.
 bool mapping_faulted(void);
-// Whether the mapping that holds this byte is damaged; false outside of mappings. Looks at damaged ones and those between them only.
+// Whether the mapping that holds this byte is damaged; false outside of mappings. Looks at damaged
+// ones and those between them only.
 bool mapping_damaged_at(const void *address);
 // Maps the whole of `fd` (n_bytes > 0; the descriptor may be closed afterwards).
 Status mapping_new(int fd, size_t n_bytes, Mapping **out_mapping);
-// Pages of an empty, unlinked file behind `fd` that can be written; the room on disk is taken first (STATUS_DISK_FULL).
+// Pages of an empty, unlinked file behind `fd` that can be written; the room on disk is taken first
+// (STATUS_DISK_FULL).
 Status mapping_new_writable(int fd, size_t n_bytes, Mapping **out_mapping);
 Mapping *mapping_ref(Mapping *mapping);
 Mapping *mapping_unref(Mapping *mapping); // NULL-safe, returns NULL
@@ -32,8 +36,9 @@ DEFINE_CLEANUP(Mapping, mapping_unref)
 
 // ---- open mappings by digest, so that all who use the same bytes share one ----
 Status mapping_table_new(MappingTable **out_table);
-MappingTable *mapping_table_unref(MappingTable *table);                 // mappings keep it alive
-Mapping *mapping_table_get(MappingTable *table, const HashHex *digest); // counted; NULL when not open or damaged
+MappingTable *mapping_table_unref(MappingTable *table); // mappings keep it alive
+Mapping *mapping_table_get(MappingTable *table,
+                           const HashHex *digest); // counted; NULL when not open or damaged
 // Puts `mapping` in, or gives it back for the one that came first. Returns what to use (counted).
 Mapping *mapping_table_add(MappingTable *table, const HashHex *digest, Mapping *take_mapping);
 // The file was written anew: who comes from now on maps it again.

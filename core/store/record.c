@@ -24,7 +24,8 @@
 //   hole OFFSET LENGTH <digest> <bytes>     (of the part before it)
 //   attribute KEY VALUE...         (skipped, whatever they say)
 //
-// Both end in a checksum line. A newer program may add attributes without a new FORMAT: what does not know them keeps or skips them.
+// Both end in a checksum line. A newer program may add attributes without a new FORMAT: what does
+// not know them keeps or skips them.
 #include "core/store/record.h"
 #include <stdio.h>
 #include <string.h>
@@ -69,12 +70,14 @@ Head *head_free(Head *head)
 Status record_write_head(const Head *head, Text *out)
 {
         size_t start = out->n;
-        text_addf(out, "head %d\nname %s\nincarnation %s\nnext_version %lld\ndefault_version %lld\n", STORE_FORMAT, head->head.name,
-                  head->incarnation, (long long)head->head.next_version, (long long)head->head.default_version);
+        text_addf(out, "head %d\nname %s\nincarnation %s\nnext_version %lld\ndefault_version %lld\n",
+                  STORE_FORMAT, head->head.name, head->incarnation, (long long)head->head.next_version,
+                  (long long)head->head.default_version);
         for (uint32_t i = 0; i < head->n_gone; i++)
                 text_addf(out, "gone %lld\n", (long long)head->gone[i]);
         for (uint32_t i = 0; i < head->head.n_aliases; i++)
-                text_addf(out, "alias %s %lld\n", head->head.aliases[i].name, (long long)head->head.aliases[i].version);
+                text_addf(out, "alias %s %lld\n", head->head.aliases[i].name,
+                          (long long)head->head.aliases[i].version);
         if (head->attributes != NULL)
                 text_add(out, head->attributes);
         return lines_close(out, start);
@@ -98,7 +101,8 @@ static Status read_aliases(Lines *lines, StoreHead *head)
                 StoreAlias alias;
                 long long version;
                 int used = 0;
-                if (sscanf(text, "%64s %lld%n", alias.name, &version, &used) != 2 || text[used] != '\0' || version < 1)
+                if (sscanf(text, "%64s %lld%n", alias.name, &version, &used) != 2 || text[used] != '\0' ||
+                    version < 1)
                         return fail(STATUS_DAMAGED, "an alias is not understood");
                 alias.version = version;
                 TRY(array_reserve(&head->aliases, &capacity, head->n_aliases + 1, sizeof(*head->aliases)));
@@ -151,21 +155,22 @@ Status record_read_head(const char *text, size_t n, Head **out_head)
 // ---- versions as text ----
 static void write_part(const StorePart *part, Text *out)
 {
-        text_addf(out, "part %s %s %llu %s\n", store_role_names[part->role], part->digest.hex, (unsigned long long)part->n_bytes,
-                  part->document.hex);
+        text_addf(out, "part %s %s %llu %s\n", store_role_names[part->role], part->digest.hex,
+                  (unsigned long long)part->n_bytes, part->document.hex);
         for (uint32_t i = 0; part->holes != NULL && i < part->holes->n; i++) {
                 const StoreHole *hole = &part->holes->items[i];
-                text_addf(out, "hole %llu %llu %s %llu\n", (unsigned long long)hole->offset, (unsigned long long)hole->n, hole->digest.hex,
-                          (unsigned long long)hole->n_bytes);
+                text_addf(out, "hole %llu %llu %s %llu\n", (unsigned long long)hole->offset,
+                          (unsigned long long)hole->n, hole->digest.hex, (unsigned long long)hole->n_bytes);
         }
 }
 
 Status record_write_version(const Head *head, const StoreVersion *version, Text *out)
 {
         size_t start = out->n;
-        text_addf(out, "version %d\nname %s\nincarnation %s\nnumber %lld\nid %s\nformat %s\ncreated_ms %lld\n", STORE_FORMAT,
-                  head->head.name, head->incarnation, (long long)version->version, version->id.hex, version->format,
-                  (long long)version->created_ms);
+        text_addf(out,
+                  "version %d\nname %s\nincarnation %s\nnumber %lld\nid %s\nformat %s\ncreated_ms %lld\n",
+                  STORE_FORMAT, head->head.name, head->incarnation, (long long)version->version,
+                  version->id.hex, version->format, (long long)version->created_ms);
         if (version->model[0] != '\0')
                 text_addf(out, "model %s\n", version->model);
         for (uint32_t i = 0; i < version->n_parts; i++)
@@ -178,8 +183,8 @@ static bool read_part(const char *text, StorePart *out)
         char role[16], digest[HASH_HEX_BYTES], document[HASH_HEX_BYTES];
         unsigned long long n_bytes;
         int used = 0, which = 0;
-        if (sscanf(text, "%15s %64s %llu %64s%n", role, digest, &n_bytes, document, &used) != 4 || text[used] != '\0' ||
-            !is_digest(digest) || !is_digest(document))
+        if (sscanf(text, "%15s %64s %llu %64s%n", role, digest, &n_bytes, document, &used) != 4 ||
+            text[used] != '\0' || !is_digest(digest) || !is_digest(document))
                 return false;
         while (which < STORE_ROLES && strcmp(store_role_names[which], role) != 0)
                 which++;
@@ -210,7 +215,8 @@ static Status read_parts(Lines *lines, StoreVersion *version)
 static Status read_version(Lines *lines, StoreVersion *version)
 {
         const char *from;
-        if (!lines_take_digest(lines, "id", &version->id) || !lines_take(lines, "format", version->format, sizeof(version->format)) ||
+        if (!lines_take_digest(lines, "id", &version->id) ||
+            !lines_take(lines, "format", version->format, sizeof(version->format)) ||
             !lines_take_number(lines, "created_ms", &version->created_ms))
                 return fail(STATUS_DAMAGED, "it lacks its id, format or time");
         lines_take(lines, "model", version->model, sizeof(version->model));
@@ -219,7 +225,8 @@ static Status read_version(Lines *lines, StoreVersion *version)
         return lines->at == lines->end ? STATUS_OK : fail(STATUS_DAMAGED, "a line is not understood");
 }
 
-Status record_read_version(const char *text, size_t n, const Head *head, int64_t number, StoreVersion *out_version, bool *out_foreign)
+Status record_read_version(const char *text, size_t n, const Head *head, int64_t number,
+                           StoreVersion *out_version, bool *out_foreign)
 {
         Lines lines;
         int64_t format, found;
@@ -228,7 +235,8 @@ Status record_read_version(const char *text, size_t n, const Head *head, int64_t
         TRY(lines_open(text, n, &lines));
         if (!lines_take_number(&lines, "version", &format) || format != STORE_FORMAT)
                 return fail(STATUS_DAMAGED, "it has another format");
-        if (!lines_take(&lines, "name", name, sizeof(name)) || !lines_take(&lines, "incarnation", incarnation, sizeof(incarnation)) ||
+        if (!lines_take(&lines, "name", name, sizeof(name)) ||
+            !lines_take(&lines, "incarnation", incarnation, sizeof(incarnation)) ||
             !lines_take_number(&lines, "number", &found))
                 return fail(STATUS_DAMAGED, "its head is not understood");
         *out_foreign = strcmp(incarnation, head->incarnation) != 0;

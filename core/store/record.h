@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the files of graphs/ and versions/, as text; manifests of FORMAT 1 and 2, which are read only.
+// What stands in the files of graphs/ and versions/, as text; manifests of FORMAT 1 and 2, which
+// are read only.
 #pragma once
 #include "core/store/store.h"
 
@@ -8,7 +9,8 @@ enum { STORE_FORMAT = 3, INCARNATION_MAX = 16 };
 // A head as it is on disk.
 typedef struct Head {
         StoreHead head;
-        // Made at random with the name. Versions say whose they are: those of a name that was removed are never taken for a later one's.
+        // Made at random with the name. Versions say whose they are: those of a name that was
+        // removed are never taken for a later one's.
         char incarnation[INCARNATION_MAX + 1];
         uint32_t n_gone, gone_capacity;
         int64_t *gone;    // removed versions whose files may still be there
@@ -22,8 +24,10 @@ Status record_write_head(const Head *head, Text *out);
 Status record_read_head(const char *text, size_t n, Head **out_head);
 
 Status record_write_version(const Head *head, const StoreVersion *version, Text *out);
-// *out_foreign: it belongs to another incarnation of the name (STATUS_OK; nothing else is read). The holes' references are the caller's.
-Status record_read_version(const char *text, size_t n, const Head *head, int64_t number, StoreVersion *out_version, bool *out_foreign);
+// *out_foreign: it belongs to another incarnation of the name (STATUS_OK; nothing else is read).
+// The holes' references are the caller's.
+Status record_read_version(const char *text, size_t n, const Head *head, int64_t number,
+                           StoreVersion *out_version, bool *out_foreign);
 
 // ---- FORMAT 1 and 2: one manifest for a name and all its versions ----
 typedef struct Manifest {

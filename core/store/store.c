@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a data folder: its lock, its format, its subfolders; then what is in it (load.c). Order of an upload: blobs first (each durable,
-// held in memory against concurrent deletes), then the version that names them (graphs.c); of a delete: the version first, then the blobs
-// that nothing refers to. A crash in between leaves blobs without a version, removed at the next start, never a version without its blobs.
-// Heads and versions are written one at a time; blobs (blobs.c) by any number of threads.
+// Opening a data folder: its lock, its format, its subfolders; then what is in it (load.c). Order
+// of an upload: blobs first (each durable, held in memory against concurrent deletes), then the
+// version that names them (graphs.c); of a delete: the version first, then the blobs that nothing
+// refers to. A crash in between leaves blobs without a version, removed at the next start, never a
+// version without its blobs. Heads and versions are written one at a time; blobs (blobs.c) by any
+// number of threads.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -31,8 +33,10 @@ void store_say(Store *store, const char *format, ...)
 static Status take_lock(Store *store)
 {
         if (folder_is_irregular(store->top, "lock"))
-                return fail(STATUS_USAGE, "the data folder's lock is no regular file; choose another folder with --data");
-        store->lock = openat(store->top, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+                return fail(STATUS_USAGE,
+                            "the data folder's lock is no regular file; choose another folder with --data");
+        store->lock =
+                openat(store->top, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (store->lock < 0)
                 return folder_fail("the data folder's lock", errno);
         if (flock(store->lock, LOCK_EX | LOCK_NB) != 0) {
@@ -41,8 +45,10 @@ static Status take_lock(Store *store)
                 char pid[24] = "";
                 ssize_t n = pread(store->lock, pid, sizeof(pid) - 1, 0);
                 pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
-                return fail(STATUS_CONFLICT, "data folder in use by pid %s; stop that server or choose another folder with --data",
-                            pid[0] == '\0' ? "?" : pid);
+                return fail(
+                        STATUS_CONFLICT,
+                        "data folder in use by pid %s; stop that server or choose another folder with --data",
+                        pid[0] == '\0' ? "?" : pid);
         }
         char pid[24];
         int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
@@ -60,8 +66,9 @@ typedef struct Below {
 static bool is_unfinished_format(const Below *below, const char *name)
 {
         struct stat info;
-        return strcmp(below->name, "tmp") == 0 && folder_is_unfinished(name) && fstatat(below->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-               S_ISREG(info.st_mode) && info.st_size <= FORMAT_BYTES;
+        return strcmp(below->name, "tmp") == 0 && folder_is_unfinished(name) &&
+               fstatat(below->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+               info.st_size <= FORMAT_BYTES;
 }
 
 static Status refuse_foreign(void *context, const char *name)
@@ -70,7 +77,8 @@ static Status refuse_foreign(void *context, const char *name)
         if (is_unfinished_format(below, name))
                 return STATUS_OK;
         return fail(STATUS_USAGE,
-                    "the folder given with --data has no FORMAT file but files in %s/: fxserve did not make it; choose a folder that is "
+                    "the folder given with --data has no FORMAT file but files in %s/: fxserve did not make "
+                    "it; choose a folder that is "
                     "new or empty",
                     below->name);
 }
@@ -91,14 +99,16 @@ static Status check_new(const Store *store)
         return STATUS_OK;
 }
 
-// Reads FORMAT before anything is written, so that a newer folder, or another program's, stays as it is.
+// Reads FORMAT before anything is written, so that a newer folder, or another program's, stays as
+// it is.
 static Status check_format(Store *store, bool *out_new, bool *out_old)
 {
         _cleanup_(freep) char *text = NULL;
         size_t n;
         Status status = folder_read(store->top, "FORMAT", 64, &text, &n, out_new);
         if (status == STATUS_DAMAGED)
-                return fail(STATUS_USAGE, "the data folder's FORMAT is no regular file; choose another folder with --data");
+                return fail(STATUS_USAGE,
+                            "the data folder's FORMAT is no regular file; choose another folder with --data");
         if (status != STATUS_TOO_LARGE)
                 TRY(status);
         if (status == STATUS_OK && *out_new)
@@ -106,10 +116,13 @@ static Status check_format(Store *store, bool *out_new, bool *out_old)
         char *end;
         long format = status == STATUS_OK ? strtol(text, &end, 10) : 0;
         if (status != STATUS_OK || end == text || strcmp(end, "\n") != 0 || format < 1)
-                return fail(STATUS_USAGE, "the data folder's FORMAT file is not understood; choose another folder with --data");
+                return fail(
+                        STATUS_USAGE,
+                        "the data folder's FORMAT file is not understood; choose another folder with --data");
         if (format > STORE_FORMAT)
                 return fail(STATUS_USAGE,
-                            "the data folder has format %ld; this fxserve knows formats up to %d: use a newer fxserve, or another folder "
+                            "the data folder has format %ld; this fxserve knows formats up to %d: use a "
+                            "newer fxserve, or another folder "
                             "with --data",
                             format, STORE_FORMAT);
         *out_old = format < STORE_FORMAT;
@@ -131,12 +144,15 @@ static Status open_folders(Store *store, const char *folder)
         TRY(check_format(store, &is_new, &is_old));
         TRY(take_lock(store));
         TRY(check_format(store, &is_new, &is_old)); // again: another server may have been first
-        // First of all, so that a crash never leaves a folder that looks like another program's. Nor must an older program meet new
-        // entries: FORMAT is raised before the first of them is written. Old ones are still read, and converted as they are.
+        // First of all, so that a crash never leaves a folder that looks like another program's.
+        // Nor must an older program meet new entries: FORMAT is raised before the first of them is
+        // written. Old ones are still read, and converted as they are.
         TRY(folder_open(store->top, "tmp", true, &store->tmp));
-        TRY(folder_each(store->tmp, remove_unfinished, store)); // their names may come again: in a container the pid is the same each time
+        TRY(folder_each(store->tmp, remove_unfinished,
+                        store)); // their names may come again: in a container the pid is the same each time
         if (is_new || is_old)
-                TRY(folder_write(store->tmp, store->top, "FORMAT", (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, FORMAT_BYTES }, 0644));
+                TRY(folder_write(store->tmp, store->top, "FORMAT",
+                                 (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, FORMAT_BYTES }, 0644));
         TRY(folder_open(store->top, "blobs", true, &store->blobs));
         TRY(folder_open(store->top, "graphs", true, &store->graphs));
         TRY(folder_open(store->top, "versions", true, &store->versions));
@@ -144,14 +160,16 @@ static Status open_folders(Store *store, const char *folder)
         return folder_open(store->top, "tunes", true, &store->tunes);
 }
 
-Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisit visit, void *visit_context, Store **out_store)
+Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisit visit, void *visit_context,
+                  Store **out_store)
 {
         _cleanup_(store_closep) Store *store = calloc(1, sizeof(*store));
         if (store == NULL)
                 return fail_memory();
         pthread_mutex_init(&store->mutex, NULL);
         pthread_mutex_init(&store->writing, NULL);
-        store->top = store->blobs = store->graphs = store->versions = store->quarantine = store->tmp = store->tunes = store->lock = -1;
+        store->top = store->blobs = store->graphs = store->versions = store->quarantine = store->tmp =
+                store->tunes = store->lock = -1;
         store->log = log;
         store->log_context = log_context;
         mapping_catch_faults();

@@ -7,14 +7,17 @@
 //   graphs/<name>      a name's head: next and default version, aliases, attributes
 //   versions/<name>@N  one file per version: its id, its parts and their holes
 //   tunes/<id>         tune records (store_tune_id)
-//   quarantine/        damaged heads and what is no regular file, moved there at start with the reason in the log; as long as something is
-//                      there, the blobs and records that were there at start are kept, whether a version names them or not
+//   quarantine/        damaged heads and what is no regular file, moved there at start with the reason
+//                      in the log; as long as something is there, the blobs and records that were
+//                      there at start are kept, whether a version names them or not
 //   tmp/               unfinished files; emptied at start
 //
-// Heads and versions are key-value text that ends in a checksum (record.c). An upload's part is stored as its document, the very bytes with
-// holes in it, and one blob for the content of each hole: the weights. Equal weights are one blob, on disk and mapped. Every write is tmp,
-// fsync, rename, fsync of the folder, so that a crash leaves an entry wholly old or wholly new; graphs.c says which write counts. Calls may
-// come from any thread. Failures: STATUS_DISK_FULL, STATUS_IO (internal; no path in the message), STATUS_DAMAGED.
+// Heads and versions are key-value text that ends in a checksum (record.c). An upload's part is
+// stored as its document, the very bytes with holes in it, and one blob for the content of each
+// hole: the weights. Equal weights are one blob, on disk and mapped. Every write is tmp, fsync,
+// rename, fsync of the folder, so that a crash leaves an entry wholly old or wholly new; graphs.c
+// says which write counts. Calls may come from any thread. Failures: STATUS_DISK_FULL, STATUS_IO
+// (internal; no path in the message), STATUS_DAMAGED.
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
@@ -24,11 +27,19 @@
 typedef struct Store Store;
 
 // What a part of an upload is. Graph and weights make the version's id; the others come along.
-typedef enum StoreRole { STORE_GRAPH, STORE_WEIGHTS, STORE_SAMPLES, STORE_LABELS, STORE_RECIPE, STORE_ROLES } StoreRole;
+typedef enum StoreRole {
+        STORE_GRAPH,
+        STORE_WEIGHTS,
+        STORE_SAMPLES,
+        STORE_LABELS,
+        STORE_RECIPE,
+        STORE_ROLES
+} StoreRole;
 extern const char *const store_role_names[STORE_ROLES]; // "graph", "weights", ...
 enum { STORE_MAX_PARTS = STORE_ROLES, STORE_NAME_MAX = 64, STORE_MODEL_MAX = 127 };
 
-// A range of a part that is not in its document: the blob has what it stands for (more bytes when the range was deflated).
+// A range of a part that is not in its document: the blob has what it stands for (more bytes when
+// the range was deflated).
 typedef struct StoreHole {
         uint64_t offset, n; // within the part
         HashHex digest;
@@ -55,7 +66,7 @@ typedef struct StoreVersion {
         int64_t created_ms;              // wall clock
         char format[8];                  // "pt2", "fx"
         char model[STORE_MODEL_MAX + 1]; // ?model= of the upload, or ""
-        uint32_t n_parts;                // 0: the version's file is damaged or missing; only `version` is known
+        uint32_t n_parts; // 0: the version's file is damaged or missing; only `version` is known
         StorePart parts[STORE_MAX_PARTS];
 } StoreVersion;
 
@@ -80,27 +91,36 @@ void store_head_deinit(StoreHead *head);
 void store_version_ref(const StoreVersion *version);
 void store_version_unref(const StoreVersion *version);
 
-// `log` is told of what was quarantined or cleaned up; message is one line without paths. May be NULL.
+// `log` is told of what was quarantined or cleaned up; message is one line without paths. May be
+// NULL.
 typedef void (*StoreLog)(void *context, const char *message);
 
-// Opens or creates the folder; FORMAT 1 and 2 become FORMAT 3, graph by graph. STATUS_CONFLICT: `data folder in use by pid N`;
-// STATUS_USAGE: a newer FORMAT, a folder without one whose subfolders hold files (nothing is touched), or one of whose folders or FORMAT or
-// lock is none. `visit` (may be NULL) gets what is there, name by name, `versions` ascending (borrowed; store_version_ref).
-typedef Status (*StoreVisit)(void *context, Store *store, const StoreHead *head, const StoreVersion *versions, uint32_t n_versions);
-Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisit visit, void *visit_context, Store **out_store);
+// Opens or creates the folder; FORMAT 1 and 2 become FORMAT 3, graph by graph. STATUS_CONFLICT:
+// `data folder in use by pid N`; STATUS_USAGE: a newer FORMAT, a folder without one whose
+// subfolders hold files (nothing is touched), or one of whose folders or FORMAT or lock is none.
+// `visit` (may be NULL) gets what is there, name by name, `versions` ascending (borrowed;
+// store_version_ref).
+typedef Status (*StoreVisit)(void *context, Store *store, const StoreHead *head, const StoreVersion *versions,
+                             uint32_t n_versions);
+Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisit visit, void *visit_context,
+                  Store **out_store);
 Store *store_close(Store *store);
 DEFINE_CLEANUP(Store, store_close)
 // STATUS_DAMAGED when a file that the version needs is not there. Nothing is read.
 Status store_check_version(Store *store, const StoreVersion *version);
 
-// ---- names and versions: durable when it returns OK, else as before; the cost does not depend on how many versions a name has ----
-// Adds `version`, or puts it in the place of `instead` (NULL: none), which has the same number. `head` is the name's head from then on. The
-// version's parts are held (store_hold_part).
-Status store_put_version(Store *store, const StoreHead *head, const StoreVersion *version, const StoreVersion *instead);
+// ---- names and versions: durable when it returns OK, else as before; the cost does not depend on
+// how many versions a name has ---- Adds `version`, or puts it in the place of `instead` (NULL:
+// none), which has the same number. `head` is the name's head from then on. The version's parts are
+// held (store_hold_part).
+Status store_put_version(Store *store, const StoreHead *head, const StoreVersion *version,
+                         const StoreVersion *instead);
 Status store_put_head(Store *store, const StoreHead *head);
-// Removes one version, or the name with all its versions. Blobs that no version refers to any more are unlinked afterwards.
+// Removes one version, or the name with all its versions. Blobs that no version refers to any more
+// are unlinked afterwards.
 Status store_remove_version(Store *store, const StoreHead *head, const StoreVersion *version);
-Status store_remove_name(Store *store, const char *name, const StoreVersion *const *versions, uint32_t n_versions);
+Status store_remove_name(Store *store, const char *name, const StoreVersion *const *versions,
+                         uint32_t n_versions);
 
 // ---- parts ----
 // What is to become a blob of its own: the range of the part, and the content it stands for.
@@ -109,30 +129,33 @@ typedef struct StoreCut {
         ByteSpan content;
 } StoreCut;
 
-// Writes a part's document and blobs (what is there and sound is not written again) and holds them, so that no delete removes them before a
-// version names them. `part` has its role, digest and n_bytes; document and holes are filled in, the holes in the order of the cuts, which
-// must be ascending and apart. Durable when it returns OK. After store_put_version, always: store_release_part; the holes' reference is the
-// caller's (store_version_unref).
+// Writes a part's document and blobs (what is there and sound is not written again) and holds them,
+// so that no delete removes them before a version names them. `part` has its role, digest and
+// n_bytes; document and holes are filled in, the holes in the order of the cuts, which must be
+// ascending and apart. Durable when it returns OK. After store_put_version, always:
+// store_release_part; the holes' reference is the caller's (store_version_unref).
 Status store_hold_part(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StorePart *part);
 void store_release_part(Store *store, const StorePart *part);
-// Maps a document or the blob of a hole; verified (its digest) once per process, before the first use. STATUS_DAMAGED when it is missing,
-// has another size or does not match.
+// Maps a document or the blob of a hole; verified (its digest) once per process, before the first
+// use. STATUS_DAMAGED when it is missing, has another size or does not match.
 Status store_map_document(Store *store, const StorePart *part, Mapping **out_mapping);
 Status store_map_hole(Store *store, const StoreHole *hole, Mapping **out_mapping);
-// How often bytes that had been in use turned out bad when they were uploaded again, and were written anew: who has the older mapping keeps
-// it.
+// How often bytes that had been in use turned out bad when they were uploaded again, and were
+// written anew: who has the older mapping keeps it.
 uint64_t store_n_rewrites(Store *store);
-// Reads what no one has verified yet, at low speed, without keeping it mapped; `stop` ends it early with STATUS_CANCELLED.
+// Reads what no one has verified yet, at low speed, without keeping it mapped; `stop` ends it early
+// with STATUS_CANCELLED.
 Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool *stop);
 
-// ---- temporary files ----
-// A file without a name on the data folder's disk, open to read and write: gone when the last descriptor and mapping are.
+// ---- temporary files ---- A file without a name on the data folder's disk, open to read and
+// write: gone when the last descriptor and mapping are.
 Status store_temporary(Store *store, int *out_fd);
 
 // ---- tune records: one small text per content ----
 // A content's name among them: of one archive, each model is a content of its own.
 HashHex store_tune_id(const StoreVersion *version);
-// Durable when it returns OK; replaces an earlier one. Not while another thread removes the content's last version.
+// Durable when it returns OK; replaces an earlier one. Not while another thread removes the
+// content's last version.
 Status store_put_tune(Store *store, const HashHex *id, ByteSpan text);
 // Adds the record to *out; nothing when there is none or it is damaged.
 Status store_get_tune(Store *store, const HashHex *id, Text *out);

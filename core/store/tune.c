@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tune records: tunes/<store_tune_id of a version> is the text, closed by a line `checksum <sha256 of all bytes before it>`. They only save
-// work: one that does not check counts as absent, and failing to remove one leaves an orphan, removed at the next start.
+// Tune records: tunes/<store_tune_id of a version> is the text, closed by a line `checksum <sha256
+// of all bytes before it>`. They only save work: one that does not check counts as absent, and
+// failing to remove one leaves an orphan, removed at the next start.
 #include <string.h>
 #include <unistd.h>
 #include "core/store/store_private.h"
@@ -35,7 +36,8 @@ Status store_put_tune(Store *store, const HashHex *id, ByteSpan text)
         text_addf(&record, "checksum %s\n", sha256_of(text.data, text.n).hex);
         TRY(text_status(&record));
         pthread_mutex_lock(&store->writing);
-        Status status = folder_write(store->tmp, store->tunes, id->hex, (ByteSpan){ (const uint8_t *)record.data, record.n }, 0600);
+        Status status = folder_write(store->tmp, store->tunes, id->hex,
+                                     (ByteSpan){ (const uint8_t *)record.data, record.n }, 0600);
         pthread_mutex_unlock(&store->writing);
         return status;
 }
@@ -45,10 +47,12 @@ Status store_get_tune(Store *store, const HashHex *id, Text *out)
         _cleanup_(freep) char *text = NULL;
         size_t n = 0;
         bool missing;
-        Status status = folder_read(store->tunes, id->hex, TUNE_MAX_BYTES + CHECKSUM_LINE, &text, &n, &missing);
+        Status status =
+                folder_read(store->tunes, id->hex, TUNE_MAX_BYTES + CHECKSUM_LINE, &text, &n, &missing);
         if (status == STATUS_NO_MEMORY)
                 return status;
-        if (status != STATUS_OK || missing || n < CHECKSUM_LINE || memcmp(text + n - CHECKSUM_LINE, "checksum ", 9) != 0)
+        if (status != STATUS_OK || missing || n < CHECKSUM_LINE ||
+            memcmp(text + n - CHECKSUM_LINE, "checksum ", 9) != 0)
                 return STATUS_OK;
         HashHex checksum = sha256_of(text, n - CHECKSUM_LINE);
         if (memcmp(text + n - HASH_HEX_BYTES, checksum.hex, HASH_HEX_BYTES - 1) == 0 && text[n - 1] == '\n')

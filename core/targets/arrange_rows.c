@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arrange_rows.c: functions that only rearrange: shuffles, and broadcasting of lists, meshgrid and one_hot, which are written as views of
-// other operators.
+// arrange_rows.c: functions that only rearrange: shuffles, and broadcasting of lists, meshgrid and
+// one_hot, which are written as views of other operators.
 #include "core/targets/operators.h"
 
 #include <string.h>
@@ -35,13 +35,17 @@ static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
         bool swap = strcmp(indexing, "xy") == 0 && tensors->n >= 2;
         int64_t grid[MAX_RANK], line[MAX_RANK];
         if (strcmp(indexing, "ij") != 0 && strcmp(indexing, "xy") != 0)
-                return fail(STATUS_VALUE, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %.20s", indexing);
+                return fail(STATUS_VALUE,
+                            "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %.20s",
+                            indexing);
         if (tensors->n == 0 || tensors->n > MAX_RANK)
                 return fail(STATUS_VALUE, "meshgrid expects 1 to %d tensors, not %u", MAX_RANK, tensors->n);
         for (uint32_t i = 0; i < tensors->n; i++) {
                 const TensorMeta *meta = &tensors->items[i].tensor->meta;
                 if (meta->rank > 1)
-                        return fail(STATUS_SHAPE, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got %dD", meta->rank);
+                        return fail(STATUS_SHAPE,
+                                    "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got %dD",
+                                    meta->rank);
                 grid[swap && i < 2 ? 1 - i : i] = meta_numel(meta);
         }
         _cleanup_(value_clear) Value shape = value_none();
@@ -87,8 +91,8 @@ static Status one_hot_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (low < 0)
                 return fail(STATUS_VALUE, "Class values must be non-negative.");
         if (classes != -1 && (classes < 1 || high >= classes))
-                return fail(STATUS_VALUE,
-                            classes < 1 ? "num_classes should be positive" : "Class values must be smaller than num_classes.");
+                return fail(STATUS_VALUE, classes < 1 ? "num_classes should be positive"
+                                                      : "Class values must be smaller than num_classes.");
         if (classes == -1 && (high == INT64_MAX || high >= INT32_MAX))
                 return fail(STATUS_TOO_LARGE, "one_hot of index %ld would hold too many classes", (long)high);
         _cleanup_(value_clear) Value column = value_none();
@@ -101,17 +105,22 @@ static Status one_hot_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 static const PyRow rows[] = {
-        { "torch.pixel_shuffle F.pixel_shuffle", "py::pixel_shuffle(Tensor input, int upscale_factor) -> Tensor",
-          "aten::pixel_shuffle a0 a1", NULL, NULL },
-        { "torch.pixel_unshuffle F.pixel_unshuffle", "py::pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor",
-          "aten::pixel_unshuffle a0 a1", NULL, NULL },
-        { "torch.channel_shuffle F.channel_shuffle torch.native_channel_shuffle", "py::channel_shuffle(Tensor input, int groups) -> Tensor",
-          "aten::channel_shuffle a0 a1", NULL, NULL },
-        { "torch.functional.broadcast_tensors torch.broadcast_tensors", "py::broadcast_tensors(*Tensor[] tensors) -> Tensor[]", NULL,
-          broadcast_tensors_expand, "aten::expand" },
-        { "torch.functional.meshgrid torch.meshgrid", "py::meshgrid(*Tensor[] tensors, *, str? indexing=None) -> Tensor[]", NULL,
-          meshgrid_expand, "aten::reshape aten::expand" },
-        { "torch._C._nn.one_hot F.one_hot", "py::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", NULL, one_hot_expand,
-          "aten::unsqueeze aten::arange aten::eq aten::max aten::min" },
+        { "torch.pixel_shuffle F.pixel_shuffle",
+          "py::pixel_shuffle(Tensor input, int upscale_factor) -> Tensor", "aten::pixel_shuffle a0 a1", NULL,
+          NULL },
+        { "torch.pixel_unshuffle F.pixel_unshuffle",
+          "py::pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor", "aten::pixel_unshuffle a0 a1",
+          NULL, NULL },
+        { "torch.channel_shuffle F.channel_shuffle torch.native_channel_shuffle",
+          "py::channel_shuffle(Tensor input, int groups) -> Tensor", "aten::channel_shuffle a0 a1", NULL,
+          NULL },
+        { "torch.functional.broadcast_tensors torch.broadcast_tensors",
+          "py::broadcast_tensors(*Tensor[] tensors) -> Tensor[]", NULL, broadcast_tensors_expand,
+          "aten::expand" },
+        { "torch.functional.meshgrid torch.meshgrid",
+          "py::meshgrid(*Tensor[] tensors, *, str? indexing=None) -> Tensor[]", NULL, meshgrid_expand,
+          "aten::reshape aten::expand" },
+        { "torch._C._nn.one_hot F.one_hot", "py::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", NULL,
+          one_hot_expand, "aten::unsqueeze aten::arange aten::eq aten::max aten::min" },
 };
 const PyTable py_arrange_rows = PY_TABLE(rows);

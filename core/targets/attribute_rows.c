@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attribute_rows.c: getattr, and the Tensor methods that only read metadata. No numbers are touched, so all of it is known while recording
-// too.
+// attribute_rows.c: getattr, and the Tensor methods that only read metadata. No numbers are
+// touched, so all of it is known while recording too.
 #include "core/targets/py.h"
 
 #include <stdlib.h>
@@ -110,7 +110,9 @@ static Status attr_reversed(Emitter *emitter, Value x, Value *out)
 static Status transposed(Emitter *emitter, const char *name, Value x, Value *out)
 {
         if (x.tensor->meta.rank == 1)
-                return fail(STATUS_VALUE, "tensor.%s is only supported on matrices or batches of matrices. Got 1-D tensor.", name);
+                return fail(STATUS_VALUE,
+                            "tensor.%s is only supported on matrices or batches of matrices. Got 1-D tensor.",
+                            name);
         if (x.tensor->meta.rank != 0)
                 return EMIT(emitter, "aten::transpose.int", out, x, value_int(-2), value_int(-1));
         *out = value_ref(x);
@@ -126,7 +128,8 @@ static Status attr_matrix_transposed(Emitter *emitter, Value x, Value *out)
 static Status attr_adjoint(Emitter *emitter, Value x, Value *out)
 {
         if (dtype_info[x.tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
-                return fail(STATUS_UNSUPPORTED, "the adjoint of a complex tensor is not supported; write x.mT.conj()");
+                return fail(STATUS_UNSUPPORTED,
+                            "the adjoint of a complex tensor is not supported; write x.mT.conj()");
         return transposed(emitter, "mH", x, out);
 }
 
@@ -134,7 +137,8 @@ static Status attr_matrix_adjoint(Emitter *emitter, Value x, Value *out)
 {
         int rank = x.tensor->meta.rank;
         if (rank != 0 && rank != 2)
-                return fail(STATUS_VALUE, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s", rank,
+                return fail(STATUS_VALUE,
+                            "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s", rank,
                             rank > 2 ? " For batches of matrices, consider using tensor.mH" : "");
         return attr_adjoint(emitter, x, out);
 }
@@ -222,7 +226,8 @@ static Status is_elsewhere(Value x, const char *name, bool *out)
         if (x.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "an object whose attribute is read is not known before the run");
         if (x.kind != VALUE_TENSOR)
-                return fail(STATUS_UNSUPPORTED, "whether a '%s' has an attribute '%.80s' cannot be told", value_kind_name(x.kind), name);
+                return fail(STATUS_UNSUPPORTED, "whether a '%s' has an attribute '%.80s' cannot be told",
+                            value_kind_name(x.kind), name);
         *out = bsearch(name, names, ARRAY_LENGTH(names), sizeof(*names), compare_names) != NULL;
         return STATUS_OK;
 }
@@ -238,7 +243,8 @@ static Status getattr_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (found)
                 return STATUS_OK;
         if (!arg_given(call, 2))
-                return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s'", value_kind_name(x.kind), name);
+                return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s'", value_kind_name(x.kind),
+                            name);
         TRY(is_elsewhere(x, name, &elsewhere));
         if (elsewhere)
                 return fail(STATUS_UNSUPPORTED, "the attribute '%.80s' of a tensor is not supported", name);
@@ -261,7 +267,8 @@ static Status hasattr_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status self_meta(const OpCall *call, const TensorMeta **out)
 {
         if (call->args[0].kind != VALUE_TENSOR)
-                return fail(STATUS_VALUE, "'%s' object has no attribute '%s'", value_kind_name(call->args[0].kind), call->schema->name);
+                return fail(STATUS_VALUE, "'%s' object has no attribute '%s'",
+                            value_kind_name(call->args[0].kind), call->schema->name);
         *out = &call->args[0].tensor->meta;
         return STATUS_OK;
 }
@@ -275,7 +282,8 @@ static Status size_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (arg_is_none(call, 1))
                 return shape_value(call->args[0].tensor, out);
         if (meta->rank == 0)
-                return fail(STATUS_VALUE, "Dimension specified as %ld but tensor has no dimensions", (long)python_int(arg_number(call, 1)));
+                return fail(STATUS_VALUE, "Dimension specified as %ld but tensor has no dimensions",
+                            (long)python_int(arg_number(call, 1)));
         TRY(arg_dim(call, 1, meta->rank, &dim));
         *out = value_int(meta->size[dim]);
         return STATUS_OK;
@@ -362,7 +370,8 @@ static Status is_contiguous_expand(Emitter *emitter, const OpCall *call, Value *
         (void)emitter;
         TRY(self_meta(call, &meta));
         MemoryFormat format = arg_memory_format(call, 1, MEMORY_FORMAT_CONTIGUOUS);
-        *out = value_bool(format == MEMORY_FORMAT_CONTIGUOUS ? meta_is_contiguous(meta) : meta_is_channels_last(meta));
+        *out = value_bool(format == MEMORY_FORMAT_CONTIGUOUS ? meta_is_contiguous(meta)
+                                                             : meta_is_channels_last(meta));
         return STATUS_OK;
 }
 
@@ -382,17 +391,21 @@ static Status get_device_expand(Emitter *emitter, const OpCall *call, Value *out
 }
 
 static const PyRow rows[] = {
-        { "getattr builtins.getattr", "py::getattr(Any object, str name, Any default=None) -> Any", NULL, getattr_expand, NULL },
-        { "hasattr builtins.hasattr", "py::hasattr(Any object, str name) -> Any", NULL, hasattr_expand, NULL },
+        { "getattr builtins.getattr", "py::getattr(Any object, str name, Any default=None) -> Any", NULL,
+          getattr_expand, NULL },
+        { "hasattr builtins.hasattr", "py::hasattr(Any object, str name) -> Any", NULL, hasattr_expand,
+          NULL },
         { ".size", "py::size(Any self, int? dim=None) -> Any", NULL, size_expand, NULL },
         { ".stride", "py::stride(Any self, int? dim=None) -> Any", NULL, stride_expand, NULL },
         { ".dim .ndimension .ndim", "py::dim(Any self) -> Any", NULL, dim_expand, NULL },
         { ".numel .nelement torch.numel", "py::numel(Any input) -> Any", NULL, numel_expand, NULL },
         { ".element_size", "py::element_size(Any self) -> Any", NULL, element_size_expand, NULL },
         { ".storage_offset", "py::storage_offset(Any self) -> Any", NULL, storage_offset_expand, NULL },
-        { ".is_floating_point torch.is_floating_point", "py::is_floating_point(Any input) -> Any", NULL, is_floating_point_expand, NULL },
+        { ".is_floating_point torch.is_floating_point", "py::is_floating_point(Any input) -> Any", NULL,
+          is_floating_point_expand, NULL },
         { ".is_complex torch.is_complex", "py::is_complex(Any input) -> Any", NULL, is_complex_expand, NULL },
-        { ".is_contiguous", "py::is_contiguous(Any self, MemoryFormat? memory_format=None) -> Any", NULL, is_contiguous_expand, NULL },
+        { ".is_contiguous", "py::is_contiguous(Any self, MemoryFormat? memory_format=None) -> Any", NULL,
+          is_contiguous_expand, NULL },
         { ".get_device", "py::get_device(Any self) -> Any", NULL, get_device_expand, NULL },
         { "torch.is_tensor", "py::is_tensor(Any obj) -> Any", NULL, is_tensor_expand, NULL },
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// builtin_rows.c: builtins, math.* and torch.sym_*: what size arithmetic of traced graphs is made of.
+// builtin_rows.c: builtins, math.* and torch.sym_*: what size arithmetic of traced graphs is made
+// of.
 #include "core/targets/operators.h"
 
 #include <math.h>
@@ -10,7 +11,8 @@ static Status real_of(Emitter *emitter, const OpCall *call, int index, double *o
         _cleanup_(value_clear) Value number = value_none();
         TRY(value_as_number(emitter, call->args[index], &number));
         if (!value_is_number(number) || number.kind == VALUE_COMPLEX)
-                return fail(STATUS_VALUE, "%s(): must be a real number, not %s", call->schema->name, value_kind_name(number.kind));
+                return fail(STATUS_VALUE, "%s(): must be a real number, not %s", call->schema->name,
+                            value_kind_name(number.kind));
         *out = python_float(number);
         return STATUS_OK;
 }
@@ -36,7 +38,8 @@ static Status len_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- to int, to float ----
-static Status rounded_to_int(Emitter *emitter, const OpCall *call, double (*rounding)(double), const char *tensor_op, Value *out)
+static Status rounded_to_int(Emitter *emitter, const OpCall *call, double (*rounding)(double),
+                             const char *tensor_op, Value *out)
 {
         if (call->args[0].kind == VALUE_TENSOR && tensor_op != NULL)
                 return ATEN(emitter, tensor_op, out, call->args[0]);
@@ -77,12 +80,15 @@ static Status round_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value digits = call->args[1];
         if (call->args[0].kind == VALUE_TENSOR && digits.kind != VALUE_NONE && !python_is_integral(digits))
-                return fail(STATUS_VALUE, "round(): argument 'ndigits' must be int, not %s", value_kind_name(digits.kind));
+                return fail(STATUS_VALUE, "round(): argument 'ndigits' must be int, not %s",
+                            value_kind_name(digits.kind));
         if (call->args[0].kind == VALUE_TENSOR)
-                return digits.kind == VALUE_NONE ? ATEN(emitter, "aten::round", out, call->args[0])
-                                                 : EMIT(emitter, "aten::round.decimals", out, call->args[0], digits);
+                return digits.kind == VALUE_NONE
+                               ? ATEN(emitter, "aten::round", out, call->args[0])
+                               : EMIT(emitter, "aten::round.decimals", out, call->args[0], digits);
         if (digits.kind != VALUE_NONE && !python_is_integral(digits))
-                return fail(STATUS_VALUE, "'%s' object cannot be interpreted as an integer", value_kind_name(digits.kind));
+                return fail(STATUS_VALUE, "'%s' object cannot be interpreted as an integer",
+                            value_kind_name(digits.kind));
         return python_round(call->args[0], digits, out);
 }
 
@@ -168,18 +174,19 @@ static Status math_result(const OpCall *call, double argument, double result, Va
         if (isnan(result) && !isnan(argument))
                 return fail(STATUS_VALUE, "math domain error: %s(%.17g)", call->schema->name, argument);
         if (isinf(result) && isfinite(argument))
-                return fail(STATUS_VALUE, argument == 0 ? "math domain error: %s(%.17g)" : "math range error: %s(%.17g)",
+                return fail(STATUS_VALUE,
+                            argument == 0 ? "math domain error: %s(%.17g)" : "math range error: %s(%.17g)",
                             call->schema->name, argument);
         *out = value_float(result);
         return STATUS_OK;
 }
 
-#define MATH(name)                                                                                                                         \
-        static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                               \
-        {                                                                                                                                  \
-                double a;                                                                                                                  \
-                TRY(real_of(emitter, call, 0, &a));                                                                                        \
-                return math_result(call, a, name(a), out);                                                                                 \
+#define MATH(name)                                                                                           \
+        static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                 \
+        {                                                                                                    \
+                double a;                                                                                    \
+                TRY(real_of(emitter, call, 0, &a));                                                          \
+                return math_result(call, a, name(a), out);                                                   \
         }
 MATH(sqrt)
 MATH(exp)
@@ -300,14 +307,17 @@ static const PyRow rows[] = {
         { "math.ceil", "py::ceil(Any a) -> Any", NULL, ceil_expand, NULL },
         { "_operator.index", "py::index(Any a) -> Any", NULL, int_expand, NULL },
         { "float builtins.float torch.sym_float", "py::float_(Any a=0) -> Any", NULL, float_expand, NULL },
-        { "round builtins.round", "py::round(Any number, Any ndigits=None) -> Any", NULL, round_expand, NULL },
+        { "round builtins.round", "py::round(Any number, Any ndigits=None) -> Any", NULL, round_expand,
+          NULL },
         { "max builtins.max", "py::max(*Any[] args) -> Any", NULL, max_expand, NULL },
         { "min builtins.min", "py::min(*Any[] args) -> Any", NULL, min_expand, NULL },
         { "torch.sym_max", "py::sym_max(*Any[] args) -> Any", NULL, sym_max_expand, NULL },
         { "torch.sym_min", "py::sym_min(*Any[] args) -> Any", NULL, sym_min_expand, NULL },
-        { "sum builtins.sum torch.sym_sum", "py::sum(Any iterable, Any start=0) -> Any", NULL, sum_expand, NULL },
+        { "sum builtins.sum torch.sym_sum", "py::sum(Any iterable, Any start=0) -> Any", NULL, sum_expand,
+          NULL },
         { "math.prod", "py::prod(Any iterable, *, Any start=1) -> Any", NULL, prod_expand, NULL },
-        { "math.sqrt torch._sym_sqrt torch.sym_sqrt", "py::sqrt(Any a) -> Any", NULL, math_sqrt_expand, NULL },
+        { "math.sqrt torch._sym_sqrt torch.sym_sqrt", "py::sqrt(Any a) -> Any", NULL, math_sqrt_expand,
+          NULL },
         { "math.exp", "py::exp(Any a) -> Any", NULL, math_exp_expand, NULL },
         { "math.log", "py::log(Any a, Any base=None) -> Any", NULL, math_log_expand, NULL },
         { "math.log2", "py::log2(Any a) -> Any", NULL, math_log2_expand, NULL },
@@ -323,7 +333,8 @@ static const PyRow rows[] = {
         { "list builtins.list", "py::list(Any a=None) -> Any", NULL, list_expand, NULL },
         { "tuple builtins.tuple", "py::tuple(Any a=None) -> Any", NULL, tuple_expand, NULL },
         { "torch.Size", "py::Size(Any a=None) -> Any", NULL, size_expand, NULL },
-        { "slice builtins.slice", "py::slice(Any start, Any stop=None, Any step=None) -> Any", NULL, slice_expand, NULL },
+        { "slice builtins.slice", "py::slice(Any start, Any stop=None, Any step=None) -> Any", NULL,
+          slice_expand, NULL },
         { "torch.sym_ite", "py::sym_ite(Any b, Any t, Any f) -> Any", NULL, ite_expand, NULL },
 };
 const PyTable py_builtin_rows = PY_TABLE(rows);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// control_rows.c: torch.ops.higher_order.* and asserts. Branches and bodies are child graphs: VALUE_GRAPH, as get_attr nodes yield them.
+// control_rows.c: torch.ops.higher_order.* and asserts. Branches and bodies are child graphs:
+// VALUE_GRAPH, as get_attr nodes yield them.
 #include "core/targets/refuse.h"
 
 #include <string.h>
@@ -7,8 +8,8 @@
 static Status graph_arg(const OpCall *call, int index, const Graph **out)
 {
         if (call->args[index].kind != VALUE_GRAPH)
-                return fail(STATUS_VALUE, "%s(): argument '%s' must be a graph, not %s", call->schema->name, call->schema->args[index].name,
-                            value_kind_name(call->args[index].kind));
+                return fail(STATUS_VALUE, "%s(): argument '%s' must be a graph, not %s", call->schema->name,
+                            call->schema->args[index].name, value_kind_name(call->args[index].kind));
         *out = call->args[index].graph;
         return STATUS_OK;
 }
@@ -16,7 +17,8 @@ static Status graph_arg(const OpCall *call, int index, const Graph **out)
 static ValueSpan span_arg(const OpCall *call, int index)
 {
         Value value = call->args[index];
-        return value_is_sequence(value) ? (ValueSpan){ value.seq->items, value.seq->n } : (ValueSpan){ NULL, 0 };
+        return value_is_sequence(value) ? (ValueSpan){ value.seq->items, value.seq->n }
+                                        : (ValueSpan){ NULL, 0 };
 }
 
 static Status cond_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -71,7 +73,8 @@ static Status assert_none_expand(Emitter *emitter, const OpCall *call, Value *ou
 {
         (void)emitter;
         if (call->args[0].kind != VALUE_NONE)
-                return fail(STATUS_RUN, "%s", message_of(call->args[1], "Assertion failed: the value must be None"));
+                return fail(STATUS_RUN, "%s",
+                            message_of(call->args[1], "Assertion failed: the value must be None"));
         *out = value_none();
         return STATUS_OK;
 }
@@ -85,18 +88,24 @@ static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 static const PyRow rows[] = {
-        { "torch.ops.higher_order.cond", "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", NULL, cond_expand,
+        { "torch.ops.higher_order.cond",
+          "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", NULL, cond_expand,
           NULL },
         { "torch.ops.higher_order.while_loop",
-          "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any", NULL, while_expand, NULL },
+          "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any",
+          NULL, while_expand, NULL },
         { "torch.ops.higher_order.wrap_with_set_grad_enabled",
-          "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any", NULL, set_grad_expand, NULL },
+          "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any", NULL,
+          set_grad_expand, NULL },
         { "torch.ops.higher_order.wrap_with_autocast",
-          "py::wrap_with_autocast(Any device_type, Any dtype, Any enabled, Any cache_enabled, Any wrapped_func, *Any[] args) -> Any", NULL,
-          autocast_expand, NULL },
-        { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any", NULL, assert_expand, NULL },
+          "py::wrap_with_autocast(Any device_type, Any dtype, Any enabled, Any cache_enabled, Any "
+          "wrapped_func, *Any[] args) -> Any",
+          NULL, autocast_expand, NULL },
+        { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any", NULL,
+          assert_expand, NULL },
         { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value",
           "py::_assert_is_none(Any value, Any msg=None) -> Any", NULL, assert_none_expand, NULL },
-        { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any", NULL, nothing_expand, NULL },
+        { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any", NULL,
+          nothing_expand, NULL },
 };
 const PyTable py_control_rows = PY_TABLE(rows);

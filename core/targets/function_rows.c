@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// function_rows.c: torch.* and torch.functional.* whose Python call forms differ from the operator's schema: varargs of tensors,
-// `out=None`, texts for modes, unbiased for correction.
+// function_rows.c: torch.* and torch.functional.* whose Python call forms differ from the
+// operator's schema: varargs of tensors, `out=None`, texts for modes, unbiased for correction.
 #include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
 #include "core/targets/refuse.h"
@@ -9,7 +9,8 @@
 #include <string.h>
 
 // ---- norms ----
-static Status vector_norm(Emitter *emitter, Value input, Value p, Value dim, Value keepdim, Value dtype, Value *out)
+static Status vector_norm(Emitter *emitter, Value input, Value p, Value dim, Value keepdim, Value dtype,
+                          Value *out)
 {
         _cleanup_(value_clear) Value dims = value_none();
         if (python_is_integral(dim)) {
@@ -29,7 +30,8 @@ static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(refuse_norm(call));
         if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
                 p = value_float(2);
-        return vector_norm(emitter, call->args[INPUT], p, call->args[DIM], call->args[KEEPDIM], call->args[DTYPE], out);
+        return vector_norm(emitter, call->args[INPUT], p, call->args[DIM], call->args[KEEPDIM],
+                           call->args[DTYPE], out);
 }
 
 // One operand as wide as both, integers in the common dtype.
@@ -53,8 +55,8 @@ static Status unit_length(Emitter *emitter, Value x, Value dim, Value eps, Value
         return operator_binary(emitter, PY_TRUEDIV, x, below, out);
 }
 
-// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim), both of the common shape first: a norm along a repeated dimension counts it as
-// often.
+// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim), both of the common shape first: a norm
+// along a repeated dimension counts it as often.
 static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *x1 = arg_meta(call, 0), *x2 = arg_meta(call, 1);
@@ -66,10 +68,12 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
         TRY(promotion_add(&promotion, x2));
         TRY(promotion_result(&promotion, &dtype));
         if (!dtype_is_float(dtype))
-                return fail(STATUS_DTYPE, "expected common dtype to be floating point, yet common dtype is %s", dtype_words(dtype));
+                return fail(STATUS_DTYPE,
+                            "expected common dtype to be floating point, yet common dtype is %s",
+                            dtype_words(dtype));
         TRY(shape_broadcast(x1, x2, &rank, size));
-        _cleanup_(value_clear) Value sizes = value_none(), a = value_none(), b = value_none(), unit_a = value_none(), unit_b = value_none(),
-                                     product = value_none();
+        _cleanup_(value_clear) Value sizes = value_none(), a = value_none(), b = value_none(),
+                                     unit_a = value_none(), unit_b = value_none(), product = value_none();
         TRY(value_ints_new(VALUE_LIST, size, (uint32_t)rank, &sizes));
         TRY(common_operand(emitter, call->args[0], dtype, sizes, &a));
         TRY(common_operand(emitter, call->args[1], dtype, sizes, &b));
@@ -83,7 +87,8 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
 static Status deviation(Emitter *emitter, const OpCall *call, const char *base, Value *out)
 {
         bool by_dim = call->n_args == 4;
-        Value dim = by_dim ? call->args[1] : value_none(), keepdim = by_dim ? call->args[3] : value_bool(false);
+        Value dim = by_dim ? call->args[1] : value_none(),
+              keepdim = by_dim ? call->args[3] : value_bool(false);
         Value correction = value_int(arg_bool(call, by_dim ? 2 : 1, true) ? 1 : 0);
         return EMIT(emitter, base, out, call->args[0], dim, correction, keepdim);
 }
@@ -109,7 +114,10 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
         int64_t n, left[MAX_RANK], right[MAX_RANK];
         TRY(value_as_int(emitter, dims, "dims", &n));
         if (n < 0 || n > MIN(a.tensor->meta.rank, b.tensor->meta.rank))
-                return fail(STATUS_VALUE, "tensordot expects dims >= 0 and at most the tensors' dimensions, but got dims=%ld", (long)n);
+                return fail(
+                        STATUS_VALUE,
+                        "tensordot expects dims >= 0 and at most the tensors' dimensions, but got dims=%ld",
+                        (long)n);
         for (int64_t i = 0; i < n; i++) {
                 left[i] = a.tensor->meta.rank - n + i;
                 right[i] = i;
@@ -141,7 +149,8 @@ static Status tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(check_device(call->args[2]));
         if (data.kind == VALUE_TENSOR) {
                 bool copies = strcmp(call->schema->name, "tensor") == 0;
-                return EMIT(emitter, "aten::to.dtype", out, data, value_dtype(dtype == DTYPE_NONE ? data.tensor->meta.dtype : dtype),
+                return EMIT(emitter, "aten::to.dtype", out, data,
+                            value_dtype(dtype == DTYPE_NONE ? data.tensor->meta.dtype : dtype),
                             value_bool(false), value_bool(copies));
         }
         if (data.kind == VALUE_DYNAMIC)
@@ -164,10 +173,14 @@ static Status broadcast_shapes_expand(Emitter *emitter, const OpCall *call, Valu
                 rank = MAX(rank, n);
                 for (int d = 0; d < n; d++) { // from the right
                         int64_t extent;
-                        TRY(value_as_int(emitter, value_is_sequence(shape) ? shape.seq->items[shape.seq->n - 1 - (uint32_t)d] : shape,
+                        TRY(value_as_int(emitter,
+                                         value_is_sequence(shape)
+                                                 ? shape.seq->items[shape.seq->n - 1 - (uint32_t)d]
+                                                 : shape,
                                          "a shape", &extent));
                         if (extent != 1 && size[d] != 1 && extent != size[d])
-                                return fail(STATUS_SHAPE, "Shape mismatch: objects cannot be broadcast to a single shape");
+                                return fail(STATUS_SHAPE,
+                                            "Shape mismatch: objects cannot be broadcast to a single shape");
                         size[d] = extent == 1 ? size[d] : extent;
                 }
         }
@@ -177,41 +190,55 @@ static Status broadcast_shapes_expand(Emitter *emitter, const OpCall *call, Valu
         return value_ints_new(VALUE_SIZE, ordered, (uint32_t)rank, out);
 }
 
-#define NORM_ARGS "Any p=\"fro\", Any dim=None, bool keepdim=False, Any out=None, ScalarType? dtype=None) -> Tensor"
+#define NORM_ARGS                                                                                            \
+        "Any p=\"fro\", Any dim=None, bool keepdim=False, Any out=None, ScalarType? dtype=None) -> Tensor"
 static const PyRow rows[] = {
-        { "torch.functional.norm torch.norm", "py::norm(Tensor input, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
+        { "torch.functional.norm torch.norm", "py::norm(Tensor input, " NORM_ARGS, NULL, norm_expand,
+          "aten::linalg_vector_norm" },
         { ".norm", "py::norm(Tensor self, " NORM_ARGS, NULL, norm_expand, "aten::linalg_vector_norm" },
         { "torch.cosine_similarity F.cosine_similarity",
-          "py::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", NULL, cosine_similarity_expand,
-          "aten::linalg_vector_norm aten::clamp_min aten::sum aten::expand" },
-        { "torch.std .std", "py::std(Tensor input, bool unbiased=True) -> Tensor", NULL, std_expand, "aten::std.correction" },
-        { "torch.std .std", "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, std_expand,
+          "py::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", NULL,
+          cosine_similarity_expand, "aten::linalg_vector_norm aten::clamp_min aten::sum aten::expand" },
+        { "torch.std .std", "py::std(Tensor input, bool unbiased=True) -> Tensor", NULL, std_expand,
           "aten::std.correction" },
-        { "torch.var .var", "py::var(Tensor input, bool unbiased=True) -> Tensor", NULL, var_expand, "aten::var.correction" },
-        { "torch.var .var", "py::var(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL, var_expand,
+        { "torch.std .std",
+          "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL,
+          std_expand, "aten::std.correction" },
+        { "torch.var .var", "py::var(Tensor input, bool unbiased=True) -> Tensor", NULL, var_expand,
           "aten::var.correction" },
-        { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor", "aten::einsum a0 a1", NULL,
-          NULL },
-        { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor", "aten::block_diag a0", NULL,
-          NULL },
-        { "torch.functional.cartesian_prod torch.cartesian_prod", "py::cartesian_prod(*Tensor[] tensors) -> Tensor",
-          "aten::cartesian_prod a0", NULL, NULL },
-        { "torch.functional.chain_matmul torch.chain_matmul", "py::chain_matmul(*Tensor[] matrices, *, Any out=None) -> Tensor",
-          "aten::chain_matmul a0 ~a1", NULL, NULL },
-        { "torch.functional.atleast_1d torch.atleast_1d", "py::atleast_1d(Tensor tensor) -> Tensor", "aten::atleast_1d a0", NULL, NULL },
-        { "torch.functional.atleast_2d torch.atleast_2d", "py::atleast_2d(Tensor tensor) -> Tensor", "aten::atleast_2d a0", NULL, NULL },
-        { "torch.functional.atleast_3d torch.atleast_3d", "py::atleast_3d(Tensor tensor) -> Tensor", "aten::atleast_3d a0", NULL, NULL },
-        { "torch.functional.broadcast_shapes torch.broadcast_shapes", "py::broadcast_shapes(*Any[] shapes) -> Any", NULL,
-          broadcast_shapes_expand, NULL },
-        { "torch.functional.tensordot torch.tensordot", "py::tensordot(Tensor a, Tensor b, Any dims=2, Any out=None) -> Tensor", NULL,
-          tensordot_expand, "aten::tensordot" },
+        { "torch.var .var",
+          "py::var(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", NULL,
+          var_expand, "aten::var.correction" },
+        { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor",
+          "aten::einsum a0 a1", NULL, NULL },
+        { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor",
+          "aten::block_diag a0", NULL, NULL },
+        { "torch.functional.cartesian_prod torch.cartesian_prod",
+          "py::cartesian_prod(*Tensor[] tensors) -> Tensor", "aten::cartesian_prod a0", NULL, NULL },
+        { "torch.functional.chain_matmul torch.chain_matmul",
+          "py::chain_matmul(*Tensor[] matrices, *, Any out=None) -> Tensor", "aten::chain_matmul a0 ~a1",
+          NULL, NULL },
+        { "torch.functional.atleast_1d torch.atleast_1d", "py::atleast_1d(Tensor tensor) -> Tensor",
+          "aten::atleast_1d a0", NULL, NULL },
+        { "torch.functional.atleast_2d torch.atleast_2d", "py::atleast_2d(Tensor tensor) -> Tensor",
+          "aten::atleast_2d a0", NULL, NULL },
+        { "torch.functional.atleast_3d torch.atleast_3d", "py::atleast_3d(Tensor tensor) -> Tensor",
+          "aten::atleast_3d a0", NULL, NULL },
+        { "torch.functional.broadcast_shapes torch.broadcast_shapes",
+          "py::broadcast_shapes(*Any[] shapes) -> Any", NULL, broadcast_shapes_expand, NULL },
+        { "torch.functional.tensordot torch.tensordot",
+          "py::tensordot(Tensor a, Tensor b, Any dims=2, Any out=None) -> Tensor", NULL, tensordot_expand,
+          "aten::tensordot" },
         { "torch.functional.cdist torch.cdist",
-          "py::cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", NULL,
-          cdist_expand, "aten::cdist" },
+          "py::cdist(Tensor x1, Tensor x2, float p=2.0, str "
+          "compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor",
+          NULL, cdist_expand, "aten::cdist" },
         { "torch.tensor",
-          "py::tensor(Any data, *, ScalarType? dtype=None, Any device=None, bool requires_grad=False, bool pin_memory=False) -> Tensor",
+          "py::tensor(Any data, *, ScalarType? dtype=None, Any device=None, bool requires_grad=False, bool "
+          "pin_memory=False) -> Tensor",
           NULL, tensor_expand, "aten::to.dtype" },
-        { "torch.as_tensor torch.asarray", "py::as_tensor(Any data, ScalarType? dtype=None, Any device=None) -> Tensor", NULL,
-          tensor_expand, "aten::to.dtype" },
+        { "torch.as_tensor torch.asarray",
+          "py::as_tensor(Any data, ScalarType? dtype=None, Any device=None) -> Tensor", NULL, tensor_expand,
+          "aten::to.dtype" },
 };
 const PyTable py_function_rows = PY_TABLE(rows);

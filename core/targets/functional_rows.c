@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// functional_rows.c: torch.nn.functional: activations, softmax, dropout, normalisation, losses. Signatures are Python's (argument order,
-// `inplace`,
-// `_stacklevel`); most rows only forward.
+// functional_rows.c: torch.nn.functional: activations, softmax, dropout, normalisation, losses.
+// Signatures are Python's (argument order, `inplace`, `_stacklevel`); most rows only forward.
 #include "core/base/number.h"
 #include "core/targets/operators.h"
 #include "core/targets/refuse.h"
@@ -20,7 +19,8 @@ static Status softmax_with(Emitter *emitter, const OpCall *call, Value input, co
         Value dim = call->args[1], dtype = call->args[3];
         if (dim.kind == VALUE_NONE)
                 dim = value_int(implicit_softmax_dim(call->args[0].tensor->meta.rank));
-        return dtype.kind == VALUE_NONE ? ATEN(emitter, base, out, input, dim) : ATEN(emitter, base, out, input, dim, dtype);
+        return dtype.kind == VALUE_NONE ? ATEN(emitter, base, out, input, dim)
+                                        : ATEN(emitter, base, out, input, dim, dtype);
 }
 
 static Status softmax_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -52,7 +52,8 @@ static Status dropout_with(Emitter *emitter, const OpCall *call, const char *bas
                 return STATUS_OK;
         }
         const Value args[] = { call->args[0], call->args[1], call->args[2] };
-        return arg_bool(call, 3, false) ? aten_inplace(emitter, base, args, 3, out) : aten_call(emitter, base, args, 3, out);
+        return arg_bool(call, 3, false) ? aten_inplace(emitter, base, args, 3, out)
+                                        : aten_call(emitter, base, args, 3, out);
 }
 
 static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -120,7 +121,8 @@ static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(refuse_out(call, 4));
         TRY(arg_int(call, 2, &dim));
         TRY(value_ints_new(VALUE_LIST, &dim, 1, &dims));
-        TRY(EMIT(emitter, "aten::linalg_vector_norm", &norm, call->args[0], call->args[1], dims, value_bool(true)));
+        TRY(EMIT(emitter, "aten::linalg_vector_norm", &norm, call->args[0], call->args[1], dims,
+                 value_bool(true)));
         TRY(ATEN(emitter, "aten::clamp_min", &below, norm, call->args[3]));
         return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
 }
@@ -130,8 +132,8 @@ static Status fail_counted(const char *what, int rank, const int64_t *size, bool
 {
         char text[160];
         shape_text(rank, size, text, sizeof(text));
-        return fail(STATUS_VALUE, "Expected more than 1 %s when training, got input size %s%s%s", what, as_size ? "torch.Size(" : "", text,
-                    as_size ? ")" : "");
+        return fail(STATUS_VALUE, "Expected more than 1 %s when training, got input size %s%s%s", what,
+                    as_size ? "torch.Size(" : "", text, as_size ? ")" : "");
 }
 
 static bool is_one_place(const TensorMeta *meta)
@@ -151,12 +153,14 @@ Status norm_check_batch(const TensorMeta *input, bool training, Value eps)
                 return STATUS_OK;
         char text[NUMBER_TEXT_MAX + 1];
         text[number_print_python(value, text)] = '\0';
-        return fail(STATUS_VALUE, "batch_norm eps must be %s, but got %s", training ? "positive during training" : "non-negative", text);
+        return fail(STATUS_VALUE, "batch_norm eps must be %s, but got %s",
+                    training ? "positive during training" : "non-negative", text);
 }
 
 Status norm_check_spatial(const TensorMeta *input)
 {
-        return is_one_place(input) ? fail_counted("spatial element", input->rank, input->size, true) : STATUS_OK;
+        return is_one_place(input) ? fail_counted("spatial element", input->rank, input->size, true)
+                                   : STATUS_OK;
 }
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -164,8 +168,8 @@ static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out
         enum { INPUT, MEAN, VARIANCE, WEIGHT, BIAS, TRAINING, MOMENTUM, EPS };
         const Value *args = call->args;
         TRY(norm_check_batch(arg_meta(call, INPUT), arg_bool(call, TRAINING, false), arg_number(call, EPS)));
-        return ATEN(emitter, "aten::batch_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN], args[VARIANCE], args[TRAINING],
-                    args[MOMENTUM], args[EPS], value_bool(false));
+        return ATEN(emitter, "aten::batch_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN],
+                    args[VARIANCE], args[TRAINING], args[MOMENTUM], args[EPS], value_bool(false));
 }
 
 static Status instance_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -174,8 +178,8 @@ static Status instance_norm_expand(Emitter *emitter, const OpCall *call, Value *
         const Value *args = call->args;
         if (arg_bool(call, USE_STATS, true))
                 TRY(norm_check_spatial(arg_meta(call, INPUT)));
-        return ATEN(emitter, "aten::instance_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN], args[VARIANCE], args[USE_STATS],
-                    args[MOMENTUM], args[EPS], value_bool(false));
+        return ATEN(emitter, "aten::instance_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN],
+                    args[VARIANCE], args[USE_STATS], args[MOMENTUM], args[EPS], value_bool(false));
 }
 
 static Status group_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -183,14 +187,15 @@ static Status group_norm_expand(Emitter *emitter, const OpCall *call, Value *out
         const TensorMeta *meta = arg_meta(call, 0);
         int64_t groups, channels;
         TRY(arg_int(call, 1, &groups));
-        if (meta->rank >= 2 && groups > 0 && mul_i64(meta->size[0], meta->size[1], &channels) && channels / groups == 1 &&
-            is_one_place(meta)) {
+        if (meta->rank >= 2 && groups > 0 && mul_i64(meta->size[0], meta->size[1], &channels) &&
+            channels / groups == 1 && is_one_place(meta)) {
                 TensorMeta grouped = *meta;
                 grouped.size[0] = 1;
                 grouped.size[1] = groups;
                 return fail_counted("value per channel", grouped.rank, grouped.size, false);
         }
-        return ATEN(emitter, "aten::group_norm", out, call->args[0], call->args[1], call->args[2], call->args[3], call->args[4]);
+        return ATEN(emitter, "aten::group_norm", out, call->args[0], call->args[1], call->args[2],
+                    call->args[3], call->args[4]);
 }
 
 // *inout = base(*inout, b, c); n counts the arguments after the first.
@@ -204,8 +209,8 @@ static Status apply(Emitter *emitter, Value *inout, const char *base, uint32_t n
         return STATUS_OK;
 }
 
-// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta: an average over windows of channels, padded with zeros, of
-// the input seen as [N, 1, C, everything else].
+// x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta: an average over
+// windows of channels, padded with zeros, of the input seen as [N, 1, C, everything else].
 static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value input = call->args[0];
@@ -213,15 +218,18 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         int64_t size;
         TRY(arg_int(call, 1, &size));
         if (meta->rank < 3)
-                return fail(STATUS_VALUE, "Expected 3D or higher dimensionality input (got %d dimensions)", meta->rank);
+                return fail(STATUS_VALUE, "Expected 3D or higher dimensionality input (got %d dimensions)",
+                            meta->rank);
         if (meta_numel(meta) == 0) {
                 *out = value_ref(input);
                 return STATUS_OK;
         }
         if (meta->rank > 3 && (DTYPES_HALFS >> meta->dtype & 1) != 0) // PyTorch takes avg_pool3d there
-                return fail(STATUS_DTYPE, "\"avg_pool3d_out_frame\" not implemented for '%s'", dtype_words(meta->dtype));
+                return fail(STATUS_DTYPE, "\"avg_pool3d_out_frame\" not implemented for '%s'",
+                            dtype_words(meta->dtype));
         if (size < 1)
-                return fail(STATUS_VALUE, "local_response_norm(): size must be positive, got %ld", (long)size);
+                return fail(STATUS_VALUE, "local_response_norm(): size must be positive, got %ld",
+                            (long)size);
         _cleanup_(value_clear) Value flat = value_none();
         _cleanup_(value_clear) Value pads = value_none();
         _cleanup_(value_clear) Value window = value_none();
@@ -229,8 +237,9 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         _cleanup_(value_clear) Value shape = value_none();
         _cleanup_(value_clear) Value below = value_ref(input);
         TRY(value_ints_new(VALUE_LIST,
-                           (const int64_t[]){ meta->size[0], 1, meta->size[1], meta_numel(meta) / (meta->size[0] * meta->size[1]) }, 4,
-                           &flat));
+                           (const int64_t[]){ meta->size[0], 1, meta->size[1],
+                                              meta_numel(meta) / (meta->size[0] * meta->size[1]) },
+                           4, &flat));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 0, 0, size / 2, (size - 1) / 2 }, 4, &pads));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ size, 1 }, 2, &window));
         TRY(value_ints_new(VALUE_LIST, (const int64_t[]){ 1, 1 }, 2, &stride));
@@ -264,7 +273,8 @@ static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
 #define REDUCTION "Any reduce=None, str reduction=\"mean\""
 static const PyRow rows[] = {
         { "F.relu", "py::relu(Tensor input, " INPLACE, "aten::relu a0 !a1", NULL, NULL },
-        { "F.relu6", "py::relu6(Tensor input, " INPLACE, "aten::relu6 a0 !a1 | aten::hardtanh a0 0 6 !a1", NULL, NULL },
+        { "F.relu6", "py::relu6(Tensor input, " INPLACE, "aten::relu6 a0 !a1 | aten::hardtanh a0 0 6 !a1",
+          NULL, NULL },
         { "F.sigmoid", "py::sigmoid(Tensor input) -> Tensor", "aten::sigmoid a0", NULL, NULL },
         { "F.tanh", "py::tanh(Tensor input) -> Tensor", "aten::tanh a0", NULL, NULL },
         { "F.silu", "py::silu(Tensor input, " INPLACE, "aten::silu a0 !a1", NULL, NULL },
@@ -274,75 +284,100 @@ static const PyRow rows[] = {
         { "F.selu", "py::selu(Tensor input, " INPLACE, "aten::selu a0 !a1", NULL, NULL },
         { "F.celu", "py::celu(Tensor input, float alpha=1.0, " INPLACE, "aten::celu a0 a1 !a2", NULL, NULL },
         { "F.elu", "py::elu(Tensor input, float alpha=1.0, " INPLACE, "aten::elu a0 a1 !a2", NULL, NULL },
-        { "F.leaky_relu", "py::leaky_relu(Tensor input, float negative_slope=0.01, " INPLACE, "aten::leaky_relu a0 a1 !a2", NULL, NULL },
-        { "F.hardtanh", "py::hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, " INPLACE, "aten::hardtanh a0 a1 a2 !a3", NULL,
-          NULL },
-        { "F.threshold F._threshold", "py::threshold(Tensor input, float threshold, float value, " INPLACE, "aten::threshold a0 a1 a2 !a3",
-          NULL, NULL },
-        { "F.rrelu", "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool training=False, " INPLACE, NULL,
-          rrelu_expand, "aten::leaky_relu" },
+        { "F.leaky_relu", "py::leaky_relu(Tensor input, float negative_slope=0.01, " INPLACE,
+          "aten::leaky_relu a0 a1 !a2", NULL, NULL },
+        { "F.hardtanh", "py::hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, " INPLACE,
+          "aten::hardtanh a0 a1 a2 !a3", NULL, NULL },
+        { "F.threshold F._threshold", "py::threshold(Tensor input, float threshold, float value, " INPLACE,
+          "aten::threshold a0 a1 a2 !a3", NULL, NULL },
+        { "F.rrelu",
+          "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool "
+          "training=False, " INPLACE,
+          NULL, rrelu_expand, "aten::leaky_relu" },
         { "F.glu", "py::glu(Tensor input, int dim=-1) -> Tensor", "aten::glu a0 a1", NULL, NULL },
-        { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", NULL, gelu_expand, "aten::gelu" },
+        { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", NULL, gelu_expand,
+          "aten::gelu" },
         { "F.logsigmoid", "py::logsigmoid(Tensor input) -> Tensor", "aten::log_sigmoid a0", NULL, NULL },
-        { "F.softsign", "py::softsign(Tensor input) -> Tensor", NULL, softsign_expand, "aten::abs aten::add aten::div" },
-        { "F.tanhshrink", "py::tanhshrink(Tensor input) -> Tensor", NULL, tanhshrink_expand, "aten::tanh aten::sub" },
+        { "F.softsign", "py::softsign(Tensor input) -> Tensor", NULL, softsign_expand,
+          "aten::abs aten::add aten::div" },
+        { "F.tanhshrink", "py::tanhshrink(Tensor input) -> Tensor", NULL, tanhshrink_expand,
+          "aten::tanh aten::sub" },
         { "F.softmax", "py::softmax" SOFTMAX, NULL, softmax_expand, "aten::softmax" },
         { "F.log_softmax", "py::log_softmax" SOFTMAX, NULL, log_softmax_expand, "aten::log_softmax" },
         { "F.softmin", "py::softmin" SOFTMAX, NULL, softmin_expand, "aten::softmax aten::neg" },
         { "F.dropout", "py::dropout" DROPOUT, NULL, dropout_expand, NULL },
-        { "F.dropout1d F.dropout2d F.dropout3d", "py::feature_dropout" DROPOUT, NULL, feature_dropout_expand, NULL },
+        { "F.dropout1d F.dropout2d F.dropout3d", "py::feature_dropout" DROPOUT, NULL, feature_dropout_expand,
+          NULL },
         { "F.alpha_dropout", "py::alpha_dropout" ALPHA, NULL, alpha_dropout_expand, NULL },
-        { "F.feature_alpha_dropout", "py::feature_alpha_dropout" ALPHA, NULL, feature_alpha_dropout_expand, NULL },
+        { "F.feature_alpha_dropout", "py::feature_alpha_dropout" ALPHA, NULL, feature_alpha_dropout_expand,
+          NULL },
         { "F.batch_norm",
-          "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool "
+          "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+          "Tensor? bias=None, bool "
           "training=False, "
           "float momentum=0.1, float eps=1e-05) -> Tensor",
           NULL, batch_norm_expand, "aten::batch_norm" },
         { "F.instance_norm",
-          "py::instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, "
+          "py::instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
+          "weight=None, Tensor? bias=None, "
           "bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
           NULL, instance_norm_expand, "aten::instance_norm" },
         { "F.layer_norm",
-          "py::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+          "py::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+          "float eps=1e-05) -> Tensor",
           "aten::layer_norm a0 a1 a2 a3 a4", NULL, NULL },
-        { "F.group_norm", "py::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+        { "F.group_norm",
+          "py::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
+          "eps=1e-05) -> Tensor",
           NULL, group_norm_expand, "aten::group_norm" },
-        { "F.rms_norm", "py::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+        { "F.rms_norm",
+          "py::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
+          "Tensor",
           "aten::rms_norm a0 a1 a2 a3", NULL, NULL },
-        { "F.normalize", "py::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Any out=None) -> Tensor", NULL,
-          normalize_expand, "aten::linalg_vector_norm aten::clamp_min aten::div" },
+        { "F.normalize",
+          "py::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Any out=None) -> Tensor",
+          NULL, normalize_expand, "aten::linalg_vector_norm aten::clamp_min aten::div" },
         { "F.local_response_norm",
-          "py::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", NULL,
-          local_response_norm_expand, "aten::constant_pad_nd aten::avg_pool2d aten::reshape aten::mul aten::pow aten::div" },
+          "py::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) "
+          "-> Tensor",
+          NULL, local_response_norm_expand,
+          "aten::constant_pad_nd aten::avg_pool2d aten::reshape aten::mul aten::pow aten::div" },
         { "F.embedding",
-          "py::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool "
+          "py::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
+          "norm_type=2.0, bool "
           "scale_grad_by_freq=False, "
           "bool sparse=False) -> Tensor",
           NULL, embedding_expand, "aten::embedding" },
-        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::mse_loss a0 a1 ra4 ~a2 ~a3 ~a5",
-          NULL, NULL },
-        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor", "aten::l1_loss a0 a1 ra4 ~a2 ~a3 ~a5",
-          NULL, NULL },
+        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor",
+          "aten::mse_loss a0 a1 ra4 ~a2 ~a3 ~a5", NULL, NULL },
+        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor",
+          "aten::l1_loss a0 a1 ra4 ~a2 ~a3 ~a5", NULL, NULL },
         { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE REDUCTION ", float beta=1.0) -> Tensor",
           "aten::smooth_l1_loss a0 a1 ra4 a5 ~a2 ~a3", NULL, NULL },
-        { "F.huber_loss", "py::huber_loss(" LOSS "str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
+        { "F.huber_loss",
+          "py::huber_loss(" LOSS "str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
           "aten::huber_loss a0 a1 ra2 a3 ~a4", NULL, NULL },
-        { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor", "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3",
-          NULL, NULL },
-        { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor", "aten::kl_div a0 a1 ra4 a5 ~a2 ~a3",
-          NULL, NULL },
-        { "F.binary_cross_entropy", "py::binary_cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ") -> Tensor",
+        { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor",
+          "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3", NULL, NULL },
+        { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor",
+          "aten::kl_div a0 a1 ra4 a5 ~a2 ~a3", NULL, NULL },
+        { "F.binary_cross_entropy",
+          "py::binary_cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ") -> Tensor",
           "aten::binary_cross_entropy a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },
         { "F.binary_cross_entropy_with_logits",
-          "py::binary_cross_entropy_with_logits(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ", Tensor? pos_weight=None) -> Tensor",
+          "py::binary_cross_entropy_with_logits(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION
+          ", Tensor? pos_weight=None) -> Tensor",
           "aten::binary_cross_entropy_with_logits a0 a1 a2 a6 ra5 ~a3 ~a4", NULL, NULL },
-        { "F.nll_loss", "py::nll_loss(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION ") -> Tensor",
+        { "F.nll_loss",
+          "py::nll_loss(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION
+          ") -> Tensor",
           "aten::nll_loss_nd a0 a1 a2 ra6 a4 ~a3 ~a5", NULL, NULL },
         { "F.cross_entropy",
           "py::cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION
           ", float label_smoothing=0.0) -> Tensor",
           "aten::cross_entropy_loss a0 a1 a2 ra6 a4 a7 ~a3 ~a5", NULL, NULL },
-        { "F.hinge_embedding_loss", "py::hinge_embedding_loss(" LOSS "float margin=1.0, " OLD_STYLE REDUCTION ") -> Tensor",
+        { "F.hinge_embedding_loss",
+          "py::hinge_embedding_loss(" LOSS "float margin=1.0, " OLD_STYLE REDUCTION ") -> Tensor",
           "aten::hinge_embedding_loss a0 a1 a2 ra5 ~a3 ~a4", NULL, NULL },
 };
 const PyTable py_functional_rows = PY_TABLE(rows);

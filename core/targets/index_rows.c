@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_rows.c: x[...] and x[...] = v. Model, as PyTorch's own indexing: the index is read left to right; ints, slices, None and Ellipsis
-// become select, slice and unsqueeze at once, tensors (and lists, made tensors) are collected by the dimension they stand at, and one
-// aten::index or index_put_ takes them all at the end. A bool number is a new dimension of size 0 or 1.
+// index_rows.c: x[...] and x[...] = v. Model, as PyTorch's own indexing: the index is read left to
+// right; ints, slices, None and Ellipsis become select, slice and unsqueeze at once, tensors (and
+// lists, made tensors) are collected by the dimension they stand at, and one aten::index or
+// index_put_ takes them all at the end. A bool number is a new dimension of size 0 or 1.
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
@@ -50,17 +51,20 @@ static Status apply_int(Indexing *indexing, int64_t index)
 {
         const TensorMeta *meta = current(indexing);
         if (indexing->dim >= meta->rank && meta->rank == 0)
-                return fail(STATUS_INDEX, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                return fail(STATUS_INDEX, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                                          "`tensor.item<T>()` in C++ to "
                                           "convert a 0-dim tensor to a number");
         if (indexing->dim >= meta->rank)
-                return fail(STATUS_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got %d)", -meta->rank,
-                            meta->rank - 1, indexing->dim);
+                return fail(STATUS_INDEX,
+                            "Dimension out of range (expected to be in range of [%d, %d], but got %d)",
+                            -meta->rank, meta->rank - 1, indexing->dim);
         int64_t size = meta->size[indexing->dim];
         if (index < -size || index >= size)
-                return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)index, indexing->dim,
-                            (long)size);
+                return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld",
+                            (long)index, indexing->dim, (long)size);
         Value next = value_none();
-        TRY(EMIT(indexing->emitter, "aten::select.int", &next, indexing->result, value_int(indexing->dim), value_int(index)));
+        TRY(EMIT(indexing->emitter, "aten::select.int", &next, indexing->result, value_int(indexing->dim),
+                 value_int(index)));
         advance(indexing, next);
         return STATUS_OK;
 }
@@ -85,8 +89,8 @@ static Status apply_slice(Indexing *indexing, const Seq *slice)
         if (start == 0 && stop == INT64_MAX && step == 1)
                 return STATUS_OK;
         Value next = value_none();
-        TRY(EMIT(indexing->emitter, "aten::slice.Tensor", &next, indexing->result, value_int(dim), value_int(start), value_int(stop),
-                 value_int(step)));
+        TRY(EMIT(indexing->emitter, "aten::slice.Tensor", &next, indexing->result, value_int(dim),
+                 value_int(start), value_int(stop), value_int(step)));
         advance(indexing, next);
         return STATUS_OK;
 }
@@ -183,20 +187,20 @@ static Status apply_entry(Indexing *indexing, Value entry)
         }
         default:
                 return fail(STATUS_INDEX,
-                            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+                            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+                            "are valid indices (got %s)",
                             value_kind_name(entry.kind));
         }
 }
 
-// ---- the whole index ----
-// x[[0, 1]] is a list of rows, but a list that holds lists, tensors, slices, None or Ellipsis means a tuple (an old PyTorch rule that 2.13
-// still has).
+// ---- the whole index ---- x[[0, 1]] is a list of rows, but a list that holds lists, tensors,
+// slices, None or Ellipsis means a tuple (an old PyTorch rule that 2.13 still has).
 static bool list_means_tuple(const Seq *seq)
 {
         for (uint32_t i = 0; i < seq->n && seq->n < 32; i++) {
                 ValueKind kind = seq->items[i].kind;
-                if (value_is_sequence(seq->items[i]) || kind == VALUE_TENSOR || kind == VALUE_SLICE || kind == VALUE_NONE ||
-                    kind == VALUE_ELLIPSIS)
+                if (value_is_sequence(seq->items[i]) || kind == VALUE_TENSOR || kind == VALUE_SLICE ||
+                    kind == VALUE_NONE || kind == VALUE_ELLIPSIS)
                         return true;
         }
         return false;
@@ -204,7 +208,8 @@ static bool list_means_tuple(const Seq *seq)
 
 static ValueSpan index_entries(const Value *index)
 {
-        bool many = index->kind == VALUE_TUPLE || index->kind == VALUE_SIZE || (index->kind == VALUE_LIST && list_means_tuple(index->seq));
+        bool many = index->kind == VALUE_TUPLE || index->kind == VALUE_SIZE ||
+                    (index->kind == VALUE_LIST && list_means_tuple(index->seq));
         return many ? (ValueSpan){ index->seq->items, index->seq->n } : (ValueSpan){ index, 1 };
 }
 
@@ -225,7 +230,8 @@ static int specified_dims(ValueSpan entries)
                 if (entry.kind == VALUE_TENSOR)
                         n += is_mask(entry) ? entry.tensor->meta.rank : 1;
                 else
-                        n += entry.kind != VALUE_NONE && entry.kind != VALUE_ELLIPSIS && entry.kind != VALUE_BOOL;
+                        n += entry.kind != VALUE_NONE && entry.kind != VALUE_ELLIPSIS &&
+                             entry.kind != VALUE_BOOL;
         }
         return n;
 }
@@ -233,10 +239,12 @@ static int specified_dims(ValueSpan entries)
 static Status indexing_run(Indexing *indexing, Emitter *emitter, Value self, const Value *index)
 {
         ValueSpan entries = index_entries(index);
-        *indexing = (Indexing){ .emitter = emitter, .result = value_ref(self), .rank = self.tensor->meta.rank };
+        *indexing =
+                (Indexing){ .emitter = emitter, .result = value_ref(self), .rank = self.tensor->meta.rank };
         indexing->n_specified = specified_dims(entries);
         TRY(check_known(entries));
-        bool scalar = indexing->rank == 0 && entries.n == 1 && (entries.items[0].kind == VALUE_INT || entries.items[0].kind == VALUE_SLICE);
+        bool scalar = indexing->rank == 0 && entries.n == 1 &&
+                      (entries.items[0].kind == VALUE_INT || entries.items[0].kind == VALUE_SLICE);
         if (indexing->n_specified > indexing->rank && !scalar)
                 return fail(STATUS_INDEX, "too many indices for tensor of dimension %d", indexing->rank);
         for (uint32_t i = 0; i < entries.n; i++)
@@ -300,14 +308,17 @@ static Status copy_into(Emitter *emitter, Value to, Value from)
         const TensorMeta *target = &to.tensor->meta, *source = &value.tensor->meta;
         for (int d = 1; d <= source->rank; d++) {
                 int64_t size = d <= target->rank ? target->size[target->rank - d] : -1;
-                if (source->size[source->rank - d] == size || (source->size[source->rank - d] == 1 && size >= 0))
+                if (source->size[source->rank - d] == size ||
+                    (source->size[source->rank - d] == 1 && size >= 0))
                         continue;
                 char target_text[160], source_text[160];
                 return fail(STATUS_SHAPE,
-                            "The expanded size of the tensor (%ld) must match the existing size (%ld) at non-singleton dimension %d.  "
+                            "The expanded size of the tensor (%ld) must match the existing size (%ld) at "
+                            "non-singleton dimension %d.  "
                             "Target sizes: %s.  "
                             "Tensor sizes: %s",
-                            (long)size, (long)source->size[source->rank - d], d <= target->rank ? target->rank - d : 0,
+                            (long)size, (long)source->size[source->rank - d],
+                            d <= target->rank ? target->rank - d : 0,
                             shape_text(target->rank, target->size, target_text, sizeof(target_text)),
                             shape_text(source->rank, source->size, source_text, sizeof(source_text)));
         }
@@ -333,14 +344,17 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value self = call->args[0], from = call->args[2];
         if (self.kind == VALUE_DYNAMIC || from.kind == VALUE_DYNAMIC)
-                return fail(STATUS_DYNAMIC, "the target or the value of an assignment is not known before the run");
+                return fail(STATUS_DYNAMIC,
+                            "the target or the value of an assignment is not known before the run");
         if (self.kind != VALUE_TENSOR)
-                return fail(STATUS_VALUE, "'%s' object does not support item assignment in a graph", value_kind_name(self.kind));
+                return fail(STATUS_VALUE, "'%s' object does not support item assignment in a graph",
+                            value_kind_name(self.kind));
         if (from.kind != VALUE_TENSOR && !value_is_number(from))
                 return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind),
                             dtype_words(self.tensor->meta.dtype));
         Dtype dtype = self.tensor->meta.dtype;
-        if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 && dtype != DTYPE_BF16) // those take what is too large as infinity
+        if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 &&
+            dtype != DTYPE_BF16) // those take what is too large as infinity
                 TRY(number_check_fits(from, dtype));
         _cleanup_(indexing_deinit) Indexing indexing;
         TRY(indexing_run(&indexing, emitter, self, &call->args[1]));
@@ -377,7 +391,8 @@ static Status sequence_slice(Emitter *emitter, Value self, const Seq *slice, Val
         Seq *seq;
         TRY(seq_new(n_items, &seq));
         for (uint32_t i = 0; i < n_items; i++)
-                seq->items[i] = value_ref(self.seq->items[step > 0 ? start + (int64_t)(i * stride) : start - (int64_t)(i * stride)]);
+                seq->items[i] = value_ref(self.seq->items[step > 0 ? start + (int64_t)(i * stride)
+                                                                   : start - (int64_t)(i * stride)]);
         *out = value_seq_take(self.kind, seq);
         return STATUS_OK;
 }
@@ -389,7 +404,8 @@ static Status sequence_getitem(Emitter *emitter, Value self, Value index, Value 
         int64_t at, n = self.seq->n;
         TRY(value_as_int(emitter, index, "index", &at));
         if (at < -n || at >= n)
-                return fail(STATUS_INDEX, "%s index out of range", self.kind == VALUE_LIST ? "list" : "tuple");
+                return fail(STATUS_INDEX, "%s index out of range",
+                            self.kind == VALUE_LIST ? "list" : "tuple");
         *out = value_ref(self.seq->items[at < 0 ? at + n : at]);
         return STATUS_OK;
 }
@@ -410,12 +426,14 @@ static Status getitem_expand(Emitter *emitter, const OpCall *call, Value *out)
                 *out = value_ref(*found);
                 return STATUS_OK;
         }
-        return fail(STATUS_VALUE, "'%s' object is not subscriptable with %s", value_kind_name(self.kind), value_kind_name(index.kind));
+        return fail(STATUS_VALUE, "'%s' object is not subscriptable with %s", value_kind_name(self.kind),
+                    value_kind_name(index.kind));
 }
 
 #define VIEWS "aten::select.int aten::slice.Tensor aten::unsqueeze"
 static const PyRow rows[] = {
         { "_operator.getitem .__getitem__", "py::getitem(Any a, Any b) -> Any", NULL, getitem_expand, VIEWS },
-        { "_operator.setitem .__setitem__", "py::setitem(Any a, Any b, Any c) -> Any", NULL, setitem_expand, VIEWS },
+        { "_operator.setitem .__setitem__", "py::setitem(Any a, Any b, Any c) -> Any", NULL, setitem_expand,
+          VIEWS },
 };
 const PyTable py_index_rows = PY_TABLE(rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// method_rows.c: Tensor methods whose Python call forms differ from the operator's schema: to, float, split, item lists; and methods of
-// Python containers.
+// method_rows.c: Tensor methods whose Python call forms differ from the operator's schema: to,
+// float, split, item lists; and methods of Python containers.
 #include "core/targets/refuse.h"
 
 #include <string.h>
@@ -8,7 +8,8 @@
 // ---- conversions ----
 static Status convert(Emitter *emitter, Value self, Dtype dtype, bool copy, Value memory_format, Value *out)
 {
-        return EMIT(emitter, "aten::to.dtype", out, self, value_dtype(dtype), value_bool(false), value_bool(copy), memory_format);
+        return EMIT(emitter, "aten::to.dtype", out, self, value_dtype(dtype), value_bool(false),
+                    value_bool(copy), memory_format);
 }
 
 typedef struct ToArgs {
@@ -41,7 +42,8 @@ static Status take_to_positional(Value value, ToArgs *to)
                 to->memory_format = value;
                 return STATUS_OK;
         default:
-                return fail(STATUS_VALUE, "to() takes a dtype, a device or a tensor, not %s", value_kind_name(value.kind));
+                return fail(STATUS_VALUE, "to() takes a dtype, a device or a tensor, not %s",
+                            value_kind_name(value.kind));
         }
 }
 
@@ -51,7 +53,9 @@ static Status to_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value self = call->args[SELF];
         if (self.kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "'%s' object has no attribute 'to'", value_kind_name(self.kind));
-        ToArgs to = { .dtype = self.tensor->meta.dtype, .memory_format = value_none(), .copy = arg_bool(call, COPY, false) };
+        ToArgs to = { .dtype = self.tensor->meta.dtype,
+                      .memory_format = value_none(),
+                      .copy = arg_bool(call, COPY, false) };
         const Seq *args = call->args[ARGS].seq;
         for (uint32_t i = 0; i < args->n; i++)
                 TRY(take_to_positional(args->items[i], &to));
@@ -64,10 +68,10 @@ static Status to_expand(Emitter *emitter, const OpCall *call, Value *out)
         return convert(emitter, self, to.dtype, to.copy, to.memory_format, out);
 }
 
-#define CONVERSION(name, code)                                                                                                             \
-        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                      \
-        {                                                                                                                                  \
-                return convert(emitter, call->args[0], code, false, call->args[1], out);                                                   \
+#define CONVERSION(name, code)                                                                               \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
+        {                                                                                                    \
+                return convert(emitter, call->args[0], code, false, call->args[1], out);                     \
         }
 CONVERSION(float, DTYPE_F32)
 CONVERSION(double, DTYPE_F64)
@@ -90,25 +94,30 @@ static Status type_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value dtype = call->args[1];
         if (dtype.kind == VALUE_NONE)
-                return fail(STATUS_UNSUPPORTED, "type() without a dtype returns a text that graphs cannot use; read dtype instead");
+                return fail(
+                        STATUS_UNSUPPORTED,
+                        "type() without a dtype returns a text that graphs cannot use; read dtype instead");
         if (dtype.kind == VALUE_STR) {
                 static const struct {
                         const char *name;
                         Dtype dtype;
                 } legacy[] = {
-                        { "torch.FloatTensor", DTYPE_F32 },     { "torch.DoubleTensor", DTYPE_F64 }, { "torch.HalfTensor", DTYPE_F16 },
-                        { "torch.BFloat16Tensor", DTYPE_BF16 }, { "torch.LongTensor", DTYPE_I64 },   { "torch.IntTensor", DTYPE_I32 },
-                        { "torch.ShortTensor", DTYPE_I16 },     { "torch.CharTensor", DTYPE_I8 },    { "torch.ByteTensor", DTYPE_U8 },
-                        { "torch.BoolTensor", DTYPE_BOOL },
+                        { "torch.FloatTensor", DTYPE_F32 }, { "torch.DoubleTensor", DTYPE_F64 },
+                        { "torch.HalfTensor", DTYPE_F16 },  { "torch.BFloat16Tensor", DTYPE_BF16 },
+                        { "torch.LongTensor", DTYPE_I64 },  { "torch.IntTensor", DTYPE_I32 },
+                        { "torch.ShortTensor", DTYPE_I16 }, { "torch.CharTensor", DTYPE_I8 },
+                        { "torch.ByteTensor", DTYPE_U8 },   { "torch.BoolTensor", DTYPE_BOOL },
                 };
                 for (size_t i = 0; i < ARRAY_LENGTH(legacy); i++) {
                         if (strcmp(dtype.str->text, legacy[i].name) == 0)
-                                return convert(emitter, call->args[0], legacy[i].dtype, false, value_none(), out);
+                                return convert(emitter, call->args[0], legacy[i].dtype, false, value_none(),
+                                               out);
                 }
                 return fail(STATUS_VALUE, "invalid type: '%.60s'", dtype.str->text);
         }
         if (dtype.kind != VALUE_DTYPE)
-                return fail(STATUS_VALUE, "type(): argument 'dtype' must be torch.dtype, not %s", value_kind_name(dtype.kind));
+                return fail(STATUS_VALUE, "type(): argument 'dtype' must be torch.dtype, not %s",
+                            value_kind_name(dtype.kind));
         return convert(emitter, call->args[0], dtype.dtype, false, value_none(), out);
 }
 
@@ -160,8 +169,8 @@ static Status tolist_expand(Emitter *emitter, const OpCall *call, Value *out)
         const Tensor *tensor;
         TRY(arg_data(call, 0, &tensor));
         if (meta_numel(&tensor->meta) > TOLIST_MAX)
-                return fail(STATUS_TOO_LARGE, "tolist() of %ld elements is over the limit of %d", (long)meta_numel(&tensor->meta),
-                            TOLIST_MAX);
+                return fail(STATUS_TOO_LARGE, "tolist() of %ld elements is over the limit of %d",
+                            (long)meta_numel(&tensor->meta), TOLIST_MAX);
         return tolist_at(tensor, 0, tensor_data(tensor), out);
 }
 
@@ -182,7 +191,8 @@ static Status dict_get_expand(Emitter *emitter, const OpCall *call, Value *out)
         (void)emitter;
         Value self = call->args[0];
         if (self.kind != VALUE_DICT || call->args[1].kind != VALUE_STR)
-                return fail(STATUS_VALUE, "get() is a dict's method with a text as key, not for %s", value_kind_name(self.kind));
+                return fail(STATUS_VALUE, "get() is a dict's method with a text as key, not for %s",
+                            value_kind_name(self.kind));
         const Value *found = dict_get(self.dict, call->args[1].str->text);
         *out = value_ref(found != NULL ? *found : call->args[2]);
         return STATUS_OK;
@@ -204,8 +214,8 @@ static Status dict_part(const OpCall *call, DictPart part, Value *out)
 {
         Value self = call->args[0];
         if (self.kind != VALUE_DICT)
-                return fail(STATUS_VALUE, "'%s' object has no attribute '%s' that fxserve knows", value_kind_name(self.kind),
-                            call->schema->name);
+                return fail(STATUS_VALUE, "'%s' object has no attribute '%s' that fxserve knows",
+                            value_kind_name(self.kind), call->schema->name);
         _cleanup_(seq_unrefp) Seq *seq = NULL;
         TRY(seq_new(self.dict->n, &seq));
         for (uint32_t i = 0; i < seq->n; i++) {
@@ -213,7 +223,9 @@ static Status dict_part(const OpCall *call, DictPart part, Value *out)
                 if (part == DICT_ITEMS)
                         TRY(item_pair(item, &seq->items[i]));
                 else
-                        seq->items[i] = value_ref(part == DICT_VALUES ? item->value : (Value){ .kind = VALUE_STR, .str = item->key });
+                        seq->items[i] = value_ref(part == DICT_VALUES
+                                                          ? item->value
+                                                          : (Value){ .kind = VALUE_STR, .str = item->key });
         }
         *out = value_seq_take(VALUE_LIST, take_ptr(seq));
         return STATUS_OK;
@@ -241,7 +253,8 @@ static Status items_expand(Emitter *emitter, const OpCall *call, Value *out)
 #define NEEDS_TO  "aten::to.dtype"
 static const PyRow rows[] = {
         { ".to",
-          "py::to(Any self, *Any[] args, *, ScalarType? dtype=None, Device? device=None, Tensor? other=None, bool non_blocking=False, bool "
+          "py::to(Any self, *Any[] args, *, ScalarType? dtype=None, Device? device=None, Tensor? other=None, "
+          "bool non_blocking=False, bool "
           "copy=False, "
           "MemoryFormat? memory_format=None) -> Any",
           NULL, to_expand, NEEDS_TO },
@@ -256,13 +269,17 @@ static const PyRow rows[] = {
         { ".byte", "py::byte" CONVERTED, NULL, byte_expand, NEEDS_TO },
         { ".bool", "py::bool" CONVERTED, NULL, bool_expand, NEEDS_TO },
         { ".type_as", "py::type_as(Tensor self, Tensor other) -> Tensor", NULL, type_as_expand, NEEDS_TO },
-        { ".type", "py::type(Tensor self, Any dtype=None, bool non_blocking=False) -> Tensor", NULL, type_expand, NEEDS_TO },
+        { ".type", "py::type(Tensor self, Any dtype=None, bool non_blocking=False) -> Tensor", NULL,
+          type_expand, NEEDS_TO },
         { ".cpu", "py::cpu" CONVERTED, NULL, same_expand, NULL },
-        { ".requires_grad_", "py::requires_grad_(Tensor self, bool requires_grad=True) -> Tensor", NULL, same_expand, NULL },
-        { ".cuda", "py::cuda(Tensor self, Any device=None, bool non_blocking=False) -> Tensor", NULL, cuda_expand, NULL },
+        { ".requires_grad_", "py::requires_grad_(Tensor self, bool requires_grad=True) -> Tensor", NULL,
+          same_expand, NULL },
+        { ".cuda", "py::cuda(Tensor self, Any device=None, bool non_blocking=False) -> Tensor", NULL,
+          cuda_expand, NULL },
         { ".tolist", "py::tolist(Any self) -> Any", NULL, tolist_expand, NULL },
-        { ".split torch.split torch.functional.split", "py::split(Tensor tensor, Any split_size_or_sections, int dim=0) -> Tensor[]", NULL,
-          split_expand, "aten::split.Tensor aten::split_with_sizes" },
+        { ".split torch.split torch.functional.split",
+          "py::split(Tensor tensor, Any split_size_or_sections, int dim=0) -> Tensor[]", NULL, split_expand,
+          "aten::split.Tensor aten::split_with_sizes" },
         { ".split", "py::split(Tensor self, Any split_size, int dim=0) -> Tensor[]", NULL, split_expand,
           "aten::split.Tensor aten::split_with_sizes" },
         { ".get", "py::get(Any self, Any key, Any default=None) -> Any", NULL, dict_get_expand, NULL },

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// module_call.c: the table of module classes, and module.forward(*args). Configuration and state paths are worked out once per graph
-// (resolve.c); a call looks the state up as the run sees it, binds forward's arguments and runs.
+// module_call.c: the table of module classes, and module.forward(*args). Configuration and state
+// paths are worked out once per graph (resolve.c); a call looks the state up as the run sees it,
+// binds forward's arguments and runs.
 #include <string.h>
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
 
-static const ModuleTable *const tables[] = { &layer_classes, &activation_classes, &pooling_classes, &shape_classes, &loss_classes };
+static const ModuleTable *const tables[] = { &layer_classes, &activation_classes, &pooling_classes,
+                                             &shape_classes, &loss_classes };
 
 static struct {
         Arena arena;
@@ -103,8 +105,8 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
 {
         const ResolvedModule *resolved = module->resolved;
         if (resolved == NULL)
-                return fail(STATUS_UNSUPPORTED, "the module \"%s\" is a %s, which this version lacks", module->path,
-                            module->type == NULL ? "torch.nn.Module" : module->type);
+                return fail(STATUS_UNSUPPORTED, "the module \"%s\" is a %s, which this version lacks",
+                            module->path, module->type == NULL ? "torch.nn.Module" : module->type);
         const ModuleEntry *entry = resolved->entry;
         Value state[MODULE_MAX_STATE], args[SCHEMA_MAX_ARGS];
         uint64_t given;
@@ -114,10 +116,13 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
         for (; n < entry->n_state && status == STATUS_OK; n++) {
                 state[n] = value_none();
                 if (resolved->state_paths[n] != NULL)
-                        status = emitter->vtbl->state(emitter, emitter->graph, resolved->state_paths[n], &state[n]);
+                        status = emitter->vtbl->state(emitter, emitter->graph, resolved->state_paths[n],
+                                                      &state[n]);
         }
         if (status == STATUS_OK) {
-                ModuleCall bound = { .module = module, .config = resolved->config, .state = state, .args = args };
+                ModuleCall bound = {
+                        .module = module, .config = resolved->config, .state = state, .args = args
+                };
                 status = run_class(emitter, entry, &bound, out);
         }
         while (n > 0)

@@ -12,26 +12,27 @@ typedef struct ModuleCall {
 
 struct ModuleClass {
         const char *type; // "torch.nn.Linear"
-        // Configuration as a schema: names, types and defaults of the constructor arguments that matter. "nn::Linear(int in_features, int
-        // out_features, bool bias=True) -> ()"
+        // Configuration as a schema: names, types and defaults of the constructor arguments that
+        // matter. "nn::Linear(int in_features, int out_features, bool bias=True) -> ()"
         const char *config;
-        // Space-separated state names under the module's path. "bias?affine,bias": there when these configuration flags are true; a '?' at
-        // the end: may be absent all the same ("num_batches_tracked?track_running_stats?").
+        // Space-separated state names under the module's path. "bias?affine,bias": there when these
+        // configuration flags are true; a '?' at the end: may be absent all the same
+        // ("num_batches_tracked?track_running_stats?").
         const char *state;
         // forward's signature: "nn::forward(Tensor input) -> Tensor".
         const char *forward;
         // A template (py.h) where forward is one operator call: "aten::linear a0 s0 s1"; NULL: run.
         const char *emits;
-        // Operators that `run` calls, space-separated, alternatives with '|'; NULL: only `emits`. A class whose operators are missing is
-        // unknown.
+        // Operators that `run` calls, space-separated, alternatives with '|'; NULL: only `emits`. A
+        // class whose operators are missing is unknown.
         const char *needs;
-        // config: bound per `config`; state: by position in `state` (VALUE_NONE when absent), as the run sees it; args: bound per
-        // `forward`.
+        // config: bound per `config`; state: by position in `state` (VALUE_NONE when absent), as
+        // the run sees it; args: bound per `forward`.
         Status (*run)(Emitter *emitter, const ModuleCall *call, Value *out);
-        // At upload: STATUS_UNSUPPORTED for configurations that no run can serve. Arguments and state are VALUE_DYNAMIC. NULL: none are
-        // known.
+        // At upload: STATUS_UNSUPPORTED for configurations that no run can serve. Arguments and
+        // state are VALUE_DYNAMIC. NULL: none are known.
         Status (*refuse)(const ModuleCall *call);
-        // Shapes of the state, by position, as configuration values: "out_features,in_features out_features". NULL: not checked; '-': not
-        // this one.
+        // Shapes of the state, by position, as configuration values: "out_features,in_features
+        // out_features". NULL: not checked; '-': not this one.
         const char *shapes;
 };

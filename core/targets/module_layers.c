@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// module_layers.c: torch.nn classes with weights: linear, convolution, normalisation, embedding; and dropout.
+// module_layers.c: torch.nn classes with weights: linear, convolution, normalisation, embedding;
+// and dropout.
 #include "core/targets/operators.h"
 #include "core/targets/shape_rows.h"
 #include "core/targets/module_table.h"
@@ -23,7 +24,8 @@ static int64_t item_or_self(Value value, int index)
         return python_is_integral(value) ? python_int(value) : 0;
 }
 
-// The padding that F.pad takes for another padding_mode: innermost dimension first, both sides; "same" puts the odd one at the end.
+// The padding that F.pad takes for another padding_mode: innermost dimension first, both sides;
+// "same" puts the odd one at the end.
 static Status mode_padding(const Value *config, int n_spatial, Value *out)
 {
         int64_t pads[6] = { 0 };
@@ -33,7 +35,8 @@ static Status mode_padding(const Value *config, int n_spatial, Value *out)
                 if (padding.kind != VALUE_STR) {
                         pair[0] = pair[1] = item_or_self(padding, d);
                 } else if (strcmp(padding.str->text, "same") == 0) {
-                        int64_t total = item_or_self(config[CONV_DILATION], d) * (item_or_self(config[CONV_KERNEL], d) - 1);
+                        int64_t total = item_or_self(config[CONV_DILATION], d) *
+                                        (item_or_self(config[CONV_KERNEL], d) - 1);
                         pair[0] = total / 2;
                         pair[1] = total - total / 2;
                 }
@@ -48,14 +51,15 @@ static Status convolve(Emitter *emitter, const ModuleCall *call, int n_spatial, 
         snprintf(base, sizeof(base), "aten::conv%dd", n_spatial);
         const char *mode = config[CONV_MODE].str->text;
         if (strcmp(mode, "zeros") == 0)
-                return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[CONV_STRIDE], config[CONV_PADDING],
-                            config[CONV_DILATION], config[CONV_GROUPS]);
+                return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1],
+                            config[CONV_STRIDE], config[CONV_PADDING], config[CONV_DILATION],
+                            config[CONV_GROUPS]);
         _cleanup_(value_clear) Value pads = value_none();
         _cleanup_(value_clear) Value padded = value_none();
         TRY(mode_padding(config, n_spatial, &pads));
         TRY(py_pad(emitter, call->args[0], pads, mode, value_none(), &padded));
-        return ATEN(emitter, base, out, padded, call->state[0], call->state[1], config[CONV_STRIDE], value_int(0), config[CONV_DILATION],
-                    config[CONV_GROUPS]);
+        return ATEN(emitter, base, out, padded, call->state[0], call->state[1], config[CONV_STRIDE],
+                    value_int(0), config[CONV_DILATION], config[CONV_GROUPS]);
 }
 
 static Status conv1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -73,7 +77,8 @@ static Status conv3d_run(Emitter *emitter, const ModuleCall *call, Value *out)
         return convolve(emitter, call, 3, out);
 }
 
-// config: in_channels out_channels kernel_size stride padding output_padding groups bias dilation padding_mode
+// config: in_channels out_channels kernel_size stride padding output_padding groups bias dilation
+// padding_mode
 enum { UP_KERNEL = 2, UP_STRIDE, UP_PADDING, UP_OUTPUT_PADDING, UP_GROUPS, UP_BIAS, UP_DILATION, UP_MODE };
 
 // output_size given at the call: the output padding that reaches it.
@@ -88,15 +93,21 @@ static Status output_padding(const ModuleCall *call, int n_spatial, Value *out)
         int64_t extra[3];
         int skip = (int)wanted.seq->n - n_spatial;
         if (skip != 0 && skip != meta->rank - n_spatial)
-                return fail(STATUS_VALUE, "ConvTranspose%dd: for %dD input, output_size must have %d or %d elements (got %u)", n_spatial,
-                            meta->rank, n_spatial, meta->rank, wanted.seq->n);
+                return fail(
+                        STATUS_VALUE,
+                        "ConvTranspose%dd: for %dD input, output_size must have %d or %d elements (got %u)",
+                        n_spatial, meta->rank, n_spatial, meta->rank, wanted.seq->n);
         for (int d = 0; d < n_spatial; d++) {
                 int64_t in = meta->size[meta->rank - n_spatial + d], size = item_or_self(wanted, skip + d),
                         stride = item_or_self(call->config[UP_STRIDE], d);
                 int64_t least = (in - 1) * stride - 2 * item_or_self(call->config[UP_PADDING], d) +
-                                item_or_self(call->config[UP_DILATION], d) * (item_or_self(call->config[UP_KERNEL], d) - 1) + 1;
+                                item_or_self(call->config[UP_DILATION], d) *
+                                        (item_or_self(call->config[UP_KERNEL], d) - 1) +
+                                1;
                 if (size < least || size > least + stride - 1)
-                        return fail(STATUS_VALUE, "requested an output size of %ld at dimension %d, but valid sizes range from %ld to %ld",
+                        return fail(STATUS_VALUE,
+                                    "requested an output size of %ld at dimension %d, but valid sizes range "
+                                    "from %ld to %ld",
                                     (long)size, d, (long)least, (long)(least + stride - 1));
                 extra[d] = size - least;
         }
@@ -107,13 +118,14 @@ static Status convolve_transposed(Emitter *emitter, const ModuleCall *call, int 
 {
         const Value *config = call->config;
         if (strcmp(config[UP_MODE].str->text, "zeros") != 0)
-                return fail(STATUS_VALUE, "Only `zeros` padding mode is supported for ConvTranspose%dd", n_spatial);
+                return fail(STATUS_VALUE, "Only `zeros` padding mode is supported for ConvTranspose%dd",
+                            n_spatial);
         _cleanup_(value_clear) Value extra = value_none();
         TRY(output_padding(call, n_spatial, &extra));
         char base[32];
         snprintf(base, sizeof(base), "aten::conv_transpose%dd", n_spatial);
-        return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[UP_STRIDE], config[UP_PADDING], extra,
-                    config[UP_GROUPS], config[UP_DILATION]);
+        return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[UP_STRIDE],
+                    config[UP_PADDING], extra, config[UP_GROUPS], config[UP_DILATION]);
 }
 
 static Status conv_transpose1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -131,8 +143,8 @@ static Status conv_transpose3d_run(Emitter *emitter, const ModuleCall *call, Val
         return convolve_transposed(emitter, call, 3, out);
 }
 
-// ---- normalisation ----
-// config: num_features eps momentum affine track_running_stats bias; state: weight bias running_mean running_var num_batches_tracked
+// ---- normalisation ---- config: num_features eps momentum affine track_running_stats bias; state:
+// weight bias running_mean running_var num_batches_tracked
 enum { NORM_FEATURES, NORM_EPS, NORM_MOMENTUM, NORM_AFFINE, NORM_TRACK };
 
 static Status check_rank(const ModuleCall *call, int low, int high)
@@ -145,7 +157,8 @@ static Status check_rank(const ModuleCall *call, int low, int high)
         return fail(STATUS_SHAPE, "expected %dD or %dD input (got %dD input)", low, high, rank);
 }
 
-// Counts the batch, and gives the weight of the new statistics: momentum, or 1 / count where momentum is None.
+// Counts the batch, and gives the weight of the new statistics: momentum, or 1 / count where
+// momentum is None.
 static Status count_batch(Emitter *emitter, const ModuleCall *call, Value *out_momentum)
 {
         _cleanup_(value_clear) Value counted = value_none();
@@ -165,8 +178,10 @@ static Status batch_norm_run(Emitter *emitter, const ModuleCall *call, int low, 
 {
         TRY(check_rank(call, low, high));
         const Value *state = call->state;
-        bool training = call->module->training, tracks = state[2].kind == VALUE_TENSOR && state[3].kind == VALUE_TENSOR;
-        Value momentum = call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
+        bool training = call->module->training,
+             tracks = state[2].kind == VALUE_TENSOR && state[3].kind == VALUE_TENSOR;
+        Value momentum =
+                call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
         if (training && config_bool(call->config[NORM_TRACK]))
                 TRY(count_batch(emitter, call, &momentum));
         TRY(norm_check_batch(&call->args[0].tensor->meta, training || !tracks, call->config[NORM_EPS]));
@@ -196,7 +211,8 @@ static Status instance_norm_run(Emitter *emitter, const ModuleCall *call, int n_
         Value input = call->args[0];
         bool batched = input.tensor->meta.rank == n_spatial + 2;
         bool use_stats = call->module->training || !config_bool(call->config[NORM_TRACK]);
-        Value momentum = call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
+        Value momentum =
+                call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
         _cleanup_(value_clear) Value one = value_none();
         _cleanup_(value_clear) Value normed = value_none();
         if (!batched)
@@ -204,10 +220,11 @@ static Status instance_norm_run(Emitter *emitter, const ModuleCall *call, int n_
         if (use_stats)
                 TRY(norm_check_spatial(batched ? &input.tensor->meta : &one.tensor->meta));
         if (batched)
-                return ATEN(emitter, "aten::instance_norm", out, input, state[0], state[1], state[2], state[3], value_bool(use_stats),
-                            momentum, call->config[NORM_EPS], value_bool(false));
-        TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[0], state[1], state[2], state[3], value_bool(use_stats), momentum,
-                 call->config[NORM_EPS], value_bool(false)));
+                return ATEN(emitter, "aten::instance_norm", out, input, state[0], state[1], state[2],
+                            state[3], value_bool(use_stats), momentum, call->config[NORM_EPS],
+                            value_bool(false));
+        TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[0], state[1], state[2], state[3],
+                 value_bool(use_stats), momentum, call->config[NORM_EPS], value_bool(false)));
         return EMIT(emitter, "aten::squeeze.dim", out, normed, value_int(0));
 }
 
@@ -241,7 +258,8 @@ static Status layer_norm_run(Emitter *emitter, const ModuleCall *call, Value *ou
 {
         _cleanup_(value_clear) Value shape = value_none();
         TRY(shape_config(call->config[0], &shape));
-        return ATEN(emitter, "aten::layer_norm", out, call->args[0], shape, call->state[0], call->state[1], call->config[1]);
+        return ATEN(emitter, "aten::layer_norm", out, call->args[0], shape, call->state[0], call->state[1],
+                    call->config[1]);
 }
 
 static Status rms_norm_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -264,7 +282,8 @@ static Status dropout_refuse(const ModuleCall *call)
         Value p = call->config[0];
         if (call->module->training && value_is_number(p) && python_float(p) != 0)
                 return fail(STATUS_UNSUPPORTED,
-                            "%s in training mode draws random numbers, which this version does not do; call model.eval() before exporting",
+                            "%s in training mode draws random numbers, which this version does not do; call "
+                            "model.eval() before exporting",
                             call->module->type);
         return STATUS_OK;
 }
@@ -280,8 +299,8 @@ static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
 static Status embedding_refuse(const ModuleCall *call)
 {
         if (call->config[3].kind != VALUE_NONE)
-                return fail(STATUS_UNSUPPORTED,
-                            "Embedding with max_norm rescales its weights at every call, which this version does not do");
+                return fail(STATUS_UNSUPPORTED, "Embedding with max_norm rescales its weights at every call, "
+                                                "which this version does not do");
         return STATUS_OK;
 }
 
@@ -293,73 +312,98 @@ static Status embedding_run(Emitter *emitter, const ModuleCall *call, Value *out
 }
 
 #define INPUT "nn::forward(Tensor input) -> Tensor"
-#define CONV(n)                                                                                                                            \
-        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, Any padding=0, int[" n                           \
+#define CONV(n)                                                                                              \
+        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n                                 \
+        "] stride=1, Any padding=0, int[" n                                                                  \
         "] dilation=1, int groups=1, bool bias=True, str padding_mode='zeros') -> ()"
-#define CONV_TRANSPOSE(n)                                                                                                                  \
-        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, int[" n "] padding=0, int[" n                    \
-        "] output_padding=0, int groups=1, bool bias=True, int[" n "] dilation=1, str padding_mode='zeros') -> ()"
+#define CONV_TRANSPOSE(n)                                                                                    \
+        "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n "] stride=1, int[" n            \
+        "] padding=0, int[" n "] output_padding=0, int groups=1, bool bias=True, int[" n                     \
+        "] dilation=1, str padding_mode='zeros') -> ()"
 #define UPSIZED "nn::forward(Tensor input, int[]? output_size=None) -> Tensor"
-#define BATCH_NORM                                                                                                                         \
-        "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=True, bool track_running_stats=True, bool bias=True) -> ()"
-#define BATCH_NORM_STATE                                                                                                                   \
-        "weight?affine bias?affine,bias running_mean?track_running_stats running_var?track_running_stats "                                 \
+#define BATCH_NORM                                                                                           \
+        "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=True, bool "                   \
+        "track_running_stats=True, bool bias=True) -> ()"
+#define BATCH_NORM_STATE                                                                                     \
+        "weight?affine bias?affine,bias running_mean?track_running_stats running_var?track_running_stats "   \
         "num_batches_tracked?track_running_stats?"
-#define INSTANCE_NORM                                                                                                                      \
-        "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=False, bool track_running_stats=False, bool bias=True) -> "  \
+#define INSTANCE_NORM                                                                                        \
+        "(int num_features, float eps=1e-05, float? momentum=0.1, bool affine=False, bool "                  \
+        "track_running_stats=False, bool bias=True) -> "                                                     \
         "()"
 #define PER_FEATURE "num_features num_features num_features num_features"
 #define DROPOUT     "(float p=0.5, bool inplace=False) -> ()"
 static const ModuleClass rows[] = {
-        { "torch.nn.Linear", "nn::Linear(int in_features, int out_features, bool bias=True) -> ()", "weight bias?bias", INPUT,
-          .emits = "aten::linear a0 s0 s1", .shapes = "out_features,in_features out_features" },
-        { "torch.nn.Bilinear", "nn::Bilinear(int in1_features, int in2_features, int out_features, bool bias=True) -> ()",
-          "weight bias?bias", "nn::forward(Tensor input1, Tensor input2) -> Tensor", .emits = "aten::bilinear a0 a1 s0 s1" },
-        { "torch.nn.Identity", "nn::Identity() -> ()", "", "nn::forward(Any input) -> Any", .run = identity_run },
-        { "torch.nn.Conv1d", "nn::Conv1d" CONV("1"), "weight bias?bias", INPUT, .run = conv1d_run, .needs = "aten::conv1d",
-          .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
-        { "torch.nn.Conv2d", "nn::Conv2d" CONV("2"), "weight bias?bias", INPUT, .run = conv2d_run, .needs = "aten::conv2d",
-          .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
-        { "torch.nn.Conv3d", "nn::Conv3d" CONV("3"), "weight bias?bias", INPUT, .run = conv3d_run, .needs = "aten::conv3d",
-          .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
-        { "torch.nn.ConvTranspose1d", "nn::ConvTranspose1d" CONV_TRANSPOSE("1"), "weight bias?bias", UPSIZED, .run = conv_transpose1d_run,
-          .needs = "aten::conv_transpose1d", .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
-        { "torch.nn.ConvTranspose2d", "nn::ConvTranspose2d" CONV_TRANSPOSE("2"), "weight bias?bias", UPSIZED, .run = conv_transpose2d_run,
-          .needs = "aten::conv_transpose2d", .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
-        { "torch.nn.ConvTranspose3d", "nn::ConvTranspose3d" CONV_TRANSPOSE("3"), "weight bias?bias", UPSIZED, .run = conv_transpose3d_run,
-          .needs = "aten::conv_transpose3d", .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
-        { "torch.nn.BatchNorm1d", "nn::BatchNorm1d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm1d_run,
-          .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
-        { "torch.nn.BatchNorm2d", "nn::BatchNorm2d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm2d_run,
-          .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
-        { "torch.nn.BatchNorm3d", "nn::BatchNorm3d" BATCH_NORM, BATCH_NORM_STATE, INPUT, .run = batch_norm3d_run,
-          .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
-        { "torch.nn.InstanceNorm1d", "nn::InstanceNorm1d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm1d_run,
-          .needs = "aten::instance_norm", .shapes = PER_FEATURE },
-        { "torch.nn.InstanceNorm2d", "nn::InstanceNorm2d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm2d_run,
-          .needs = "aten::instance_norm", .shapes = PER_FEATURE },
-        { "torch.nn.InstanceNorm3d", "nn::InstanceNorm3d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT, .run = instance_norm3d_run,
-          .needs = "aten::instance_norm", .shapes = PER_FEATURE },
-        { "torch.nn.LayerNorm", "nn::LayerNorm(Any normalized_shape, float eps=1e-05, bool elementwise_affine=True, bool bias=True) -> ()",
-          "weight?elementwise_affine bias?elementwise_affine,bias", INPUT, .run = layer_norm_run, .needs = "aten::layer_norm",
-          .shapes = "normalized_shape normalized_shape" },
-        { "torch.nn.RMSNorm", "nn::RMSNorm(Any normalized_shape, float? eps=None, bool elementwise_affine=True) -> ()",
-          "weight?elementwise_affine", "nn::forward(Tensor x) -> Tensor", .run = rms_norm_run, .needs = "aten::rms_norm",
-          .shapes = "normalized_shape" },
-        { "torch.nn.GroupNorm", "nn::GroupNorm(int num_groups, int num_channels, float eps=1e-05, bool affine=True, bool bias=True) -> ()",
-          "weight?affine bias?affine,bias", INPUT, .emits = "F.group_norm a0 c0 s0 s1 c2", .shapes = "num_channels num_channels" },
-        { "torch.nn.LocalResponseNorm", "nn::LocalResponseNorm(int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> ()", "",
+        { "torch.nn.Linear", "nn::Linear(int in_features, int out_features, bool bias=True) -> ()",
+          "weight bias?bias", INPUT, .emits = "aten::linear a0 s0 s1",
+          .shapes = "out_features,in_features out_features" },
+        { "torch.nn.Bilinear",
+          "nn::Bilinear(int in1_features, int in2_features, int out_features, bool bias=True) -> ()",
+          "weight bias?bias", "nn::forward(Tensor input1, Tensor input2) -> Tensor",
+          .emits = "aten::bilinear a0 a1 s0 s1" },
+        { "torch.nn.Identity", "nn::Identity() -> ()", "", "nn::forward(Any input) -> Any",
+          .run = identity_run },
+        { "torch.nn.Conv1d", "nn::Conv1d" CONV("1"), "weight bias?bias", INPUT, .run = conv1d_run,
+          .needs = "aten::conv1d", .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
+        { "torch.nn.Conv2d", "nn::Conv2d" CONV("2"), "weight bias?bias", INPUT, .run = conv2d_run,
+          .needs = "aten::conv2d", .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
+        { "torch.nn.Conv3d", "nn::Conv3d" CONV("3"), "weight bias?bias", INPUT, .run = conv3d_run,
+          .needs = "aten::conv3d", .shapes = "out_channels,in_channels/groups,kernel_size out_channels" },
+        { "torch.nn.ConvTranspose1d", "nn::ConvTranspose1d" CONV_TRANSPOSE("1"), "weight bias?bias", UPSIZED,
+          .run = conv_transpose1d_run, .needs = "aten::conv_transpose1d",
+          .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
+        { "torch.nn.ConvTranspose2d", "nn::ConvTranspose2d" CONV_TRANSPOSE("2"), "weight bias?bias", UPSIZED,
+          .run = conv_transpose2d_run, .needs = "aten::conv_transpose2d",
+          .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
+        { "torch.nn.ConvTranspose3d", "nn::ConvTranspose3d" CONV_TRANSPOSE("3"), "weight bias?bias", UPSIZED,
+          .run = conv_transpose3d_run, .needs = "aten::conv_transpose3d",
+          .shapes = "in_channels,out_channels/groups,kernel_size out_channels" },
+        { "torch.nn.BatchNorm1d", "nn::BatchNorm1d" BATCH_NORM, BATCH_NORM_STATE, INPUT,
+          .run = batch_norm1d_run, .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
+        { "torch.nn.BatchNorm2d", "nn::BatchNorm2d" BATCH_NORM, BATCH_NORM_STATE, INPUT,
+          .run = batch_norm2d_run, .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
+        { "torch.nn.BatchNorm3d", "nn::BatchNorm3d" BATCH_NORM, BATCH_NORM_STATE, INPUT,
+          .run = batch_norm3d_run, .needs = "aten::batch_norm aten::add", .shapes = PER_FEATURE },
+        { "torch.nn.InstanceNorm1d", "nn::InstanceNorm1d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT,
+          .run = instance_norm1d_run, .needs = "aten::instance_norm", .shapes = PER_FEATURE },
+        { "torch.nn.InstanceNorm2d", "nn::InstanceNorm2d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT,
+          .run = instance_norm2d_run, .needs = "aten::instance_norm", .shapes = PER_FEATURE },
+        { "torch.nn.InstanceNorm3d", "nn::InstanceNorm3d" INSTANCE_NORM, BATCH_NORM_STATE, INPUT,
+          .run = instance_norm3d_run, .needs = "aten::instance_norm", .shapes = PER_FEATURE },
+        { "torch.nn.LayerNorm",
+          "nn::LayerNorm(Any normalized_shape, float eps=1e-05, bool elementwise_affine=True, bool "
+          "bias=True) -> ()",
+          "weight?elementwise_affine bias?elementwise_affine,bias", INPUT, .run = layer_norm_run,
+          .needs = "aten::layer_norm", .shapes = "normalized_shape normalized_shape" },
+        { "torch.nn.RMSNorm",
+          "nn::RMSNorm(Any normalized_shape, float? eps=None, bool elementwise_affine=True) -> ()",
+          "weight?elementwise_affine", "nn::forward(Tensor x) -> Tensor", .run = rms_norm_run,
+          .needs = "aten::rms_norm", .shapes = "normalized_shape" },
+        { "torch.nn.GroupNorm",
+          "nn::GroupNorm(int num_groups, int num_channels, float eps=1e-05, bool affine=True, bool "
+          "bias=True) -> ()",
+          "weight?affine bias?affine,bias", INPUT, .emits = "F.group_norm a0 c0 s0 s1 c2",
+          .shapes = "num_channels num_channels" },
+        { "torch.nn.LocalResponseNorm",
+          "nn::LocalResponseNorm(int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> ()", "",
           INPUT, .emits = "F.local_response_norm a0 c0 c1 c2 c3" },
         { "torch.nn.Embedding",
-          "nn::Embedding(int num_embeddings, int embedding_dim, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, bool "
+          "nn::Embedding(int num_embeddings, int embedding_dim, int? padding_idx=None, float? max_norm=None, "
+          "float norm_type=2.0, bool "
           "scale_grad_by_freq=False, bool sparse=False) -> ()",
           "weight", INPUT, .run = embedding_run, .refuse = embedding_refuse, .needs = "aten::embedding",
           .shapes = "num_embeddings,embedding_dim" },
-        { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
-        { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
-        { "torch.nn.Dropout2d", "nn::Dropout2d" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
-        { "torch.nn.Dropout3d", "nn::Dropout3d" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
-        { "torch.nn.AlphaDropout", "nn::AlphaDropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
-        { "torch.nn.FeatureAlphaDropout", "nn::FeatureAlphaDropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse },
+        { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run,
+          .refuse = dropout_refuse },
+        { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout_run,
+          .refuse = dropout_refuse },
+        { "torch.nn.Dropout2d", "nn::Dropout2d" DROPOUT, "", INPUT, .run = dropout_run,
+          .refuse = dropout_refuse },
+        { "torch.nn.Dropout3d", "nn::Dropout3d" DROPOUT, "", INPUT, .run = dropout_run,
+          .refuse = dropout_refuse },
+        { "torch.nn.AlphaDropout", "nn::AlphaDropout" DROPOUT, "", INPUT, .run = dropout_run,
+          .refuse = dropout_refuse },
+        { "torch.nn.FeatureAlphaDropout", "nn::FeatureAlphaDropout" DROPOUT, "", INPUT, .run = dropout_run,
+          .refuse = dropout_refuse },
 };
 const ModuleTable layer_classes = MODULE_TABLE(rows);

@@ -6,24 +6,30 @@
 #define OLD     "Any size_average=None, Any reduce=None, "
 #define OLD_END "str reduction='mean'"
 static const ModuleClass rows[] = {
-        { "torch.nn.MSELoss", "nn::MSELoss(" OLD OLD_END ") -> ()", "", PAIR, .emits = "F.mse_loss a0 a1 c0 c1 c2" },
-        { "torch.nn.L1Loss", "nn::L1Loss(" OLD OLD_END ") -> ()", "", PAIR, .emits = "F.l1_loss a0 a1 c0 c1 c2" },
+        { "torch.nn.MSELoss", "nn::MSELoss(" OLD OLD_END ") -> ()", "", PAIR,
+          .emits = "F.mse_loss a0 a1 c0 c1 c2" },
+        { "torch.nn.L1Loss", "nn::L1Loss(" OLD OLD_END ") -> ()", "", PAIR,
+          .emits = "F.l1_loss a0 a1 c0 c1 c2" },
         { "torch.nn.SmoothL1Loss", "nn::SmoothL1Loss(" OLD OLD_END ", float beta=1.0) -> ()", "", PAIR,
           .emits = "F.smooth_l1_loss a0 a1 c0 c1 c2 c3" },
-        { "torch.nn.HuberLoss", "nn::HuberLoss(" OLD_END ", float delta=1.0) -> ()", "", PAIR, .emits = "F.huber_loss a0 a1 c0 c1" },
+        { "torch.nn.HuberLoss", "nn::HuberLoss(" OLD_END ", float delta=1.0) -> ()", "", PAIR,
+          .emits = "F.huber_loss a0 a1 c0 c1" },
         { "torch.nn.KLDivLoss", "nn::KLDivLoss(" OLD OLD_END ", bool log_target=False) -> ()", "", PAIR,
           .emits = "F.kl_div a0 a1 c0 c1 c2 c3" },
-        { "torch.nn.SoftMarginLoss", "nn::SoftMarginLoss(" OLD OLD_END ") -> ()", "", PAIR, .emits = "F.soft_margin_loss a0 a1 c0 c1 c2" },
+        { "torch.nn.SoftMarginLoss", "nn::SoftMarginLoss(" OLD OLD_END ") -> ()", "", PAIR,
+          .emits = "F.soft_margin_loss a0 a1 c0 c1 c2" },
         { "torch.nn.CrossEntropyLoss",
-          "nn::CrossEntropyLoss(Any weight=None, Any size_average=None, int ignore_index=-100, Any reduce=None, " OLD_END
-          ", float label_smoothing=0.0) -> ()",
+          "nn::CrossEntropyLoss(Any weight=None, Any size_average=None, int ignore_index=-100, Any "
+          "reduce=None, " OLD_END ", float label_smoothing=0.0) -> ()",
           "weight??", PAIR, .emits = "F.cross_entropy a0 a1 s0 c1 c2 c3 c4 c5" },
         { "torch.nn.NLLLoss",
-          "nn::NLLLoss(Any weight=None, Any size_average=None, int ignore_index=-100, Any reduce=None, " OLD_END ") -> ()", "weight??",
-          PAIR, .emits = "F.nll_loss a0 a1 s0 c1 c2 c3 c4" },
+          "nn::NLLLoss(Any weight=None, Any size_average=None, int ignore_index=-100, Any "
+          "reduce=None, " OLD_END ") -> ()",
+          "weight??", PAIR, .emits = "F.nll_loss a0 a1 s0 c1 c2 c3 c4" },
         { "torch.nn.BCELoss", "nn::BCELoss(Any weight=None, " OLD OLD_END ") -> ()", "weight??", PAIR,
           .emits = "F.binary_cross_entropy a0 a1 s0 c1 c2 c3" },
-        { "torch.nn.BCEWithLogitsLoss", "nn::BCEWithLogitsLoss(Any weight=None, " OLD OLD_END ", Any pos_weight=None) -> ()",
+        { "torch.nn.BCEWithLogitsLoss",
+          "nn::BCEWithLogitsLoss(Any weight=None, " OLD OLD_END ", Any pos_weight=None) -> ()",
           "weight?? pos_weight??", PAIR, .emits = "F.binary_cross_entropy_with_logits a0 a1 s0 c1 c2 c3 s1" },
 };
 const ModuleTable loss_classes = MODULE_TABLE(rows);

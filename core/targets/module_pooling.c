@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// module_pooling.c: torch.nn pooling classes. Their argument order is not that of the functions: return_indices stands before ceil_mode.
+// module_pooling.c: torch.nn pooling classes. Their argument order is not that of the functions:
+// return_indices stands before ceil_mode.
 #include "core/targets/module_table.h"
 #include "core/targets/shape_rows.h"
 
@@ -30,7 +31,8 @@ static Status max_pool3d_run(Emitter *emitter, const ModuleCall *call, Value *ou
         return max_pool_run(emitter, call, 3, out);
 }
 
-static Status adaptive_run(Emitter *emitter, const ModuleCall *call, const char *kind, int n_spatial, Value *out)
+static Status adaptive_run(Emitter *emitter, const ModuleCall *call, const char *kind, int n_spatial,
+                           Value *out)
 {
         char base[48];
         snprintf(base, sizeof(base), "aten::adaptive_%s_pool%dd", kind, n_spatial);
@@ -38,10 +40,10 @@ static Status adaptive_run(Emitter *emitter, const ModuleCall *call, const char 
         return py_adaptive_pool(emitter, base, indices, call->args[0], call->config[0], out);
 }
 
-#define ADAPTIVE(kind, n)                                                                                                                  \
-        static Status adaptive_##kind##_pool##n##d_run(Emitter *emitter, const ModuleCall *call, Value *out)                               \
-        {                                                                                                                                  \
-                return adaptive_run(emitter, call, #kind, n, out);                                                                         \
+#define ADAPTIVE(kind, n)                                                                                    \
+        static Status adaptive_##kind##_pool##n##d_run(Emitter *emitter, const ModuleCall *call, Value *out) \
+        {                                                                                                    \
+                return adaptive_run(emitter, call, #kind, n, out);                                           \
         }
 ADAPTIVE(avg, 1)
 ADAPTIVE(avg, 2)
@@ -52,33 +54,39 @@ ADAPTIVE(max, 3)
 #undef ADAPTIVE
 
 #define INPUT "nn::forward(Tensor input) -> Any"
-#define MAX_POOL(n)                                                                                                                        \
-        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, int[" n "] dilation=1, bool return_indices=False, bool "  \
+#define MAX_POOL(n)                                                                                          \
+        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, int[" n                     \
+        "] dilation=1, bool return_indices=False, bool "                                                     \
         "ceil_mode=False) -> ()"
-#define AVG_POOL(n)                                                                                                                        \
-        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
+#define AVG_POOL(n)                                                                                          \
+        "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n                                           \
+        "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
 #define ADAPTIVE_AVG "(Any output_size) -> ()"
 #define ADAPTIVE_MAX "(Any output_size, bool return_indices=False) -> ()"
 static const ModuleClass rows[] = {
-        { "torch.nn.MaxPool1d", "nn::MaxPool1d" MAX_POOL("1"), "", INPUT, .run = max_pool1d_run, .needs = "aten::max_pool1d" },
-        { "torch.nn.MaxPool2d", "nn::MaxPool2d" MAX_POOL("2"), "", INPUT, .run = max_pool2d_run, .needs = "aten::max_pool2d" },
-        { "torch.nn.MaxPool3d", "nn::MaxPool3d" MAX_POOL("3"), "", INPUT, .run = max_pool3d_run, .needs = "aten::max_pool3d" },
-        { "torch.nn.AvgPool1d", "nn::AvgPool1d" AVG_POOL("1") ") -> ()", "", INPUT, .emits = "aten::avg_pool1d a0 c0 ec1 c2 c3 c4" },
-        { "torch.nn.AvgPool2d", "nn::AvgPool2d" AVG_POOL("2") ", int? divisor_override=None) -> ()", "", INPUT,
-          .emits = "aten::avg_pool2d a0 c0 ec1 c2 c3 c4 c5" },
-        { "torch.nn.AvgPool3d", "nn::AvgPool3d" AVG_POOL("3") ", int? divisor_override=None) -> ()", "", INPUT,
-          .emits = "aten::avg_pool3d a0 c0 ec1 c2 c3 c4 c5" },
-        { "torch.nn.AdaptiveAvgPool1d", "nn::AdaptiveAvgPool1d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool1d_run,
-          .needs = "aten::adaptive_avg_pool1d" },
-        { "torch.nn.AdaptiveAvgPool2d", "nn::AdaptiveAvgPool2d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool2d_run,
-          .needs = "aten::adaptive_avg_pool2d" },
-        { "torch.nn.AdaptiveAvgPool3d", "nn::AdaptiveAvgPool3d" ADAPTIVE_AVG, "", INPUT, .run = adaptive_avg_pool3d_run,
-          .needs = "aten::adaptive_avg_pool3d" },
-        { "torch.nn.AdaptiveMaxPool1d", "nn::AdaptiveMaxPool1d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool1d_run,
-          .needs = "aten::adaptive_max_pool1d" },
-        { "torch.nn.AdaptiveMaxPool2d", "nn::AdaptiveMaxPool2d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool2d_run,
-          .needs = "aten::adaptive_max_pool2d" },
-        { "torch.nn.AdaptiveMaxPool3d", "nn::AdaptiveMaxPool3d" ADAPTIVE_MAX, "", INPUT, .run = adaptive_max_pool3d_run,
-          .needs = "aten::adaptive_max_pool3d" },
+        { "torch.nn.MaxPool1d", "nn::MaxPool1d" MAX_POOL("1"), "", INPUT, .run = max_pool1d_run,
+          .needs = "aten::max_pool1d" },
+        { "torch.nn.MaxPool2d", "nn::MaxPool2d" MAX_POOL("2"), "", INPUT, .run = max_pool2d_run,
+          .needs = "aten::max_pool2d" },
+        { "torch.nn.MaxPool3d", "nn::MaxPool3d" MAX_POOL("3"), "", INPUT, .run = max_pool3d_run,
+          .needs = "aten::max_pool3d" },
+        { "torch.nn.AvgPool1d", "nn::AvgPool1d" AVG_POOL("1") ") -> ()", "", INPUT,
+          .emits = "aten::avg_pool1d a0 c0 ec1 c2 c3 c4" },
+        { "torch.nn.AvgPool2d", "nn::AvgPool2d" AVG_POOL("2") ", int? divisor_override=None) -> ()", "",
+          INPUT, .emits = "aten::avg_pool2d a0 c0 ec1 c2 c3 c4 c5" },
+        { "torch.nn.AvgPool3d", "nn::AvgPool3d" AVG_POOL("3") ", int? divisor_override=None) -> ()", "",
+          INPUT, .emits = "aten::avg_pool3d a0 c0 ec1 c2 c3 c4 c5" },
+        { "torch.nn.AdaptiveAvgPool1d", "nn::AdaptiveAvgPool1d" ADAPTIVE_AVG, "", INPUT,
+          .run = adaptive_avg_pool1d_run, .needs = "aten::adaptive_avg_pool1d" },
+        { "torch.nn.AdaptiveAvgPool2d", "nn::AdaptiveAvgPool2d" ADAPTIVE_AVG, "", INPUT,
+          .run = adaptive_avg_pool2d_run, .needs = "aten::adaptive_avg_pool2d" },
+        { "torch.nn.AdaptiveAvgPool3d", "nn::AdaptiveAvgPool3d" ADAPTIVE_AVG, "", INPUT,
+          .run = adaptive_avg_pool3d_run, .needs = "aten::adaptive_avg_pool3d" },
+        { "torch.nn.AdaptiveMaxPool1d", "nn::AdaptiveMaxPool1d" ADAPTIVE_MAX, "", INPUT,
+          .run = adaptive_max_pool1d_run, .needs = "aten::adaptive_max_pool1d" },
+        { "torch.nn.AdaptiveMaxPool2d", "nn::AdaptiveMaxPool2d" ADAPTIVE_MAX, "", INPUT,
+          .run = adaptive_max_pool2d_run, .needs = "aten::adaptive_max_pool2d" },
+        { "torch.nn.AdaptiveMaxPool3d", "nn::AdaptiveMaxPool3d" ADAPTIVE_MAX, "", INPUT,
+          .run = adaptive_max_pool3d_run, .needs = "aten::adaptive_max_pool3d" },
 };
 const ModuleTable pooling_classes = MODULE_TABLE(rows);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside targets/: the module classes with their schemas parsed, and what graph_resolve works out for each module of a graph.
+// Inside targets/: the module classes with their schemas parsed, and what graph_resolve works out
+// for each module of a graph.
 #pragma once
 #include "core/targets/module_class.h"
 #include "core/targets/py.h"
@@ -21,7 +22,10 @@ typedef struct ModuleEntry {
 // module->resolved: lives in the graph's arena.
 typedef struct ResolvedModule {
         const ModuleEntry *entry;
-        const Value *config;            // one per config argument, defaults filled in; borrowed from module->config and the schema
+        const Value *
+                // one per config argument, defaults filled in; borrowed from module->config and the
+                // schema
+                config;
         const char *const *state_paths; // "fc.weight"; NULL: absent
 } ResolvedModule;
 
@@ -29,9 +33,9 @@ typedef struct ModuleTable {
         const ModuleClass *rows;
         uint32_t n;
 } ModuleTable;
-#define MODULE_TABLE(array)                                                                                                                \
-        {                                                                                                                                  \
-                array, (uint32_t)ARRAY_LENGTH(array)                                                                                       \
+#define MODULE_TABLE(array)                                                                                  \
+        {                                                                                                    \
+                array, (uint32_t)ARRAY_LENGTH(array)                                                         \
         }
 extern const ModuleTable layer_classes, activation_classes, pooling_classes, shape_classes, loss_classes;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// operator_rows.c: Python's operators (`_operator.*`). Model: as Python dispatches them. Without a tensor they are Python arithmetic; with
-// a tensor on the left the Tensor method; with one on the right only, the reflected method, which PyTorch does not always define as the
-// same expression (2 / x is reciprocal(x) * 2).
+// operator_rows.c: Python's operators (`_operator.*`). Model: as Python dispatches them. Without a
+// tensor they are Python arithmetic; with a tensor on the left the Tensor method; with one on the
+// right only, the reflected method, which PyTorch does not always define as the same expression (2
+// / x is reciprocal(x) * 2).
 #include "core/targets/operators.h"
 
 #include <string.h>
@@ -33,7 +34,9 @@ static const struct {
 
 static const char *forward_of(PyBinary op)
 {
-        return binary_ops[op].alternative == NULL ? binary_ops[op].forward : aten_first(binary_ops[op].forward, binary_ops[op].alternative);
+        return binary_ops[op].alternative == NULL
+                       ? binary_ops[op].forward
+                       : aten_first(binary_ops[op].forward, binary_ops[op].alternative);
 }
 
 // a op b where only b is a tensor.
@@ -49,7 +52,9 @@ static Status reflected(Emitter *emitter, PyBinary op, Value a, Value b, Value *
                 return ATEN(emitter, "aten::mul", out, inverse, a);
         }
         if (op == PY_LSHIFT || op == PY_RSHIFT)
-                return ATEN(emitter, op == PY_LSHIFT ? "aten::bitwise_left_shift" : "aten::bitwise_right_shift", out, a, b);
+                return ATEN(emitter,
+                            op == PY_LSHIFT ? "aten::bitwise_left_shift" : "aten::bitwise_right_shift", out,
+                            a, b);
         return ATEN(emitter, forward_of(op), out, a, b);
 }
 
@@ -61,7 +66,8 @@ static bool is_operand(Value value)
 Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *out)
 {
         if (a.kind == VALUE_DYNAMIC || b.kind == VALUE_DYNAMIC)
-                return fail(STATUS_DYNAMIC, "an operand of %s is not known before the run", py_binary_signs[op]);
+                return fail(STATUS_DYNAMIC, "an operand of %s is not known before the run",
+                            py_binary_signs[op]);
         bool tensors = a.kind == VALUE_TENSOR || b.kind == VALUE_TENSOR;
         if (!tensors || !is_operand(a) || !is_operand(b)) {
                 emitter_number_read(emitter, a);
@@ -76,8 +82,8 @@ Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *o
                 // x == None is False, as for any two objects that cannot be compared.
                 if (op == PY_EQ || op == PY_NE)
                         return python_binary(op, a, b, out);
-                return fail(STATUS_VALUE, "unsupported operand type(s) for %s: '%s' and '%s'", py_binary_signs[op], value_kind_name(a.kind),
-                            value_kind_name(b.kind));
+                return fail(STATUS_VALUE, "unsupported operand type(s) for %s: '%s' and '%s'",
+                            py_binary_signs[op], value_kind_name(a.kind), value_kind_name(b.kind));
         }
         if (a.kind != VALUE_TENSOR)
                 return reflected(emitter, op, a, b, out);
@@ -112,25 +118,27 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
 }
 
 // ---- rows ----
-#define BINARY(name, code)                                                                                                                 \
-        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                      \
-        {                                                                                                                                  \
-                return operator_binary(emitter, code, call->args[0], call->args[1], out);                                                  \
+#define BINARY(name, code)                                                                                   \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
+        {                                                                                                    \
+                return operator_binary(emitter, code, call->args[0], call->args[1], out);                    \
         }
-#define INPLACE(name, code)                                                                                                                \
-        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                                                      \
-        {                                                                                                                                  \
-                return operator_inplace(emitter, code, call->args[0], call->args[1], out);                                                 \
+#define INPLACE(name, code)                                                                                  \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
+        {                                                                                                    \
+                return operator_inplace(emitter, code, call->args[0], call->args[1], out);                   \
         }
 #include "core/targets/operators.def"
 #undef BINARY
 #undef INPLACE
 
-static Status unary(Emitter *emitter, const char *base, Status (*python)(Value, Value *), const OpCall *call, Value *out)
+static Status unary(Emitter *emitter, const char *base, Status (*python)(Value, Value *), const OpCall *call,
+                    Value *out)
 {
         Value a = call->args[0];
         if (a.kind == VALUE_DYNAMIC)
-                return fail(STATUS_DYNAMIC, "the operand of %s is not known before the run", call->schema->name);
+                return fail(STATUS_DYNAMIC, "the operand of %s is not known before the run",
+                            call->schema->name);
         return a.kind == VALUE_TENSOR ? ATEN(emitter, base, out, a) : python(a, out);
 }
 
@@ -153,7 +161,8 @@ static Status pos_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
         if (call->args[0].kind != VALUE_TENSOR && !value_is_number(call->args[0]))
-                return fail(STATUS_VALUE, "bad operand type for unary +: '%s'", value_kind_name(call->args[0].kind));
+                return fail(STATUS_VALUE, "bad operand type for unary +: '%s'",
+                            value_kind_name(call->args[0].kind));
         if (call->args[0].kind == VALUE_TENSOR && call->args[0].tensor->meta.dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "The `+` operator, on a bool tensor is not supported.");
         *out = call->args[0].kind == VALUE_BOOL ? value_int(call->args[0].b) : value_ref(call->args[0]);
@@ -178,7 +187,9 @@ static Status truth_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static bool same_object(Value a, Value b)
 {
-        return a.kind == b.kind && (value_is_sequence(a) ? a.seq == b.seq : a.kind == VALUE_DICT ? a.dict == b.dict : python_equal(a, b));
+        return a.kind == b.kind && (value_is_sequence(a)   ? a.seq == b.seq
+                                    : a.kind == VALUE_DICT ? a.dict == b.dict
+                                                           : python_equal(a, b));
 }
 
 static Status is_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -208,20 +219,24 @@ static Status contains_expand(Emitter *emitter, const OpCall *call, Value *out)
                         TRY(value_is_true(emitter, equal, &found));
                 }
         } else {
-                return fail(STATUS_VALUE, "argument of type '%s' is not iterable here", value_kind_name(a.kind));
+                return fail(STATUS_VALUE, "argument of type '%s' is not iterable here",
+                            value_kind_name(a.kind));
         }
         *out = value_bool(found);
         return STATUS_OK;
 }
 
-#define BINARY(name, code)  { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", NULL, name##_expand, NULL },
-#define INPLACE(name, code) { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", NULL, name##_expand, NULL },
+#define BINARY(name, code)                                                                                   \
+        { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", NULL, name##_expand, NULL },
+#define INPLACE(name, code)                                                                                  \
+        { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", NULL, name##_expand, NULL },
 static const PyRow rows[] = {
 #include "core/targets/operators.def"
         { "_operator.neg .__neg__", "py::neg(Any a) -> Any", NULL, neg_expand, NULL },
         { "_operator.pos", "py::pos(Any a) -> Any", NULL, pos_expand, NULL },
         { "_operator.abs abs builtins.abs", "py::abs(Any a) -> Any", NULL, abs_expand, NULL },
-        { "_operator.invert _operator.inv .__invert__", "py::invert(Any a) -> Any", NULL, invert_expand, NULL },
+        { "_operator.invert _operator.inv .__invert__", "py::invert(Any a) -> Any", NULL, invert_expand,
+          NULL },
         { "_operator.not_ torch.sym_not", "py::not_(Any a) -> Any", NULL, not_expand, NULL },
         { "_operator.truth bool builtins.bool", "py::truth(Any a=False) -> Any", NULL, truth_expand, NULL },
         { "_operator.is_", "py::is_(Any a, Any b) -> Any", NULL, is_expand, NULL },

@@ -9,6 +9,7 @@ Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *o
 Status operator_inplace(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
 // base_(args): the in-place twin, or compute and write where the table has none.
 Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out);
-// What F.batch_norm and F.instance_norm ask beyond the operators: more than one number to take statistics of, and a sensible eps.
+// What F.batch_norm and F.instance_norm ask beyond the operators: more than one number to take
+// statistics of, and a sensible eps.
 Status norm_check_batch(const TensorMeta *input, bool training, Value eps);
 Status norm_check_spatial(const TensorMeta *input);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside targets/: rows with a Python signature, templates that forward to operators, and calls with overload choice.
+// Inside targets/: rows with a Python signature, templates that forward to operators, and calls
+// with overload choice.
 #pragma once
 #include "core/targets/python_number.h"
 #include "core/targets/targets.h"
 
-// ---- templates ----
-// One call of an operator, its arguments taken from a row's own: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false".
-//   a<i> argument i · c<i> configuration value i · s<i> state entry i (modules) · true false none · a number
-//   e<..> the value, or [] where it is None · z<..> the value, or False where it is None · i<..> the value, or -1 where it is None
-//   r<..> "none", "mean", "sum" as 0, 1, 2 · !<..> in place when true (the operator's twin) · ~<..> must be None or False
-// "[0]" behind the operator: the first of its several results.
-// "aten::relu6 a0 | aten::hardtanh a0 0 6": the first whose operator the table has.
-// The operator is a name ("aten::max_pool2d": overload chosen by the arguments), an overload ("aten::to.dtype") or, for module classes, a
+// ---- templates ---- One call of an operator, its arguments taken from a row's own:
+// "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false".
+//   a<i> argument i · c<i> configuration value i · s<i> state entry i (modules) · true false none ·
+//   a number
+//   e<..> the value, or [] where it is None · z<..> the value, or False where it is None · i<..>
+//   the value, or -1 where it is None
+//   r<..> "none", "mean", "sum" as 0, 1, 2 · !<..> in place when true (the operator's twin) · ~<..>
+//   must be None or False
+// "[0]" behind the operator: the first of its several results. "aten::relu6 a0 | aten::hardtanh a0
+// 0 6": the first whose operator the table has. The operator is a name ("aten::max_pool2d":
+// overload chosen by the arguments), an overload ("aten::to.dtype") or, for module classes, a
 // function of torch.nn.functional ("F.softmax").
 enum { TEMPLATE_MAX_ARGS = 16 };
 typedef struct TemplateArg {
@@ -37,44 +41,46 @@ Status template_run(Emitter *emitter, const Template *template, const TemplateSo
 
 // ---- rows ----
 typedef struct PyRow {
-        // Space-separated: "torch.relu", "F.relu" (torch.nn.functional.relu), ".relu" (Tensor method). A name may stand in several rows:
-        // overloads in order.
+        // Space-separated: "torch.relu", "F.relu" (torch.nn.functional.relu), ".relu" (Tensor
+        // method). A name may stand in several rows: overloads in order.
         const char *names;
         const char *schema; // "py::relu(Tensor input, bool inplace=False) -> Tensor"
         const char *emits;  // a template; NULL: expand
         Status (*expand)(Emitter *emitter, const OpCall *call, Value *out);
-        const char *needs; // operators that expand calls, space-separated, alternatives with '|'; the row is left out when one is missing.
-                           // May be NULL
+        const char *
+                // operators that expand calls, space-separated, alternatives with '|'; the row is
+                // left out when one is missing.
+                needs;
+        // May be NULL
 } PyRow;
 typedef struct PyTable {
         const PyRow *rows;
         uint32_t n;
 } PyTable;
-#define PY_TABLE(array)                                                                                                                    \
-        {                                                                                                                                  \
-                array, (uint32_t)ARRAY_LENGTH(array)                                                                                       \
+#define PY_TABLE(array)                                                                                      \
+        {                                                                                                    \
+                array, (uint32_t)ARRAY_LENGTH(array)                                                         \
         }
-extern const PyTable py_operator_rows, py_builtin_rows, py_attribute_rows, py_method_rows, py_index_rows, py_function_rows,
-        py_functional_rows, py_shape_rows, py_arrange_rows, py_control_rows;
+extern const PyTable py_operator_rows, py_builtin_rows, py_attribute_rows, py_method_rows, py_index_rows,
+        py_function_rows, py_functional_rows, py_shape_rows, py_arrange_rows, py_control_rows;
 
 // Whether every operator of a `needs` list is there.
 bool ops_present(const char *needs);
 
-// ---- calls ----
-// Chooses among overloads as Python's arg parser does (strict first, then numbers in Tensor slots), binds and emits. `name` is for
-// messages.
-Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call,
-                      Value *out);
+// ---- calls ---- Chooses among overloads as Python's arg parser does (strict first, then numbers
+// in Tensor slots), binds and emits. `name` is for messages.
+Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads,
+                      uint32_t n_overloads, const CallArgs *call, Value *out);
 // An operator by name ("aten::add") with positional arguments.
 Status aten_call(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out);
-#define ATEN(emitter, base, out, ...)                                                                                                      \
-        aten_call((emitter), (base), (const Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)),   \
-                  (out))
+#define ATEN(emitter, base, out, ...)                                                                        \
+        aten_call((emitter), (base), (const Value[]){ __VA_ARGS__ },                                         \
+                  (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (out))
 // The first of two spellings that the table has.
 const char *aten_first(const char *base, const char *alternative);
 
-// ---- values ----
-// A tensor's single element as a Python number (emits aten::item); other values as they are. STATUS_DYNAMIC while recording.
+// ---- values ---- A tensor's single element as a Python number (emits aten::item); other values as
+// they are. STATUS_DYNAMIC while recording.
 Status value_as_number(Emitter *emitter, Value value, Value *out);
 // bool(value), tensors of one element included.
 Status value_is_true(Emitter *emitter, Value value, bool *out);
@@ -86,7 +92,8 @@ Status shape_value(const Tensor *tensor, Value *out);
 Status text_value(const char *text, Value *out);
 // torch.tensor(value): nested lists of numbers; dtype DTYPE_NONE = as Python infers it.
 Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out);
-// Argument `index` is `out`: None only, as a result is never written over a tensor that was handed in.
+// Argument `index` is `out`: None only, as a result is never written over a tensor that was handed
+// in.
 Status refuse_out(const OpCall *call, int index);
 // "cpu" is the only device: other ones fail with what to do. None, VALUE_DEVICE or VALUE_STR.
 Status check_device(Value device);

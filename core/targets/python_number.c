@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// python_number.c: Python's arithmetic on values that are no tensors. Model: ints are int64 with every overflow refused (Python would grow
-// them); floats are IEEE doubles with Python's own floor division and modulo; int with float compares exactly, not through rounding.
+// python_number.c: Python's arithmetic on values that are no tensors. Model: ints are int64 with
+// every overflow refused (Python would grow them); floats are IEEE doubles with Python's own floor
+// division and modulo; int with float compares exactly, not through rounding.
 #include "core/targets/python_number.h"
 
 #include <math.h>
@@ -8,16 +9,18 @@
 #include <string.h>
 
 const char *const py_binary_signs[PY_BINARY_COUNT] = {
-        [PY_ADD] = "+",    [PY_SUB] = "-", [PY_MUL] = "*", [PY_TRUEDIV] = "/", [PY_FLOORDIV] = "//", [PY_MOD] = "%",     [PY_POW] = "**",
-        [PY_MATMUL] = "@", [PY_AND] = "&", [PY_OR] = "|",  [PY_XOR] = "^",     [PY_LSHIFT] = "<<",   [PY_RSHIFT] = ">>", [PY_EQ] = "==",
-        [PY_NE] = "!=",    [PY_LT] = "<",  [PY_LE] = "<=", [PY_GT] = ">",      [PY_GE] = ">=",
+        [PY_ADD] = "+", [PY_SUB] = "-",     [PY_MUL] = "*",     [PY_TRUEDIV] = "/", [PY_FLOORDIV] = "//",
+        [PY_MOD] = "%", [PY_POW] = "**",    [PY_MATMUL] = "@",  [PY_AND] = "&",     [PY_OR] = "|",
+        [PY_XOR] = "^", [PY_LSHIFT] = "<<", [PY_RSHIFT] = ">>", [PY_EQ] = "==",     [PY_NE] = "!=",
+        [PY_LT] = "<",  [PY_LE] = "<=",     [PY_GT] = ">",      [PY_GE] = ">=",
 };
 
 static Status fail_operands(PyBinary op, Value a, Value b)
 {
         bool order = op >= PY_LT;
         return fail(STATUS_VALUE,
-                    order ? "'%s' not supported between instances of '%s' and '%s'" : "unsupported operand type(s) for %s: '%s' and '%s'",
+                    order ? "'%s' not supported between instances of '%s' and '%s'"
+                          : "unsupported operand type(s) for %s: '%s' and '%s'",
                     py_binary_signs[op], value_kind_name(a.kind), value_kind_name(b.kind));
 }
 
@@ -47,7 +50,8 @@ static double int_quotient(int64_t a, int64_t b)
         const int64_t exact = (int64_t)1 << 53;
         if (a >= -exact && a <= exact && b >= -exact && b <= exact)
                 return (double)a / (double)b;
-        uint64_t size_a = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, size_b = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+        uint64_t size_a = a < 0 ? 0 - (uint64_t)a : (uint64_t)a,
+                 size_b = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
         if (size_a == 0)
                 return 0;
         int shift = 62 + __builtin_clzll(size_a);
@@ -166,8 +170,8 @@ static Status float_power(double a, double b, Value *out)
         if (a == 0 && b < 0)
                 return fail(STATUS_VALUE, "0.0 cannot be raised to a negative power");
         if (a < 0 && isfinite(a) && isfinite(b) && floor(b) != b)
-                return fail(STATUS_VALUE,
-                            "a negative number to a fractional power is complex, which numbers here cannot be; use a complex tensor");
+                return fail(STATUS_VALUE, "a negative number to a fractional power is complex, which numbers "
+                                          "here cannot be; use a complex tensor");
         double result = pow(a, b);
         if (isinf(result) && isfinite(a) && isfinite(b))
                 return fail(STATUS_VALUE, "the result of ** is too large for a float");
@@ -213,8 +217,10 @@ static Status float_binary(PyBinary op, double a, double b, Value *out)
 
 static Status complex_binary(PyBinary op, Value a, Value b, Value *out)
 {
-        double ar = a.kind == VALUE_COMPLEX ? a.c.re : python_float(a), ai = a.kind == VALUE_COMPLEX ? a.c.im : 0;
-        double br = b.kind == VALUE_COMPLEX ? b.c.re : python_float(b), bi = b.kind == VALUE_COMPLEX ? b.c.im : 0;
+        double ar = a.kind == VALUE_COMPLEX ? a.c.re : python_float(a),
+               ai = a.kind == VALUE_COMPLEX ? a.c.im : 0;
+        double br = b.kind == VALUE_COMPLEX ? b.c.re : python_float(b),
+               bi = b.kind == VALUE_COMPLEX ? b.c.im : 0;
         Value result = { .kind = VALUE_COMPLEX };
         if (op == PY_ADD || op == PY_SUB) {
                 result.c.re = op == PY_ADD ? ar + br : ar - br;
@@ -229,8 +235,8 @@ static Status complex_binary(PyBinary op, Value a, Value b, Value *out)
         return STATUS_OK;
 }
 
-// ---- order and equality ----
-// -1, 0, 1, or 2 when unordered (nan). A long double holds every int64 and every double, so nothing is rounded.
+// ---- order and equality ---- -1, 0, 1, or 2 when unordered (nan). A long double holds every int64
+// and every double, so nothing is rounded.
 static int number_order(Value a, Value b)
 {
         long double x = a.kind == VALUE_FLOAT ? (long double)a.f : (long double)python_int(a);
@@ -242,8 +248,10 @@ static bool numbers_equal(Value a, Value b)
 {
         if (a.kind != VALUE_COMPLEX && b.kind != VALUE_COMPLEX)
                 return number_order(a, b) == 0;
-        double ar = a.kind == VALUE_COMPLEX ? a.c.re : python_float(a), ai = a.kind == VALUE_COMPLEX ? a.c.im : 0;
-        double br = b.kind == VALUE_COMPLEX ? b.c.re : python_float(b), bi = b.kind == VALUE_COMPLEX ? b.c.im : 0;
+        double ar = a.kind == VALUE_COMPLEX ? a.c.re : python_float(a),
+               ai = a.kind == VALUE_COMPLEX ? a.c.im : 0;
+        double br = b.kind == VALUE_COMPLEX ? b.c.re : python_float(b),
+               bi = b.kind == VALUE_COMPLEX ? b.c.im : 0;
         return ar == br && ai == bi;
 }
 
@@ -326,12 +334,14 @@ static Status compare(PyBinary op, Value a, Value b, Value *out)
                 int order = strcmp(a.str->text, b.str->text);
                 return order_result(op, order < 0 ? -1 : order > 0, out);
         }
-        if (!value_is_sequence(a) || !value_is_sequence(b) || (a.kind == VALUE_LIST) != (b.kind == VALUE_LIST))
+        if (!value_is_sequence(a) || !value_is_sequence(b) ||
+            (a.kind == VALUE_LIST) != (b.kind == VALUE_LIST))
                 return fail_operands(op, a, b);
         uint32_t n = MIN(a.seq->n, b.seq->n);
         for (uint32_t i = 0; i < n; i++) {
                 if (!python_equal(a.seq->items[i], b.seq->items[i]))
-                        return compare(op, a.seq->items[i], b.seq->items[i], out); // depth: limits.max_nested_values
+                        return compare(op, a.seq->items[i], b.seq->items[i],
+                                       out); // depth: limits.max_nested_values
         }
         return order_result(op, a.seq->n < b.seq->n ? -1 : a.seq->n > b.seq->n, out);
 }
@@ -342,11 +352,13 @@ enum { SEQUENCE_MAX = 65536 };
 static Status sequence_concat(Value a, Value b, Value *out)
 {
         // torch.Size + tuple and tuple + torch.Size are torch.Size.
-        ValueKind kind = a.kind == VALUE_LIST ? VALUE_LIST : a.kind == VALUE_SIZE || b.kind == VALUE_SIZE ? VALUE_SIZE : VALUE_TUPLE;
+        ValueKind kind = a.kind == VALUE_LIST                           ? VALUE_LIST
+                         : a.kind == VALUE_SIZE || b.kind == VALUE_SIZE ? VALUE_SIZE
+                                                                        : VALUE_TUPLE;
         uint64_t n = (uint64_t)a.seq->n + b.seq->n;
         if (n > SEQUENCE_MAX)
-                return fail(STATUS_TOO_LARGE, "a %s of %llu items is over the limit of %d", value_kind_name(kind), (unsigned long long)n,
-                            SEQUENCE_MAX);
+                return fail(STATUS_TOO_LARGE, "a %s of %llu items is over the limit of %d",
+                            value_kind_name(kind), (unsigned long long)n, SEQUENCE_MAX);
         Seq *seq;
         TRY(seq_new((uint32_t)n, &seq));
         for (uint32_t i = 0; i < n; i++)
@@ -360,7 +372,8 @@ static Status sequence_repeat(Value a, int64_t times, Value *out)
         times = MAX(times, 0);
         int64_t n;
         if (!mul_i64(times, (int64_t)a.seq->n, &n) || n > SEQUENCE_MAX)
-                return fail(STATUS_TOO_LARGE, "a repeated %s is over the limit of %d items", value_kind_name(a.kind), SEQUENCE_MAX);
+                return fail(STATUS_TOO_LARGE, "a repeated %s is over the limit of %d items",
+                            value_kind_name(a.kind), SEQUENCE_MAX);
         Seq *seq;
         TRY(seq_new((uint32_t)n, &seq));
         for (uint32_t i = 0; i < (uint32_t)n; i++)
@@ -377,10 +390,13 @@ Status python_binary(PyBinary op, Value a, Value b, Value *out)
                 if (a.kind == VALUE_COMPLEX || b.kind == VALUE_COMPLEX)
                         return complex_binary(op, a, b, out);
                 if (op != PY_MATMUL && python_is_integral(a) && python_is_integral(b))
-                        return int_binary(op, python_int(a), python_int(b), a.kind == VALUE_BOOL && b.kind == VALUE_BOOL, out);
-                return op == PY_MATMUL ? fail_operands(op, a, b) : float_binary(op, python_float(a), python_float(b), out);
+                        return int_binary(op, python_int(a), python_int(b),
+                                          a.kind == VALUE_BOOL && b.kind == VALUE_BOOL, out);
+                return op == PY_MATMUL ? fail_operands(op, a, b)
+                                       : float_binary(op, python_float(a), python_float(b), out);
         }
-        if (op == PY_ADD && value_is_sequence(a) && value_is_sequence(b) && (a.kind == VALUE_LIST) == (b.kind == VALUE_LIST))
+        if (op == PY_ADD && value_is_sequence(a) && value_is_sequence(b) &&
+            (a.kind == VALUE_LIST) == (b.kind == VALUE_LIST))
                 return sequence_concat(a, b, out);
         if (op == PY_MUL && value_is_sequence(a) && python_is_integral(b))
                 return sequence_repeat(a, python_int(b), out);
@@ -405,7 +421,8 @@ Status python_negate(Value a, Value *out)
                 *out = (Value){ .kind = VALUE_COMPLEX, .c = { -a.c.re, -a.c.im } };
                 return STATUS_OK;
         }
-        return python_is_integral(a) ? int_binary(PY_SUB, 0, python_int(a), false, out) : fail_operand("unary -", a);
+        return python_is_integral(a) ? int_binary(PY_SUB, 0, python_int(a), false, out)
+                                     : fail_operand("unary -", a);
 }
 
 Status python_invert(Value a, Value *out)
@@ -468,7 +485,8 @@ Status python_to_int(Value number, double (*rounding)(double), Value *out)
                 return fail(STATUS_VALUE, "must be a real number, not %s", value_kind_name(number.kind));
         double whole = rounding(number.f);
         if (isnan(whole) || isinf(whole))
-                return fail(STATUS_VALUE, "cannot convert float %s to integer", isnan(whole) ? "NaN" : "infinity");
+                return fail(STATUS_VALUE, "cannot convert float %s to integer",
+                            isnan(whole) ? "NaN" : "infinity");
         if (whole >= 9223372036854775808.0 || whole < -9223372036854775808.0)
                 return fail(STATUS_VALUE, "the float %.17g does not fit a 64-bit integer", whole);
         *out = value_int((int64_t)whole);
@@ -479,12 +497,13 @@ Status python_round(Value number, Value digits, Value *out)
 {
         if (digits.kind == VALUE_NONE || python_is_integral(number)) {
                 if (digits.kind != VALUE_NONE && python_int(digits) < 0)
-                        return fail(STATUS_VALUE, "round() of an int to a negative number of digits is not supported; round a float");
+                        return fail(STATUS_VALUE, "round() of an int to a negative number of digits is not "
+                                                  "supported; round a float");
                 return python_to_int(number, rint, out);
         }
         if (number.kind != VALUE_FLOAT || !python_is_integral(digits))
-                return fail(STATUS_VALUE, "round() takes a real number and a number of digits, not %s and %s", value_kind_name(number.kind),
-                            value_kind_name(digits.kind));
+                return fail(STATUS_VALUE, "round() takes a real number and a number of digits, not %s and %s",
+                            value_kind_name(number.kind), value_kind_name(digits.kind));
         int64_t n = python_int(digits);
         if (n < 0)
                 return fail(STATUS_VALUE, "round() to a negative number of digits is not supported");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python's operators do with numbers, sequences, texts and None: the meaning of `_operator.*` and builtins where no tensor takes part.
-// Integers are 64 bits wide here; a result that Python would hold in more fails. Values are borrowed, results owned by the caller.
+// What Python's operators do with numbers, sequences, texts and None: the meaning of `_operator.*`
+// and builtins where no tensor takes part. Integers are 64 bits wide here; a result that Python
+// would hold in more fails. Values are borrowed, results owned by the caller.
 #pragma once
 #include "core/tensor/value.h"
 
@@ -29,23 +30,28 @@ typedef enum PyBinary {
 
 extern const char *const py_binary_signs[PY_BINARY_COUNT]; // "+", "//", "=="
 
-// STATUS_VALUE in Python's words: "unsupported operand type(s) for +: 'int' and 'str'", "division by zero".
+// STATUS_VALUE in Python's words: "unsupported operand type(s) for +: 'int' and 'str'", "division
+// by zero".
 Status python_binary(PyBinary op, Value a, Value b, Value *out);
 Status python_negate(Value a, Value *out);
 Status python_invert(Value a, Value *out); // ~
 Status python_abs(Value a, Value *out);
 // bool(value) of anything but a tensor.
 bool python_truth(Value value);
-// a == b with nothing but numbers, texts, None, dtypes, devices and containers of these. Tensors are equal when they are the same object.
+// a == b with nothing but numbers, texts, None, dtypes, devices and containers of these. Tensors
+// are equal when they are the same object.
 bool python_equal(Value a, Value b);
-// float -> int as math.trunc, floor or ceil have it; ints and bools stay. STATUS_VALUE for nan, inf and what 64 bits do not hold.
+// float -> int as math.trunc, floor or ceil have it; ints and bools stay. STATUS_VALUE for nan, inf
+// and what 64 bits do not hold.
 Status python_to_int(Value number, double (*rounding)(double), Value *out);
 // round(number, digits): half to even; `digits` VALUE_NONE gives an int.
 Status python_round(Value number, Value digits, Value *out);
 // float(number).
 static inline double python_float(Value number)
 {
-        return number.kind == VALUE_FLOAT ? number.f : number.kind == VALUE_BOOL ? (double)number.b : (double)number.i;
+        return number.kind == VALUE_FLOAT  ? number.f
+               : number.kind == VALUE_BOOL ? (double)number.b
+                                           : (double)number.i;
 }
 static inline bool python_is_integral(Value value)
 {

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse.c: calls that no run can serve, whatever the tensors are, told from constant arguments alone. A call is emitted with its nodes as
-// unknown values: calls of a template go on to the operators it names, everything else stops before anything is inferred.
+// refuse.c: calls that no run can serve, whatever the tensors are, told from constant arguments
+// alone. A call is emitted with its nodes as unknown values: calls of a template go on to the
+// operators it names, everything else stops before anything is inferred.
 #include "core/targets/refuse.h"
 
 #include <string.h>
 #include "core/targets/module_table.h"
 
-// ---- rows ----
-// Where the argument stands: the same function serves operators that have it at different places. -1: it is not there, None, or unknown.
+// ---- rows ---- Where the argument stands: the same function serves operators that have it at
+// different places. -1: it is not there, None, or unknown.
 static int given_at(const OpCall *call, const char *name)
 {
         for (uint32_t i = 0; i < call->n_args; i++) {
                 if (strcmp(call->schema->args[i].name, name) != 0)
                         continue;
                 ValueKind kind = call->args[i].kind;
-                bool unknown = kind == VALUE_NODE || kind == VALUE_DYNAMIC || kind == VALUE_NONE || kind == VALUE_ABSENT;
+                bool unknown = kind == VALUE_NODE || kind == VALUE_DYNAMIC || kind == VALUE_NONE ||
+                               kind == VALUE_ABSENT;
                 return unknown ? -1 : (int)i;
         }
         return -1;
@@ -44,30 +46,33 @@ Status refuse_autocast(const OpCall *call)
 {
         if (!is_on(call, "enabled"))
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED,
-                    "wrap_with_autocast(enabled=True) is not supported yet; export the model outside torch.autocast, or decompose the "
-                    "program with run_decompositions()");
+        return fail(STATUS_UNSUPPORTED, "wrap_with_autocast(enabled=True) is not supported yet; export the "
+                                        "model outside torch.autocast, or decompose the "
+                                        "program with run_decompositions()");
 }
 
 Status refuse_cuda(const OpCall *call)
 {
         (void)call;
-        return fail(STATUS_UNSUPPORTED, "cuda() needs a GPU: fxserve runs on the CPU; export the graph for \"cpu\"");
+        return fail(STATUS_UNSUPPORTED,
+                    "cuda() needs a GPU: fxserve runs on the CPU; export the graph for \"cpu\"");
 }
 
 Status refuse_rrelu(const OpCall *call)
 {
         if (!is_on(call, "training"))
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED,
-                    "rrelu with training=True draws random slopes, which this version does not do; export the model in eval mode");
+        return fail(STATUS_UNSUPPORTED, "rrelu with training=True draws random slopes, which this version "
+                                        "does not do; export the model in eval mode");
 }
 
 Status refuse_embedding(const OpCall *call)
 {
         if (constant_named(call, "max_norm") == NULL)
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "embedding with max_norm rescales its weights at every call, which this version does not do");
+        return fail(
+                STATUS_UNSUPPORTED,
+                "embedding with max_norm rescales its weights at every call, which this version does not do");
 }
 
 Status refuse_norm(const OpCall *call)
@@ -75,7 +80,8 @@ Status refuse_norm(const OpCall *call)
         const Value *p = constant_named(call, "p");
         if (p == NULL || p->kind != VALUE_STR || strcmp(p->str->text, "fro") == 0)
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are", p->str->text);
+        return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are",
+                    p->str->text);
 }
 
 static Status refuse_device(const OpCall *call)
@@ -93,10 +99,13 @@ static Status refuse_device(const OpCall *call)
 static Status refuse_antialias(const OpCall *call)
 {
         const Value *mode = constant_named(call, "mode");
-        const char *op = mode == NULL || mode->kind != VALUE_STR || !is_on(call, "antialias") ? NULL : antialiased_resize(mode->str->text);
+        const char *op = mode == NULL || mode->kind != VALUE_STR || !is_on(call, "antialias")
+                                 ? NULL
+                                 : antialiased_resize(mode->str->text);
         if (op == NULL || ops_present(op))
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "interpolate with antialias=True is not supported by this version (it lacks %s)", op);
+        return fail(STATUS_UNSUPPORTED,
+                    "interpolate with antialias=True is not supported by this version (it lacks %s)", op);
 }
 
 static Status refuse_dropout(const OpCall *call)
@@ -105,7 +114,8 @@ static Status refuse_dropout(const OpCall *call)
         if (!(is_on(call, "train") || is_on(call, "training")) || !draws(call, "p", &p))
                 return STATUS_OK;
         return fail(STATUS_UNSUPPORTED,
-                    "%s(p=%g) in training mode draws random numbers, which are not supported; call model.eval() before tracing or "
+                    "%s(p=%g) in training mode draws random numbers, which are not supported; call "
+                    "model.eval() before tracing or "
                     "exporting, or set p=0",
                     call->schema->name, p);
 }
@@ -116,7 +126,8 @@ static Status refuse_attention(const OpCall *call)
         if (!draws(call, "dropout_p", &p))
                 return STATUS_OK;
         return fail(STATUS_UNSUPPORTED,
-                    "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not supported; pass dropout_p=0 for "
+                    "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not "
+                    "supported; pass dropout_p=0 for "
                     "inference",
                     p);
 }
@@ -162,7 +173,8 @@ static Status probe_check(Emitter *emitter, const OpCall *call)
 {
         (void)emitter;
         TRY(refuse_row(call));
-        return op_is_template(call->op) ? STATUS_OK : fail(STATUS_DYNAMIC, "%s is not run here", call->schema->name);
+        return op_is_template(call->op) ? STATUS_OK
+                                        : fail(STATUS_DYNAMIC, "%s is not run here", call->schema->name);
 }
 
 static Emitter probe_of(void)
@@ -175,8 +187,10 @@ static Emitter probe_of(void)
 static Status judge(Status status, Value *result)
 {
         value_clear(result);
-        return status == STATUS_UNSUPPORTED || (status_class(status) == STATUS_CLASS_INTERNAL && status != STATUS_DYNAMIC) ? status
-                                                                                                                           : STATUS_OK;
+        return status == STATUS_UNSUPPORTED ||
+                               (status_class(status) == STATUS_CLASS_INTERNAL && status != STATUS_DYNAMIC)
+                       ? status
+                       : STATUS_OK;
 }
 
 // Nodes as values that are not known, also within lists.
@@ -214,7 +228,8 @@ static bool fits_surely(const Overload *overload, const CallArgs *call)
         return schema_fits(&overload->schema, call, BIND_STRICT);
 }
 
-// Where several overloads fit, which one a run takes depends on its tensors: each of them has to refuse, up to one that is taken surely.
+// Where several overloads fit, which one a run takes depends on its tensors: each of them has to
+// refuse, up to one that is taken surely.
 static Status refuse_hidden(const Target *target, const CallArgs *call)
 {
         Status status = STATUS_OK;
@@ -237,7 +252,8 @@ static bool may_refuse(const Target *target)
                         return true;
                 for (size_t k = 0; k < ARRAY_LENGTH(rows); k++) {
                         size_t n = strlen(rows[k].name);
-                        if (strncmp(schema->name, rows[k].name, n) == 0 && (schema->name[n] == '\0' || schema->name[n] == '_'))
+                        if (strncmp(schema->name, rows[k].name, n) == 0 &&
+                            (schema->name[n] == '\0' || schema->name[n] == '_'))
                                 return true;
                 }
         }

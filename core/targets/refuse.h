@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside targets/: what no run can serve, told from constants alone (at upload), and by the rows themselves when they run.
+// Inside targets/: what no run can serve, told from constants alone (at upload), and by the rows
+// themselves when they run.
 #pragma once
 #include "core/targets/py.h"
 
-// STATUS_UNSUPPORTED if every run of this call would fail with it, whatever its nodes give. OK says little: what depends on values or on
-// shapes is not looked at.
+// STATUS_UNSUPPORTED if every run of this call would fail with it, whatever its nodes give. OK says
+// little: what depends on values or on shapes is not looked at.
 Status target_refuse(const Target *target, const Node *node);
 // The same for a module whose class and configuration are resolved.
 Status module_refuse(const Module *module);

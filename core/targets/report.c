@@ -47,7 +47,8 @@ Status report_unsupported(CheckReport *report, const char *what, const char *rea
                         row = &report->rows[i];
         }
         if (row == NULL) {
-                TRY(array_reserve(&report->rows, &report->rows_capacity, report->n_rows + 1, sizeof(*report->rows)));
+                TRY(array_reserve(&report->rows, &report->rows_capacity, report->n_rows + 1,
+                                  sizeof(*report->rows)));
                 row = &report->rows[report->n_rows];
                 *row = (UnsupportedRow){ .what = arena_text(&report->arena, what, strlen(what)) };
                 if (reason != NULL)
@@ -60,7 +61,8 @@ Status report_unsupported(CheckReport *report, const char *what, const char *rea
         return add_node(row, node);
 }
 
-static Status add_text(CheckReport *report, const char ***texts, uint32_t *n, uint32_t *capacity, const char *text)
+static Status add_text(CheckReport *report, const char ***texts, uint32_t *n, uint32_t *capacity,
+                       const char *text)
 {
         for (uint32_t i = 0; i < *n; i++) {
                 if (strcmp((*texts)[i], text) == 0)
@@ -76,12 +78,14 @@ static Status add_text(CheckReport *report, const char ***texts, uint32_t *n, ui
 
 Status report_missing_state(CheckReport *report, const char *path)
 {
-        return add_text(report, &report->missing_state, &report->n_missing_state, &report->missing_capacity, path);
+        return add_text(report, &report->missing_state, &report->n_missing_state, &report->missing_capacity,
+                        path);
 }
 
 Status report_unknown_config(CheckReport *report, const char *text)
 {
-        return add_text(report, &report->unknown_config, &report->n_unknown_config, &report->unknown_capacity, text);
+        return add_text(report, &report->unknown_config, &report->n_unknown_config, &report->unknown_capacity,
+                        text);
 }
 
 // ---- telling ----
@@ -90,7 +94,8 @@ static uint32_t count_nodes(const Graph *graph, int depth)
         uint32_t n = graph->n_nodes;
         for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        n += count_nodes(graph->modules[i]->graph, depth + 1); // depth: limits.max_child_graphs
+                        n += count_nodes(graph->modules[i]->graph,
+                                         depth + 1); // depth: limits.max_child_graphs
         }
         return n;
 }
@@ -133,11 +138,12 @@ static Status tell_unsupported(const CheckReport *report, const Graph *graph)
                 tell_row(&text, &sorted[i]);
         }
         TRY(text_status(&text));
-        return fail(STATUS_UNSUPPORTED, "%u of %u nodes use operators fxserve " FXSERVE_SERIES " lacks: %s", report->n_nodes,
-                    count_nodes(graph, 0), text.data);
+        return fail(STATUS_UNSUPPORTED, "%u of %u nodes use operators fxserve " FXSERVE_SERIES " lacks: %s",
+                    report->n_nodes, count_nodes(graph, 0), text.data);
 }
 
-static Status tell_list(Status status, const char *before, const char *const *texts, uint32_t n, const char *between, const char *after)
+static Status tell_list(Status status, const char *before, const char *const *texts, uint32_t n,
+                        const char *between, const char *after)
 {
         _cleanup_(text_deinit) Text text = { 0 };
         for (uint32_t i = 0; i < n; i++)
@@ -151,12 +157,15 @@ Status check_report_status(const CheckReport *report, const Graph *graph)
         if (report->n_rows > 0)
                 return tell_unsupported(report, graph);
         if (report->n_unknown_config > 0)
-                return tell_list(STATUS_UNKNOWN_CONFIG, "module configuration that does not fit: ", report->unknown_config,
+                return tell_list(STATUS_UNKNOWN_CONFIG,
+                                 "module configuration that does not fit: ", report->unknown_config,
                                  report->n_unknown_config, "; ", "");
         if (report->n_missing_state > 0)
-                return tell_list(STATUS_MISSING_STATE, "the graph needs state that did not come along: ", report->missing_state,
+                return tell_list(STATUS_MISSING_STATE,
+                                 "the graph needs state that did not come along: ", report->missing_state,
                                  report->n_missing_state, ", ",
-                                 "; put it under \"state\", or send a safetensors file beside the graph (curl -F graph=@g.json -F "
+                                 "; put it under \"state\", or send a safetensors file beside the graph "
+                                 "(curl -F graph=@g.json -F "
                                  "weights=@w.safetensors)");
         return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve.c: the check at upload. Every call's name is looked up, its arguments are tried against the overloads (values of other nodes fit
-// anything), and where the exporter recorded dtypes they are tried too. A node adds to at most one row: its first problem.
+// resolve.c: the check at upload. Every call's name is looked up, its arguments are tried against
+// the overloads (values of other nodes fit anything), and where the exporter recorded dtypes they
+// are tried too. A node adds to at most one row: its first problem.
 #include "core/targets/refuse.h"
 #include "core/targets/resolve.h"
 
@@ -34,7 +35,8 @@ static CallArgs call_of(const Node *node)
         return call;
 }
 
-// A failed check becomes a row with the failure's first line as its reason; internal failures stay failures.
+// A failed check becomes a row with the failure's first line as its reason; internal failures stay
+// failures.
 static Status report_failed_check(CheckReport *report, const Node *node, const char *what, Status status)
 {
         if (status_class(status) != STATUS_CLASS_CALLER)
@@ -49,7 +51,8 @@ static bool dtype_allowed(const OpDef *op, Dtype dtype, bool first)
 {
         if (op->dtypes == 0 || (op->dtypes >> dtype & 1) != 0)
                 return true;
-        return !first && (dtype == DTYPE_BOOL || dtype_is_int(dtype)); // index, mask and condition tensors: infer's business
+        return !first && (dtype == DTYPE_BOOL ||
+                          dtype_is_int(dtype)); // index, mask and condition tensors: infer's business
 }
 
 static Dtype recorded_dtype(Value value)
@@ -66,8 +69,9 @@ static Dtype refused_dtype(const Overload *overload, const Value *args)
         for (uint32_t i = 0; i < overload->schema.n_args; i++) {
                 if (overload->schema.args[i].type != ARG_TENSOR)
                         continue;
-                ValueSpan items =
-                        value_is_sequence(args[i]) ? (ValueSpan){ args[i].seq->items, args[i].seq->n } : (ValueSpan){ &args[i], 1 };
+                ValueSpan items = value_is_sequence(args[i])
+                                          ? (ValueSpan){ args[i].seq->items, args[i].seq->n }
+                                          : (ValueSpan){ &args[i], 1 };
                 for (uint32_t k = 0; k < items.n; k++) {
                         Dtype dtype = recorded_dtype(items.items[k]);
                         if (dtype != DTYPE_NONE && !dtype_allowed(overload->op, dtype, first))
@@ -78,7 +82,8 @@ static Dtype refused_dtype(const Overload *overload, const Value *args)
         return DTYPE_NONE;
 }
 
-static Status check_recorded_dtypes(CheckReport *report, const Node *node, const Target *target, const CallArgs *call)
+static Status check_recorded_dtypes(CheckReport *report, const Node *node, const Target *target,
+                                    const CallArgs *call)
 {
         Value args[SCHEMA_MAX_ARGS];
         uint64_t given;
@@ -91,7 +96,8 @@ static Status check_recorded_dtypes(CheckReport *report, const Node *node, const
         if (dtype == DTYPE_NONE)
                 return STATUS_OK;
         char what[200];
-        snprintf(what, sizeof(what), "%.120s: %s tensors", overload->target + (strncmp(overload->target, "torch.ops.", 10) == 0 ? 10 : 0),
+        snprintf(what, sizeof(what), "%.120s: %s tensors",
+                 overload->target + (strncmp(overload->target, "torch.ops.", 10) == 0 ? 10 : 0),
                  dtype_info[dtype].name);
         _cleanup_(text_deinit) Text takes = { 0 };
         text_add(&takes, "it takes");
@@ -139,9 +145,10 @@ static Status resolve_module_call(Graph *graph, Node *node, CheckReport *report)
 {
         Module *module = graph_module(graph, node->target);
         if (module == NULL)
-                return failure_at_node(
-                        fail(STATUS_LINT, "Node %s target %s references a module that does not exist", node->name, node->target),
-                        node->name);
+                return failure_at_node(fail(STATUS_LINT,
+                                            "Node %s target %s references a module that does not exist",
+                                            node->name, node->target),
+                                       node->name);
         if (module->graph != NULL)
                 return STATUS_OK;
         TRY(failure_at_node(resolve_module(graph, module, node, report), node->name));
@@ -176,7 +183,8 @@ typedef struct ChildWalk {
 static Status resolve_child_leaf(void *context, const Value *leaf)
 {
         ChildWalk *walk = context;
-        return leaf->kind == VALUE_GRAPH ? resolve_graph(leaf->graph, walk->report, walk->depth + 1) : STATUS_OK;
+        return leaf->kind == VALUE_GRAPH ? resolve_graph(leaf->graph, walk->report, walk->depth + 1)
+                                         : STATUS_OK;
 }
 
 static Status resolve_node(Graph *graph, Node *node, CheckReport *report, int depth)
@@ -203,7 +211,8 @@ static Status resolve_graph(Graph *graph, CheckReport *report, int depth)
                 return fail(STATUS_TOO_LARGE, "graphs nest deeper than %d", (int)limits.max_child_graphs);
         for (uint32_t i = 0; i < graph->n_modules; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        TRY(resolve_graph(graph->modules[i]->graph, report, depth + 1)); // depth: limits.max_child_graphs
+                        TRY(resolve_graph(graph->modules[i]->graph, report,
+                                          depth + 1)); // depth: limits.max_child_graphs
         }
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
                 const Input *input = &graph->signature.inputs[i];

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve_module.c: one called module of a graph: its class, its configuration laid out as the class's constructor has it, the paths of its
-// state, and whether the state's shapes are those the configuration asks for.
+// resolve_module.c: one called module of a graph: its class, its configuration laid out as the
+// class's constructor has it, the paths of its state, and whether the state's shapes are those the
+// configuration asks for.
 #include "core/targets/resolve.h"
 
 #include <stdio.h>
 #include <string.h>
 
 // ---- configuration ----
-static Status report_config(CheckReport *report, const Module *module, const ModuleEntry *entry, const char *problem)
+static Status report_config(CheckReport *report, const Module *module, const ModuleEntry *entry,
+                            const char *problem)
 {
         _cleanup_(text_deinit) Text text = { 0 };
         text_addf(&text, "%s: %s (%s knows ", module->path, problem, entry->class->type);
@@ -37,7 +39,8 @@ static bool knows(const ModuleEntry *entry, const char *key)
 }
 
 // *out_config = NULL when something was added to the report.
-static Status resolve_config(Graph *graph, const Module *module, const ModuleEntry *entry, CheckReport *report, const Value **out_config)
+static Status resolve_config(Graph *graph, const Module *module, const ModuleEntry *entry,
+                             CheckReport *report, const Value **out_config)
 {
         uint32_t n = entry->config.n_args;
         bool complete = true;
@@ -90,8 +93,8 @@ static bool state_wanted(const struct ModuleState *state, const ModuleEntry *ent
         return true;
 }
 
-static Status resolve_state(Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config, CheckReport *report,
-                            const char *const **out_paths)
+static Status resolve_state(Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config,
+                            CheckReport *report, const char *const **out_paths)
 {
         const char **paths = arena_array(&graph->arena, MODULE_MAX_STATE, sizeof(*paths));
         if (paths == NULL)
@@ -118,10 +121,12 @@ typedef struct ShapeText {
         int64_t size[MAX_RANK];
 } ShapeText;
 
-static const Value *config_named(const ModuleEntry *entry, const Value *config, const char *name, size_t n, uint32_t *out_index)
+static const Value *config_named(const ModuleEntry *entry, const Value *config, const char *name, size_t n,
+                                 uint32_t *out_index)
 {
         for (uint32_t i = 0; i < entry->config.n_args; i++) {
-                if (strlen(entry->config.args[i].name) == n && memcmp(entry->config.args[i].name, name, n) == 0) {
+                if (strlen(entry->config.args[i].name) == n &&
+                    memcmp(entry->config.args[i].name, name, n) == 0) {
                         *out_index = i;
                         return &config[i];
                 }
@@ -129,18 +134,21 @@ static const Value *config_named(const ModuleEntry *entry, const Value *config, 
         return NULL;
 }
 
-static bool append_term(ShapeText *shape, const ModuleEntry *entry, const Value *config, const char *term, size_t n)
+static bool append_term(ShapeText *shape, const ModuleEntry *entry, const Value *config, const char *term,
+                        size_t n)
 {
         uint32_t index = 0, divisor_index = 0;
         const char *slash = memchr(term, '/', n);
-        const Value *value = config_named(entry, config, term, slash == NULL ? n : (size_t)(slash - term), &index);
+        const Value *value =
+                config_named(entry, config, term, slash == NULL ? n : (size_t)(slash - term), &index);
         if (value == NULL)
                 return false;
         bool list = value_is_sequence(*value);
         int repeat = list ? (int)MIN(value->seq->n, MAX_RANK) : MAX(entry->config.args[index].list_size, 1);
         int64_t divisor = 1;
         if (slash != NULL) {
-                const Value *by = config_named(entry, config, slash + 1, n - (size_t)(slash - term) - 1, &divisor_index);
+                const Value *by = config_named(entry, config, slash + 1, n - (size_t)(slash - term) - 1,
+                                               &divisor_index);
                 divisor = by == NULL || !python_is_integral(*by) ? 0 : python_int(*by);
         }
         for (int i = 0; i < repeat; i++) {
@@ -152,8 +160,10 @@ static bool append_term(ShapeText *shape, const ModuleEntry *entry, const Value 
         return true;
 }
 
-// "out_channels,in_channels/groups,kernel_size" -> [16, 3, 3, 3]; false where the configuration does not say.
-static bool wanted_shape(const ModuleEntry *entry, const Value *config, const char *text, size_t n, ShapeText *out)
+// "out_channels,in_channels/groups,kernel_size" -> [16, 3, 3, 3]; false where the configuration
+// does not say.
+static bool wanted_shape(const ModuleEntry *entry, const Value *config, const char *text, size_t n,
+                         ShapeText *out)
 {
         *out = (ShapeText){ 0 };
         for (size_t at = 0; at < n;) {
@@ -165,8 +175,8 @@ static bool wanted_shape(const ModuleEntry *entry, const Value *config, const ch
         return true;
 }
 
-static Status check_shapes(const Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config,
-                           const char *const *paths)
+static Status check_shapes(const Graph *graph, const Module *module, const ModuleEntry *entry,
+                           const Value *config, const char *const *paths)
 {
         const char *at = entry->class->shapes;
         for (uint32_t i = 0; at != NULL && *at != '\0' && i < entry->n_state; i++) {
@@ -176,14 +186,19 @@ static Status check_shapes(const Graph *graph, const Module *module, const Modul
                 if (state != NULL && at[0] != '-' && wanted_shape(entry, config, at, n, &wanted)) {
                         const TensorMeta *meta = &state->tensor->meta;
                         bool same =
-                                meta->rank == wanted.rank && memcmp(meta->size, wanted.size, (size_t)wanted.rank * sizeof(int64_t)) == 0;
+                                meta->rank == wanted.rank &&
+                                memcmp(meta->size, wanted.size, (size_t)wanted.rank * sizeof(int64_t)) == 0;
                         char found_text[160], wanted_text[160];
                         if (!same)
                                 return fail(
                                         STATUS_SHAPE,
-                                        "size mismatch for %s: the state has shape %s, but the configuration of \"%s\" (%s) makes it %s",
-                                        paths[i], shape_text(meta->rank, meta->size, found_text, sizeof(found_text)), module->path,
-                                        entry->class->type, shape_text(wanted.rank, wanted.size, wanted_text, sizeof(wanted_text)));
+                                        "size mismatch for %s: the state has shape %s, but the configuration "
+                                        "of \"%s\" (%s) makes it %s",
+                                        paths[i],
+                                        shape_text(meta->rank, meta->size, found_text, sizeof(found_text)),
+                                        module->path, entry->class->type,
+                                        shape_text(wanted.rank, wanted.size, wanted_text,
+                                                   sizeof(wanted_text)));
                 }
                 at += n + (at[n] == ' ');
         }
@@ -197,7 +212,8 @@ Status resolve_module(Graph *graph, Module *module, const Node *node, CheckRepor
                 return STATUS_OK;
         const ModuleEntry *entry = module_entry(module->type);
         if (entry == NULL)
-                return report_unsupported(report, module->type == NULL ? "a module without a type" : module->type, NULL, node);
+                return report_unsupported(
+                        report, module->type == NULL ? "a module without a type" : module->type, NULL, node);
         const Value *config;
         ResolvedModule *resolved = arena_alloc(&graph->arena, sizeof(*resolved));
         if (resolved == NULL)

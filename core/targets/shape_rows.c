@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shape_rows.c: pooling, padding, resizing: functions of torch.nn.functional that look at the input's shape, or at a mode, before they know
-// their operator.
+// shape_rows.c: pooling, padding, resizing: functions of torch.nn.functional that look at the
+// input's shape, or at a mode, before they know their operator.
 #include "core/targets/refuse.h"
 #include "core/targets/shape_rows.h"
 
@@ -13,11 +13,12 @@ static Status max_pool_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         enum { INPUT, KERNEL, STRIDE, PADDING, DILATION, CEIL, INDICES };
         char base[64];
-        snprintf(base, sizeof(base), "aten::%s%s", call->schema->name, arg_bool(call, INDICES, false) ? "_with_indices" : "");
+        snprintf(base, sizeof(base), "aten::%s%s", call->schema->name,
+                 arg_bool(call, INDICES, false) ? "_with_indices" : "");
         // Without a stride windows stand side by side.
         Value stride = arg_is_none(call, STRIDE) ? call->args[KERNEL] : call->args[STRIDE];
-        return ATEN(emitter, base, out, call->args[INPUT], call->args[KERNEL], stride, call->args[PADDING], call->args[DILATION],
-                    call->args[CEIL]);
+        return ATEN(emitter, base, out, call->args[INPUT], call->args[KERNEL], stride, call->args[PADDING],
+                    call->args[DILATION], call->args[CEIL]);
 }
 
 // (7, None) -> (7, the input's own width).
@@ -35,13 +36,15 @@ static Status fill_output_size(Value input, Value output_size, Value *out)
         TRY(seq_new(n, &seq));
         for (uint32_t i = 0; i < n; i++) {
                 Value size = output_size.seq->items[i];
-                seq->items[i] = size.kind == VALUE_NONE ? value_int(meta->size[meta->rank - n + i]) : value_ref(size);
+                seq->items[i] =
+                        size.kind == VALUE_NONE ? value_int(meta->size[meta->rank - n + i]) : value_ref(size);
         }
         *out = value_seq_take(VALUE_LIST, seq);
         return STATUS_OK;
 }
 
-Status py_adaptive_pool(Emitter *emitter, const char *base, bool with_indices, Value input, Value output_size, Value *out)
+Status py_adaptive_pool(Emitter *emitter, const char *base, bool with_indices, Value input, Value output_size,
+                        Value *out)
 {
         _cleanup_(value_clear) Value size = value_none();
         TRY(fill_output_size(input, output_size, &size));
@@ -64,17 +67,21 @@ static Status adaptive_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- padding ----
 Status py_pad(Emitter *emitter, Value input, Value pad, const char *mode, Value value, Value *out)
 {
-        Value fill = value.kind == VALUE_NONE ? value_float(0) : value_is_number(value) ? value_float(python_float(value)) : value;
+        Value fill = value.kind == VALUE_NONE ? value_float(0)
+                     : value_is_number(value) ? value_float(python_float(value))
+                                              : value;
         if (strcmp(mode, "constant") == 0)
                 return ATEN(emitter, "aten::constant_pad_nd", out, input, pad, fill);
-        if (value.kind != VALUE_NONE && !(value.kind == VALUE_FLOAT && value.f == 0) && !(value.kind == VALUE_INT && value.i == 0))
+        if (value.kind != VALUE_NONE && !(value.kind == VALUE_FLOAT && value.f == 0) &&
+            !(value.kind == VALUE_INT && value.i == 0))
                 return fail(STATUS_VALUE, "Padding mode \"%s\" doesn't take in value argument", mode);
         uint32_t n = value_is_sequence(pad) ? pad.seq->n / 2 : 0;
         int rank = input.kind == VALUE_TENSOR ? input.tensor->meta.rank : 0;
         bool fits = n >= 1 && n <= 3 && pad.seq->n % 2 == 0 && (rank == (int)n + 1 || rank == (int)n + 2);
         if (!fits)
                 return fail(STATUS_UNSUPPORTED,
-                            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now (padding of %u dimensions, input "
+                            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now "
+                            "(padding of %u dimensions, input "
                             "of %d)",
                             n, rank);
         if (ops_present("aten::pad")) {
@@ -82,9 +89,13 @@ Status py_pad(Emitter *emitter, Value input, Value pad, const char *mode, Value 
                 TRY(text_value(mode, &text));
                 return ATEN(emitter, "aten::pad", out, input, pad, text);
         }
-        const char *family = strcmp(mode, "reflect") == 0 ? "reflection" : strcmp(mode, "replicate") == 0 ? "replication" : NULL;
+        const char *family = strcmp(mode, "reflect") == 0     ? "reflection"
+                             : strcmp(mode, "replicate") == 0 ? "replication"
+                                                              : NULL;
         if (family == NULL)
-                return fail(STATUS_UNSUPPORTED, "padding mode \"%.40s\" is not supported; constant, reflect and replicate are", mode);
+                return fail(STATUS_UNSUPPORTED,
+                            "padding mode \"%.40s\" is not supported; constant, reflect and replicate are",
+                            mode);
         char base[64];
         snprintf(base, sizeof(base), "aten::%s_pad%ud", family, n);
         return ATEN(emitter, base, out, input, pad);
@@ -109,13 +120,15 @@ static Status spatial_ints(const Resize *resize, int64_t out_size[3])
         bool list = value_is_sequence(resize->size);
         if (list && (int)resize->size.seq->n != resize->n_spatial)
                 return fail(STATUS_VALUE,
-                            "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of %d "
+                            "Input and output must have the same number of spatial dimensions, but got input "
+                            "with spatial dimensions of %d "
                             "and output size of %u",
                             resize->n_spatial, resize->size.seq->n);
         for (int d = 0; d < resize->n_spatial; d++) {
                 Value item = list ? resize->size.seq->items[d] : resize->size;
                 if (!python_is_integral(item))
-                        return fail(STATUS_VALUE, "interpolate(): size must hold ints, not %s", value_kind_name(item.kind));
+                        return fail(STATUS_VALUE, "interpolate(): size must hold ints, not %s",
+                                    value_kind_name(item.kind));
                 out_size[d] = python_int(item);
         }
         return STATUS_OK;
@@ -126,14 +139,16 @@ static Status spatial_scales(const Resize *resize, double out_scale[3])
         bool list = value_is_sequence(resize->scale);
         if (list && (int)resize->scale.seq->n != resize->n_spatial)
                 return fail(STATUS_VALUE,
-                            "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions "
+                            "Input and scale_factor must have the same number of spatial dimensions, but got "
+                            "input with spatial dimensions "
                             "of %d and scale_factor "
                             "of %u values",
                             resize->n_spatial, resize->scale.seq->n);
         for (int d = 0; d < resize->n_spatial; d++) {
                 Value item = list ? resize->scale.seq->items[d] : resize->scale;
                 if (!value_is_number(item) || item.kind == VALUE_COMPLEX)
-                        return fail(STATUS_VALUE, "interpolate(): scale_factor must hold numbers, not %s", value_kind_name(item.kind));
+                        return fail(STATUS_VALUE, "interpolate(): scale_factor must hold numbers, not %s",
+                                    value_kind_name(item.kind));
                 out_scale[d] = python_float(item);
         }
         return STATUS_OK;
@@ -153,7 +168,8 @@ static Status resize_targets(const Resize *resize, bool want_size, Value *out_si
                 for (int d = 0; d < resize->n_spatial; d++) {
                         double wide = floor((double)resize->input.tensor->meta.size[2 + d] * scale[d]);
                         if (!(wide >= 0 && wide < 4294967296.0))
-                                return fail(STATUS_VALUE, "interpolate(): scale_factor %g gives no valid size", scale[d]);
+                                return fail(STATUS_VALUE,
+                                            "interpolate(): scale_factor %g gives no valid size", scale[d]);
                         size[d] = (int64_t)wide;
                 }
                 return value_ints_new(VALUE_LIST, size, (uint32_t)resize->n_spatial, out_size);
@@ -172,16 +188,29 @@ static const struct {
         const char *antialiased;
         bool aligns;
 } resize_modes[] = {
-        { "nearest", { "aten::upsample_nearest1d.vec", "aten::upsample_nearest2d.vec", "aten::upsample_nearest3d.vec" }, NULL, false },
+        { "nearest",
+          { "aten::upsample_nearest1d.vec", "aten::upsample_nearest2d.vec", "aten::upsample_nearest3d.vec" },
+          NULL,
+          false },
         { "nearest-exact",
-          { "aten::_upsample_nearest_exact1d.vec", "aten::_upsample_nearest_exact2d.vec", "aten::_upsample_nearest_exact3d.vec" },
+          { "aten::_upsample_nearest_exact1d.vec", "aten::_upsample_nearest_exact2d.vec",
+            "aten::_upsample_nearest_exact3d.vec" },
           NULL,
           false },
         { "linear", { "aten::upsample_linear1d.vec", NULL, NULL }, NULL, true },
-        { "bilinear", { NULL, "aten::upsample_bilinear2d.vec", NULL }, "aten::_upsample_bilinear2d_aa.vec", true },
+        { "bilinear",
+          { NULL, "aten::upsample_bilinear2d.vec", NULL },
+          "aten::_upsample_bilinear2d_aa.vec",
+          true },
         { "trilinear", { NULL, NULL, "aten::upsample_trilinear3d.vec" }, NULL, true },
-        { "bicubic", { NULL, "aten::upsample_bicubic2d.vec", NULL }, "aten::_upsample_bicubic2d_aa.vec", true },
-        { "area", { "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d" }, NULL, false },
+        { "bicubic",
+          { NULL, "aten::upsample_bicubic2d.vec", NULL },
+          "aten::_upsample_bicubic2d_aa.vec",
+          true },
+        { "area",
+          { "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d" },
+          NULL,
+          false },
 };
 
 const char *antialiased_resize(const char *mode)
@@ -196,13 +225,15 @@ const char *antialiased_resize(const char *mode)
 static Status resize_check(const Resize *resize, bool aligns)
 {
         if (resize->n_spatial < 1 || resize->n_spatial > 3)
-                return fail(STATUS_VALUE, "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD)", resize->n_spatial + 2);
+                return fail(STATUS_VALUE, "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD)",
+                            resize->n_spatial + 2);
         if ((resize->size.kind == VALUE_NONE) == (resize->scale.kind == VALUE_NONE))
-                return fail(STATUS_VALUE, resize->size.kind == VALUE_NONE ? "either size or scale_factor should be defined"
-                                                                          : "only one of size or scale_factor should be defined");
+                return fail(STATUS_VALUE, resize->size.kind == VALUE_NONE
+                                                  ? "either size or scale_factor should be defined"
+                                                  : "only one of size or scale_factor should be defined");
         if (!aligns && resize->align_corners.kind != VALUE_NONE)
-                return fail(STATUS_VALUE,
-                            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
+                return fail(STATUS_VALUE, "align_corners option can only be set with the interpolating "
+                                          "modes: linear | bilinear | bicubic | trilinear");
         if (resize->recompute && resize->size.kind != VALUE_NONE)
                 return fail(STATUS_VALUE, "recompute_scale_factor is not meaningful with an explicit size.");
         return STATUS_OK;
@@ -218,13 +249,15 @@ static Status resize_run(Emitter *emitter, const Resize *resize, Value *out)
         TRY(resize_check(resize, resize_modes[row].aligns));
         const char *op = resize_modes[row].ops[resize->n_spatial - 1];
         if (op == NULL)
-                return fail(STATUS_VALUE, "Got %dD input, but %s mode needs another number of dimensions", resize->n_spatial + 2,
-                            resize->mode);
+                return fail(STATUS_VALUE, "Got %dD input, but %s mode needs another number of dimensions",
+                            resize->n_spatial + 2, resize->mode);
         if (resize->antialias && (op = resize_modes[row].antialiased) == NULL)
-                return fail(STATUS_VALUE, "Anti-alias option is only supported for bilinear and bicubic modes");
+                return fail(STATUS_VALUE,
+                            "Anti-alias option is only supported for bilinear and bicubic modes");
         if (!ops_present(op))
-                return fail(STATUS_UNSUPPORTED, "interpolate with mode \"%s\" is not supported by this version (it lacks %s)", resize->mode,
-                            op);
+                return fail(STATUS_UNSUPPORTED,
+                            "interpolate with mode \"%s\" is not supported by this version (it lacks %s)",
+                            resize->mode, op);
         bool area = strcmp(resize->mode, "area") == 0;
         _cleanup_(value_clear) Value size = value_none();
         _cleanup_(value_clear) Value scale = value_none();
@@ -258,14 +291,17 @@ static Status interpolate_expand(Emitter *emitter, const OpCall *call, Value *ou
 
 static Status upsample_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const Value args[] = { call->args[0], call->args[1], call->args[2], call->args[3], call->args[4], value_none(), value_bool(false) };
+        const Value args[] = { call->args[0], call->args[1], call->args[2],    call->args[3],
+                               call->args[4], value_none(),  value_bool(false) };
         return py_interpolate(emitter, args, out);
 }
 
 // ---- sampling ----
 static Status grid_sample_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        static const char *const modes[] = { "bilinear", "nearest", "bicubic" }, *const paddings[] = { "zeros", "border", "reflection" };
+        static const char *const modes[] = { "bilinear", "nearest", "bicubic" }, *const paddings[] = {
+                "zeros", "border", "reflection"
+        };
         int mode = 0, padding = 0;
         while (mode < 3 && strcmp(modes[mode], arg_text(call, 2)) != 0)
                 mode++;
@@ -273,68 +309,84 @@ static Status grid_sample_expand(Emitter *emitter, const OpCall *call, Value *ou
                 padding++;
         if (mode == 3 || padding == 3)
                 return fail(STATUS_VALUE,
-                            "grid_sample(): mode is bilinear, nearest or bicubic and padding_mode zeros, border or reflection; got "
+                            "grid_sample(): mode is bilinear, nearest or bicubic and padding_mode zeros, "
+                            "border or reflection; got "
                             "\"%.40s\", \"%.40s\"",
                             arg_text(call, 2), arg_text(call, 3));
-        return ATEN(emitter, "aten::grid_sampler", out, call->args[0], call->args[1], value_int(mode), value_int(padding),
-                    value_bool(arg_bool(call, 4, false)));
+        return ATEN(emitter, "aten::grid_sampler", out, call->args[0], call->args[1], value_int(mode),
+                    value_int(padding), value_bool(arg_bool(call, 4, false)));
 }
 
-#define MAX_POOL(n)                                                                                                                        \
-        "(Tensor input, int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, int[" n                                     \
+#define MAX_POOL(n)                                                                                          \
+        "(Tensor input, int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0, int[" n       \
         "] dilation=1, bool ceil_mode=False, bool return_indices=False) -> Any"
-#define AVG_POOL(n)                                                                                                                        \
-        "(Tensor input, int[" n "] kernel_size, int[" n "]? stride=None, int[" n                                                           \
+#define AVG_POOL(n)                                                                                          \
+        "(Tensor input, int[" n "] kernel_size, int[" n "]? stride=None, int[" n                             \
         "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
 static const PyRow rows[] = {
-        { "F.max_pool1d torch.max_pool1d", "py::max_pool1d" MAX_POOL("1"), NULL, max_pool_expand, "aten::max_pool1d" },
-        { "F.max_pool2d torch.max_pool2d", "py::max_pool2d" MAX_POOL("2"), NULL, max_pool_expand, "aten::max_pool2d" },
-        { "F.max_pool3d torch.max_pool3d", "py::max_pool3d" MAX_POOL("3"), NULL, max_pool_expand, "aten::max_pool3d" },
-        { "F.max_pool1d_with_indices", "py::max_pool1d_with_indices" MAX_POOL("1"), "aten::max_pool1d_with_indices a0 a1 ea2 a3 a4 a5",
-          NULL, NULL },
-        { "F.max_pool2d_with_indices", "py::max_pool2d_with_indices" MAX_POOL("2"), "aten::max_pool2d_with_indices a0 a1 ea2 a3 a4 a5",
-          NULL, NULL },
-        { "F.max_pool3d_with_indices", "py::max_pool3d_with_indices" MAX_POOL("3"), "aten::max_pool3d_with_indices a0 a1 ea2 a3 a4 a5",
-          NULL, NULL },
-        { "F.avg_pool1d torch.avg_pool1d", "py::avg_pool1d" AVG_POOL("1") ") -> Tensor", "aten::avg_pool1d a0 a1 ea2 a3 a4 a5", NULL,
-          NULL },
-        { "F.avg_pool2d torch._C._nn.avg_pool2d", "py::avg_pool2d" AVG_POOL("2") ", int? divisor_override=None) -> Tensor",
+        { "F.max_pool1d torch.max_pool1d", "py::max_pool1d" MAX_POOL("1"), NULL, max_pool_expand,
+          "aten::max_pool1d" },
+        { "F.max_pool2d torch.max_pool2d", "py::max_pool2d" MAX_POOL("2"), NULL, max_pool_expand,
+          "aten::max_pool2d" },
+        { "F.max_pool3d torch.max_pool3d", "py::max_pool3d" MAX_POOL("3"), NULL, max_pool_expand,
+          "aten::max_pool3d" },
+        { "F.max_pool1d_with_indices", "py::max_pool1d_with_indices" MAX_POOL("1"),
+          "aten::max_pool1d_with_indices a0 a1 ea2 a3 a4 a5", NULL, NULL },
+        { "F.max_pool2d_with_indices", "py::max_pool2d_with_indices" MAX_POOL("2"),
+          "aten::max_pool2d_with_indices a0 a1 ea2 a3 a4 a5", NULL, NULL },
+        { "F.max_pool3d_with_indices", "py::max_pool3d_with_indices" MAX_POOL("3"),
+          "aten::max_pool3d_with_indices a0 a1 ea2 a3 a4 a5", NULL, NULL },
+        { "F.avg_pool1d torch.avg_pool1d", "py::avg_pool1d" AVG_POOL("1") ") -> Tensor",
+          "aten::avg_pool1d a0 a1 ea2 a3 a4 a5", NULL, NULL },
+        { "F.avg_pool2d torch._C._nn.avg_pool2d",
+          "py::avg_pool2d" AVG_POOL("2") ", int? divisor_override=None) -> Tensor",
           "aten::avg_pool2d a0 a1 ea2 a3 a4 a5 a6", NULL, NULL },
-        { "F.avg_pool3d torch._C._nn.avg_pool3d", "py::avg_pool3d" AVG_POOL("3") ", int? divisor_override=None) -> Tensor",
+        { "F.avg_pool3d torch._C._nn.avg_pool3d",
+          "py::avg_pool3d" AVG_POOL("3") ", int? divisor_override=None) -> Tensor",
           "aten::avg_pool3d a0 a1 ea2 a3 a4 a5 a6", NULL, NULL },
-        { "F.adaptive_avg_pool1d", "py::adaptive_avg_pool1d(Tensor input, Any output_size) -> Tensor", NULL, adaptive_expand,
-          "aten::adaptive_avg_pool1d" },
-        { "F.adaptive_avg_pool2d", "py::adaptive_avg_pool2d(Tensor input, Any output_size) -> Tensor", NULL, adaptive_expand,
-          "aten::adaptive_avg_pool2d" },
-        { "F.adaptive_avg_pool3d", "py::adaptive_avg_pool3d(Tensor input, Any output_size) -> Tensor", NULL, adaptive_expand,
-          "aten::adaptive_avg_pool3d" },
+        { "F.adaptive_avg_pool1d", "py::adaptive_avg_pool1d(Tensor input, Any output_size) -> Tensor", NULL,
+          adaptive_expand, "aten::adaptive_avg_pool1d" },
+        { "F.adaptive_avg_pool2d", "py::adaptive_avg_pool2d(Tensor input, Any output_size) -> Tensor", NULL,
+          adaptive_expand, "aten::adaptive_avg_pool2d" },
+        { "F.adaptive_avg_pool3d", "py::adaptive_avg_pool3d(Tensor input, Any output_size) -> Tensor", NULL,
+          adaptive_expand, "aten::adaptive_avg_pool3d" },
         { "F.adaptive_max_pool1d F.adaptive_max_pool1d_with_indices",
-          "py::adaptive_max_pool1d(Tensor input, Any output_size, bool return_indices=False) -> Any", NULL, adaptive_expand,
-          "aten::adaptive_max_pool1d" },
-        { "F.adaptive_max_pool2d", "py::adaptive_max_pool2d(Tensor input, Any output_size, bool return_indices=False) -> Any", NULL,
+          "py::adaptive_max_pool1d(Tensor input, Any output_size, bool return_indices=False) -> Any", NULL,
+          adaptive_expand, "aten::adaptive_max_pool1d" },
+        { "F.adaptive_max_pool2d",
+          "py::adaptive_max_pool2d(Tensor input, Any output_size, bool return_indices=False) -> Any", NULL,
           adaptive_expand, "aten::adaptive_max_pool2d" },
-        { "F.adaptive_max_pool3d", "py::adaptive_max_pool3d(Tensor input, Any output_size, bool return_indices=False) -> Any", NULL,
+        { "F.adaptive_max_pool3d",
+          "py::adaptive_max_pool3d(Tensor input, Any output_size, bool return_indices=False) -> Any", NULL,
           adaptive_expand, "aten::adaptive_max_pool3d" },
-        { "F.pad torch._C._nn.pad", "py::pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", NULL, pad_expand,
-          "aten::constant_pad_nd|aten::pad" },
+        { "F.pad torch._C._nn.pad",
+          "py::pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", NULL,
+          pad_expand, "aten::constant_pad_nd|aten::pad" },
         { "F.interpolate",
-          "py::interpolate(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? align_corners=None, "
+          "py::interpolate(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? "
+          "align_corners=None, "
           "bool? recompute_scale_factor=None, bool antialias=False) -> Tensor",
           NULL, interpolate_expand, "aten::upsample_nearest2d.vec|aten::upsample_bilinear2d.vec" },
         { "F.upsample F.upsample_nearest",
-          "py::upsample(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? align_corners=None) -> Tensor", NULL,
-          upsample_expand, "aten::upsample_nearest2d.vec|aten::upsample_bilinear2d.vec" },
+          "py::upsample(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? "
+          "align_corners=None) -> Tensor",
+          NULL, upsample_expand, "aten::upsample_nearest2d.vec|aten::upsample_bilinear2d.vec" },
         { "F.upsample_bilinear",
-          "py::upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None, str mode='bilinear', bool? align_corners=True) -> "
+          "py::upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None, str mode='bilinear', "
+          "bool? align_corners=True) -> "
           "Tensor",
           NULL, upsample_expand, "aten::upsample_bilinear2d.vec" },
-        { "F.unfold", "py::unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
+        { "F.unfold",
+          "py::unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] "
+          "stride=1) -> Tensor",
           "aten::im2col a0 a1 a2 a3 a4", NULL, NULL },
         { "F.fold",
-          "py::fold(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
+          "py::fold(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] "
+          "padding=0, int[2] stride=1) -> Tensor",
           "aten::col2im a0 a1 a2 a3 a4 a5", NULL, NULL },
         { "F.grid_sample",
-          "py::grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None) -> Tensor",
+          "py::grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? "
+          "align_corners=None) -> Tensor",
           NULL, grid_sample_expand, "aten::grid_sampler" },
         { "F.affine_grid", "py::affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor",
           "aten::affine_grid_generator a0 a1 za2", NULL, NULL },

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// targets.c: the map from names to overloads. Built once from the operator table and the Python rows, read-only afterwards. A name found in
-// the rows comes first, then whatever derives: torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only
-// those whose first argument is `self`). torch.nn.functional.* never derives: its functions have signatures of their own.
+// targets.c: the map from names to overloads. Built once from the operator table and the Python
+// rows, read-only afterwards. A name found in the rows comes first, then whatever derives:
+// torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only
+// those whose first argument is `self`). torch.nn.functional.* never derives: its functions have
+// signatures of their own.
 #include "core/targets/refuse.h"
 
 #include <stdio.h>
@@ -9,8 +11,10 @@
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
 
-static const PyTable *const tables[] = { &py_operator_rows, &py_builtin_rows,    &py_attribute_rows, &py_method_rows,  &py_index_rows,
-                                         &py_function_rows, &py_functional_rows, &py_shape_rows,     &py_arrange_rows, &py_control_rows };
+static const PyTable *const tables[] = { &py_operator_rows,   &py_builtin_rows, &py_attribute_rows,
+                                         &py_method_rows,     &py_index_rows,   &py_function_rows,
+                                         &py_functional_rows, &py_shape_rows,   &py_arrange_rows,
+                                         &py_control_rows };
 
 typedef struct TargetEntry {
         Target target;
@@ -33,7 +37,8 @@ static Status entry_of(StringMap *map, const char *name, TargetEntry **out_entry
         TargetEntry *entry = string_map_get(map, name);
         if (entry == NULL) {
                 entry = arena_alloc(&names.arena, sizeof(*entry));
-                if (entry == NULL || (entry->target.name = arena_text(&names.arena, name, strlen(name))) == NULL)
+                if (entry == NULL ||
+                    (entry->target.name = arena_text(&names.arena, name, strlen(name))) == NULL)
                         return fail_memory();
                 TRY(string_map_set(map, entry->target.name, entry, NULL));
         }
@@ -124,7 +129,8 @@ static Status add_row(const PyRow *row)
                 char name[128];
                 bool functional = strncmp(at, "F.", 2) == 0, method = *at == '.';
                 size_t skip = functional ? 2 : method;
-                snprintf(name, sizeof(name), "%s%.*s", functional ? "torch.nn.functional." : "", (int)(n - skip), at + skip);
+                snprintf(name, sizeof(name), "%s%.*s", functional ? "torch.nn.functional." : "",
+                         (int)(n - skip), at + skip);
                 TRY(entry_add(method ? &names.methods : &names.functions, name, overload));
                 at += n + (at[n] == ' ');
         }
@@ -149,7 +155,8 @@ static Status append_derived(void)
         for (uint32_t i = 0; i < names.functions.n; i++) {
                 TargetEntry *entry = names.functions.entries[i].value;
                 const char *name = entry->target.name;
-                const char *base = strncmp(name, "torch.", 6) == 0 && strrchr(name, '.') == name + 5 ? name + 6 : NULL;
+                const char *base =
+                        strncmp(name, "torch.", 6) == 0 && strrchr(name, '.') == name + 5 ? name + 6 : NULL;
                 if (strncmp(name, "torch._C._nn.", 13) == 0)
                         base = name + 13;
                 TargetEntry *derived = base == NULL ? NULL : string_map_get(&names.derived, base);
@@ -218,9 +225,11 @@ static const Target *find_in(const StringMap *map, const char *name)
 
 const Target *target_function(const char *name)
 {
-        static const char *const derived_prefixes[] = { "torch._C._nn.",  "torch._C._linalg.", "torch._C._special.",
-                                                        "torch._C._fft.", "torch._VF.",        "torch.ops.aten.",
-                                                        "torch." };
+        static const char *const derived_prefixes[] = {
+                "torch._C._nn.",  "torch._C._linalg.", "torch._C._special.",
+                "torch._C._fft.", "torch._VF.",        "torch.ops.aten.",
+                "torch."
+        };
         const Target *target = find_in(&names.functions, name);
         if (target == NULL && strncmp(name, "torch.ops.", 10) == 0)
                 target = find_in(&names.overloads, name);
@@ -260,25 +269,30 @@ const char *target_name_at(TargetKind kind, uint32_t index)
 }
 
 // ---- calls ----
-static Status fail_no_overload(const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call)
+static Status fail_no_overload(const char *name, const Overload *const *overloads, uint32_t n_overloads,
+                               const CallArgs *call)
 {
         char got[512] = "", known[2048] = "";
         size_t used = 0;
         for (uint32_t i = 0; i < call->n_args + call->n_kwargs && used < sizeof(got) - 96; i++) {
                 bool keyword = i >= call->n_args;
                 const struct DictItem *item = keyword ? &call->kwargs[i - call->n_args] : NULL;
-                used += (size_t)snprintf(got + used, sizeof(got) - used, "%s%.40s%s%s", i == 0 ? "" : ", ", keyword ? item->key->text : "",
-                                         keyword ? "=" : "", value_kind_name(keyword ? item->value.kind : call->args[i].kind));
+                used += (size_t)snprintf(got + used, sizeof(got) - used, "%s%.40s%s%s", i == 0 ? "" : ", ",
+                                         keyword ? item->key->text : "", keyword ? "=" : "",
+                                         value_kind_name(keyword ? item->value.kind : call->args[i].kind));
         }
         used = 0;
         for (uint32_t i = 0; i < n_overloads && used < sizeof(known) - 300; i++)
-                used += (size_t)snprintf(known + used, sizeof(known) - used, "\n * %.280s", overloads[i]->schema.text);
-        return fail(STATUS_VALUE, "%s received an invalid combination of arguments - got (%s), but expected one of:%s", name, got, known);
+                used += (size_t)snprintf(known + used, sizeof(known) - used, "\n * %.280s",
+                                         overloads[i]->schema.text);
+        return fail(STATUS_VALUE,
+                    "%s received an invalid combination of arguments - got (%s), but expected one of:%s",
+                    name, got, known);
 }
 
 // Binds the first overload that fits; NULL when none does. The caller releases the arguments.
-static const Overload *choose(const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call, Value *out_args,
-                              uint64_t *out_given)
+static const Overload *choose(const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call,
+                              Value *out_args, uint64_t *out_given)
 {
         for (BindMode mode = BIND_STRICT; mode <= BIND_NUMBERS; mode++) {
                 for (uint32_t i = 0; i < n_overloads; i++) {
@@ -289,7 +303,8 @@ static const Overload *choose(const Overload *const *overloads, uint32_t n_overl
         return NULL;
 }
 
-static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs *call, const Overload **out_overload, Value *out)
+static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs *call,
+                          const Overload **out_overload, Value *out)
 {
         Value args[SCHEMA_MAX_ARGS];
         uint64_t given;
@@ -308,8 +323,8 @@ static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs
         return status;
 }
 
-Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads, uint32_t n_overloads, const CallArgs *call,
-                      Value *out)
+Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads,
+                      uint32_t n_overloads, const CallArgs *call, Value *out)
 {
         const Target target = { .name = name, .overloads = overloads, .n_overloads = n_overloads };
         const Overload *overload = NULL;

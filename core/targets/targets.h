@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names people use -> operators: torch.*, torch.nn.functional.*, torch._C._nn.*, Tensor methods, operator.*, builtins, module classes.
-// Most names derive from the schemas (torch.relu, Tensor.relu -> every overload of aten::relu); only exceptions are written: rows with a
-// Python signature and an expand body, in the same OpDef form (namespace "py").
+// Names people use -> operators: torch.*, torch.nn.functional.*, torch._C._nn.*, Tensor methods,
+// operator.*, builtins, module classes. Most names derive from the schemas (torch.relu, Tensor.relu
+// -> every overload of aten::relu); only exceptions are written: rows with a Python signature and
+// an expand body, in the same OpDef form (namespace "py").
 #pragma once
 #include "core/ops/emitter.h"
 
@@ -15,34 +16,40 @@ typedef struct Target {
 typedef struct ModuleClass ModuleClass; // module_class.h
 
 Status targets_init(void); // after ops_init; once, before threads
-// Qualified function name ("torch.relu", "_operator.add", "torch.ops.aten.relu.default"); NULL if unknown.
+// Qualified function name ("torch.relu", "_operator.add", "torch.ops.aten.relu.default"); NULL if
+// unknown.
 const Target *target_function(const char *qualified_name);
 // Tensor (and torch.Size, tuple, dict) method name; NULL if unknown.
 const Target *target_method(const char *name);
 const ModuleClass *module_class(const char *type);
-// Names for listings, in table order; NULL at the end. TARGET_FUNCTIONS: first qualified names with rows of their own, then the bare names
-// X that derive as torch.X from aten::X.
+// Names for listings, in table order; NULL at the end. TARGET_FUNCTIONS: first qualified names with
+// rows of their own, then the bare names X that derive as torch.X from aten::X.
 typedef enum TargetKind { TARGET_FUNCTIONS, TARGET_METHODS, TARGET_MODULES } TargetKind;
 const char *target_name_at(TargetKind kind, uint32_t index);
 // "kernel", "expansion" or "view".
 const char *op_kind(const OpDef *op);
 
-// Calls with overload choice, as Python would. Failures name the operator and what fits: PyTorch's words where it has them.
+// Calls with overload choice, as Python would. Failures name the operator and what fits: PyTorch's
+// words where it has them.
 Status target_call(Emitter *emitter, const Target *target, const CallArgs *call, Value *out);
-// Whether some overload takes these arguments; VALUE_NODE fits anything. The failure says what would.
+// Whether some overload takes these arguments; VALUE_NODE fits anything. The failure says what
+// would.
 Status target_check(const Target *target, const CallArgs *call);
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
 
-// What a call of a node may do besides giving a result, judged by names before it runs: rather too much than too little.
+// What a call of a node may do besides giving a result, judged by names before it runs: rather too
+// much than too little.
 enum NodeEffect {
-        NODE_WRITES = 1 << 0,       // to bytes or geometry of tensors it reads
-        NODE_SHARES = 1 << 1,       // its result may share bytes with tensors it reads
-        NODE_WRITES_FIRST = 1 << 4, // as NODE_WRITES, but of its first argument only; so does its result share
-        NODE_DRAWS = 1 << 2,        // random numbers
-        NODE_MOVES = 1 << 3,        // unsqueeze_ and the like: a tensor it reads gets another geometry
+        NODE_WRITES = 1 << 0, // to bytes or geometry of tensors it reads
+        NODE_SHARES = 1 << 1, // its result may share bytes with tensors it reads
+        NODE_WRITES_FIRST =
+                1 << 4,      // as NODE_WRITES, but of its first argument only; so does its result share
+        NODE_DRAWS = 1 << 2, // random numbers
+        NODE_MOVES = 1 << 3, // unsqueeze_ and the like: a tensor it reads gets another geometry
 };
-// Child graphs that it calls or is given count with all their nodes. Placeholders, get_attr and output share.
+// Child graphs that it calls or is given count with all their nodes. Placeholders, get_attr and
+// output share.
 uint32_t node_effects(const Graph *graph, const Node *node);
 
 // ---- at upload ----
@@ -58,7 +65,9 @@ typedef struct CheckReport {
         uint32_t n_rows, rows_capacity, n_nodes; // n_nodes: distinct nodes concerned
         const char **missing_state;              // dotted paths that modules or get_attr need
         uint32_t n_missing_state, missing_capacity;
-        const char **unknown_config; // "linear: in_feature (torch.nn.Linear knows in_features, out_features, bias)"
+        const char **
+                // "linear: in_feature (torch.nn.Linear knows in_features, out_features, bias)"
+                unknown_config;
         uint32_t n_unknown_config, unknown_capacity;
 } CheckReport;
 void check_report_deinit(CheckReport *report);
@@ -66,9 +75,11 @@ void check_report_deinit(CheckReport *report);
 Status report_unsupported(CheckReport *report, const char *what, const char *reason, const Node *node);
 // How rows name what a node calls: "aten.foo.default", "Tensor.foo".
 void report_name(const Node *node, char out_name[200]);
-// Resolves every node (node->resolved), module class, configuration and state of a graph that is not yet shared, child graphs included, and
-// lists everything that cannot run: unknown names, schemas that do not bind, dtypes that recorded metas show. OK even when rows were added.
+// Resolves every node (node->resolved), module class, configuration and state of a graph that is
+// not yet shared, child graphs included, and lists everything that cannot run: unknown names,
+// schemas that do not bind, dtypes that recorded metas show. OK even when rows were added.
 Status graph_resolve(Graph *graph, CheckReport *out_report);
-// The report as one failure: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full list, or OK when empty.
-// "2 of 214 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), ..."
+// The report as one failure: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full
+// list, or OK when empty. "2 of 214 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo,
+// foo_1), ..."
 Status check_report_status(const CheckReport *report, const Graph *graph);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// template.c: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false": most Python functions and module classes only reorder their arguments, and
-// say so in a line of text that is parsed once at start. A row whose operator is missing is left out then, so that it shows up as
-// unsupported at upload.
+// template.c: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false": most Python functions and module
+// classes only reorder their arguments, and say so in a line of text that is parsed once at start.
+// A row whose operator is missing is left out then, so that it shows up as unsupported at upload.
 #include "core/targets/py.h"
 
 #include <ctype.h>
@@ -49,12 +49,15 @@ static Status parse_word(const char *text, const char *word, TemplateArg *out)
         return parse_constant(text, word, out);
 }
 
-// The overloads of "aten::relu", or the one of "aten::to.dtype"; with `twin` those of "aten::relu_".
-static Status find_overloads(const char *op, bool twin, Arena *arena, const Overload *const **out_list, uint32_t *out_n)
+// The overloads of "aten::relu", or the one of "aten::to.dtype"; with `twin` those of
+// "aten::relu_".
+static Status find_overloads(const char *op, bool twin, Arena *arena, const Overload *const **out_list,
+                             uint32_t *out_n)
 {
         const char *dot = strchr(op, '.');
         size_t n_base = dot == NULL ? strlen(op) : (size_t)(dot - op);
-        const char *name = arena_format(arena, "%.*s%s%s", (int)n_base, op, twin ? "_" : "", dot == NULL ? "" : dot);
+        const char *name =
+                arena_format(arena, "%.*s%s%s", (int)n_base, op, twin ? "_" : "", dot == NULL ? "" : dot);
         if (name == NULL)
                 return fail_memory();
         *out_n = 0;
@@ -138,7 +141,8 @@ static Status reduction_code(Value value, Value *out)
                     value.kind == VALUE_STR ? value.str->text : value_kind_name(value.kind));
 }
 
-static Status apply_filter(const Template *template, const TemplateArg *arg, Value value, const Value *empty, Value *out)
+static Status apply_filter(const Template *template, const TemplateArg *arg, Value value, const Value *empty,
+                           Value *out)
 {
         bool none = value.kind == VALUE_NONE || value.kind == VALUE_ABSENT;
         switch (arg->filter) {
@@ -157,8 +161,12 @@ static Status apply_filter(const Template *template, const TemplateArg *arg, Val
                 if (none || (value.kind == VALUE_BOOL && !value.b))
                         return STATUS_OK;
                 if (value.kind == VALUE_DYNAMIC)
-                        return fail(STATUS_DYNAMIC, "%s: whether an argument is None is not known before the run", template->op);
-                return fail(STATUS_UNSUPPORTED, "%s: an argument that this version supports only as None or False was given", template->op);
+                        return fail(STATUS_DYNAMIC,
+                                    "%s: whether an argument is None is not known before the run",
+                                    template->op);
+                return fail(STATUS_UNSUPPORTED,
+                            "%s: an argument that this version supports only as None or False was given",
+                            template->op);
         default:
                 *out = value.kind == VALUE_ABSENT ? value_none() : value;
                 return STATUS_OK;
@@ -179,22 +187,26 @@ static Value source_of(const TemplateArg *arg, const TemplateSources *sources)
         }
 }
 
-// An in-place call of an operator without a twin: compute, then write to the first argument, which is the result.
+// An in-place call of an operator without a twin: compute, then write to the first argument, which
+// is the result.
 static Status write_back(Emitter *emitter, Value self, Value result, Value *out)
 {
         if (self.kind != VALUE_TENSOR || result.kind != VALUE_TENSOR)
-                return fail(STATUS_VALUE, "only a tensor can be written in place, not %s", value_kind_name(self.kind));
+                return fail(STATUS_VALUE, "only a tensor can be written in place, not %s",
+                            value_kind_name(self.kind));
         TRY(emitter->vtbl->write(emitter, self.tensor, result.tensor));
         *out = value_ref(self);
         return STATUS_OK;
 }
 
-static Status call_template(Emitter *emitter, const Template *template, const CallArgs *call, bool inplace, Value *out)
+static Status call_template(Emitter *emitter, const Template *template, const CallArgs *call, bool inplace,
+                            Value *out)
 {
         if (inplace && template->n_twins > 0)
                 return overloads_call(emitter, template->op, template->twins, template->n_twins, call, out);
         if (!inplace && !template->first_only)
-                return overloads_call(emitter, template->op, template->overloads, template->n_overloads, call, out);
+                return overloads_call(emitter, template->op, template->overloads, template->n_overloads, call,
+                                      out);
         _cleanup_(value_clear) Value result = value_none();
         TRY(overloads_call(emitter, template->op, template->overloads, template->n_overloads, call, &result));
         if (inplace)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// values.c: between tensors and Python values: single elements as numbers, nested lists as tensors, shapes as torch.Size.
+// values.c: between tensors and Python values: single elements as numbers, nested lists as tensors,
+// shapes as torch.Size.
 #include "core/ops/pointwise.h"
 #include "core/targets/py.h"
 
@@ -33,8 +34,11 @@ Status value_is_true(Emitter *emitter, Value value, bool *out)
 Status value_as_int(Emitter *emitter, Value value, const char *what, int64_t *out)
 {
         _cleanup_(value_clear) Value number = value_none();
-        if (value.kind == VALUE_TENSOR && !dtype_is_int(value.tensor->meta.dtype) && value.tensor->meta.dtype != DTYPE_BOOL)
-                return fail(STATUS_VALUE, "only integer tensors of a single element can be converted to an index (%s)", what);
+        if (value.kind == VALUE_TENSOR && !dtype_is_int(value.tensor->meta.dtype) &&
+            value.tensor->meta.dtype != DTYPE_BOOL)
+                return fail(STATUS_VALUE,
+                            "only integer tensors of a single element can be converted to an index (%s)",
+                            what);
         TRY(value_as_number(emitter, value, &number));
         if (!python_is_integral(number))
                 return fail(STATUS_VALUE, "%s must be int, not %s", what, value_kind_name(number.kind));
@@ -56,7 +60,9 @@ Status refuse_out(const OpCall *call, int index)
 {
         if (arg_is_none(call, index))
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "%s: out= is not supported; take the result, or copy_ it to the tensor", call->schema->name);
+        return fail(STATUS_UNSUPPORTED,
+                    "%s: out= is not supported; take the result, or copy_ it to the tensor",
+                    call->schema->name);
 }
 
 Status check_device(Value device)
@@ -64,10 +70,12 @@ Status check_device(Value device)
         if (device.kind == VALUE_NONE || device.kind == VALUE_ABSENT)
                 return STATUS_OK;
         if (device.kind != VALUE_DEVICE && device.kind != VALUE_STR)
-                return fail(STATUS_VALUE, "a device must be torch.device or str, not %s", value_kind_name(device.kind));
+                return fail(STATUS_VALUE, "a device must be torch.device or str, not %s",
+                            value_kind_name(device.kind));
         if (strcmp(device.str->text, "cpu") == 0 || strcmp(device.str->text, "cpu:0") == 0)
                 return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "device \"%.40s\" is not here: fxserve runs on the CPU; export the graph for \"cpu\"",
+        return fail(STATUS_UNSUPPORTED,
+                    "device \"%.40s\" is not here: fxserve runs on the CPU; export the graph for \"cpu\"",
                     device.str->text);
 }
 
@@ -90,21 +98,23 @@ static Status measure(Value value, int depth, ListShape *shape)
 {
         if (!value_is_sequence(value)) {
                 if (!value_is_number(value))
-                        return fail(STATUS_VALUE, "a tensor is made from nested lists of numbers, not from %s",
+                        return fail(STATUS_VALUE,
+                                    "a tensor is made from nested lists of numbers, not from %s",
                                     value_kind_name(value.kind));
                 if (shape->rank >= 0 && shape->rank != depth)
-                        return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %s)", (long)shape->size[depth], depth,
-                                    value_kind_name(value.kind));
+                        return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %s)",
+                                    (long)shape->size[depth], depth, value_kind_name(value.kind));
                 shape->rank = depth;
                 Dtype dtype = dtype_of_number(value);
                 shape->dtype = shape->dtype == DTYPE_NONE || dtype > shape->dtype ? dtype : shape->dtype;
                 return STATUS_OK;
         }
         if (depth == MAX_RANK)
-                return fail(STATUS_VALUE, "lists nest deeper than %d, the largest number of dimensions", MAX_RANK);
+                return fail(STATUS_VALUE, "lists nest deeper than %d, the largest number of dimensions",
+                            MAX_RANK);
         if (shape->size[depth] >= 0 && shape->size[depth] != (int64_t)value.seq->n)
-                return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %u)", (long)shape->size[depth], depth,
-                            value.seq->n);
+                return fail(STATUS_VALUE, "expected sequence of length %ld at dim %d (got %u)",
+                            (long)shape->size[depth], depth, value.seq->n);
         shape->size[depth] = value.seq->n;
         if (value.seq->n == 0 && (shape->rank < 0 || shape->rank == depth + 1)) {
                 shape->rank = depth + 1;
@@ -123,7 +133,8 @@ static Status fill(Value value, Dtype dtype, uint8_t **cursor)
                 return STATUS_OK;
         }
         if (dtype_is_int(dtype) && number_check_fits(value, dtype) != STATUS_OK)
-                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow", dtype_info[dtype].name);
+                return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow",
+                            dtype_info[dtype].name);
         if (value.kind == VALUE_FLOAT)
                 element_from_f64(dtype, *cursor, value.f);
         else
@@ -137,12 +148,14 @@ Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out)
         ListShape shape = { .rank = -1, .size = { -1, -1, -1, -1, -1, -1, -1, -1 }, .dtype = DTYPE_NONE };
         TRY(measure(value, 0, &shape));
         if (shape.dtype == DTYPE_C64)
-                return fail(STATUS_UNSUPPORTED, "complex numbers in a list cannot be made a tensor here; pass a complex tensor");
+                return fail(STATUS_UNSUPPORTED,
+                            "complex numbers in a list cannot be made a tensor here; pass a complex tensor");
         TensorMeta meta = { 0 };
         if (dtype == DTYPE_NONE)
                 dtype = shape.dtype == DTYPE_NONE ? DTYPE_F32 : shape.dtype;
         if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
-                return fail(STATUS_UNSUPPORTED, "a list cannot be made a complex tensor here; pass a complex tensor");
+                return fail(STATUS_UNSUPPORTED,
+                            "a list cannot be made a complex tensor here; pass a complex tensor");
         meta_init(&meta, dtype, shape.rank, shape.size);
         Tensor *tensor;
         TRY(tensor_new(&meta, emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor));

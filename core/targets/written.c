@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// written.c: which graphs may write to their state. One pass in node order carries two bits per node: "may share bytes with state" and "may
-// be a container of such". Operators that always return fresh tensors clear them (a list of names below), all others pass them on; a write
-// to a value that shares marks the whole state of the graph, so that runs see it through copy-on-write shells. Too many marks cost a little
-// time; one too few would let a run change the model, so unknown means yes.
+// written.c: which graphs may write to their state. One pass in node order carries two bits per
+// node: "may share bytes with state" and "may be a container of such". Operators that always return
+// fresh tensors clear them (a list of names below), all others pass them on; a write to a value
+// that shares marks the whole state of the graph, so that runs see it through copy-on-write shells.
+// Too many marks cost a little time; one too few would let a run change the model, so unknown means
+// yes.
 #include "core/targets/resolve.h"
 
 #include <string.h>
@@ -64,16 +66,18 @@ static bool is_elementwise(const Target *target)
 {
         bool all = target->n_overloads > 0;
         for (uint32_t i = 0; i < target->n_overloads; i++)
-                all &= (target->overloads[i]->op->flags & OP_ELEMENTWISE) != 0 && !target->overloads[i]->inplace;
+                all &= (target->overloads[i]->op->flags & OP_ELEMENTWISE) != 0 &&
+                       !target->overloads[i]->inplace;
         return all;
 }
 
 // Python's operators give fresh tensors too; of lists, + and * give lists of the same tensors.
 static bool is_python_operator(const Target *target, uint8_t reads)
 {
-        static const char *const operators[] = { "sub", "truediv", "floordiv", "mod",    "pow",  "matmul", "and_", "or_",
-                                                 "xor", "lshift",  "rshift",   "eq",     "ne",   "lt",     "le",   "gt",
-                                                 "ge",  "neg",     "abs",      "invert", "not_", "truth" };
+        static const char *const operators[] = { "sub",  "truediv", "floordiv", "mod",    "pow",    "matmul",
+                                                 "and_", "or_",     "xor",      "lshift", "rshift", "eq",
+                                                 "ne",   "lt",      "le",       "gt",     "ge",     "neg",
+                                                 "abs",  "invert",  "not_",     "truth" };
         const Schema *schema = &target->overloads[0]->schema;
         if (target->n_overloads != 1 || strcmp(schema->ns, "py") != 0)
                 return false;
@@ -81,7 +85,8 @@ static bool is_python_operator(const Target *target, uint8_t reads)
                 if (strcmp(operators[i], schema->name) == 0)
                         return true;
         }
-        return (strcmp(schema->name, "add") == 0 || strcmp(schema->name, "mul") == 0) && (reads & CONTAINER) == 0;
+        return (strcmp(schema->name, "add") == 0 || strcmp(schema->name, "mul") == 0) &&
+               (reads & CONTAINER) == 0;
 }
 
 // Whether the result can be nothing but one tensor.
@@ -114,7 +119,8 @@ static Status read_flags(const Node *node, const uint8_t *flags, uint8_t *out)
         TRY(node_visit_inputs(node, note_input, &reads));
         for (uint32_t i = 0; i < node->args.seq->n; i++) {
                 ValueKind kind = node->args.seq->items[i].kind;
-                if ((kind == VALUE_LIST || kind == VALUE_TUPLE || kind == VALUE_DICT) && (reads.found & SHARES) != 0)
+                if ((kind == VALUE_LIST || kind == VALUE_TUPLE || kind == VALUE_DICT) &&
+                    (reads.found & SHARES) != 0)
                         reads.found |= CONTAINER;
         }
         *out = reads.found;
@@ -139,12 +145,14 @@ static bool asks(const Node *node, const Schema *schema, const char *name, bool 
 static uint32_t target_writes(const Node *node, const Target *target)
 {
         uint32_t found = 0;
-        static const char *const writers[] = { "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
-                                               "ipow",    "iand", "ior",  "ixor", "ilshift",  "irshift" };
+        static const char *const writers[] = { "setitem",   "iadd",    "isub",   "imul", "itruediv",
+                                               "ifloordiv", "imod",    "ipow",   "iand", "ior",
+                                               "ixor",      "ilshift", "irshift" };
         for (uint32_t i = 0; i < target->n_overloads; i++) {
                 const Overload *overload = target->overloads[i];
                 const char *name = overload->schema.name;
-                if (overload->inplace || (overload->schema.n_args > 0 && overload->schema.args[0].is_written) ||
+                if (overload->inplace ||
+                    (overload->schema.n_args > 0 && overload->schema.args[0].is_written) ||
                     asks(node, &overload->schema, "inplace", false))
                         found = NODE_WRITES_FIRST;
                 for (uint32_t k = 1; k < overload->schema.n_args; k++) {
@@ -152,10 +160,12 @@ static uint32_t target_writes(const Node *node, const Target *target)
                                 return NODE_WRITES;
                 }
                 // Statistics are updated without the schema saying so.
-                if (asks(node, &overload->schema, "training", false) || asks(node, &overload->schema, "use_input_stats", true))
+                if (asks(node, &overload->schema, "training", false) ||
+                    asks(node, &overload->schema, "use_input_stats", true))
                         return NODE_WRITES;
                 size_t n = strlen(name);
-                if (strcmp(overload->schema.ns, "py") != 0 && n > 1 && name[n - 1] == '_' && name[n - 2] != '_')
+                if (strcmp(overload->schema.ns, "py") != 0 && n > 1 && name[n - 1] == '_' &&
+                    name[n - 2] != '_')
                         found = NODE_WRITES_FIRST;
                 for (size_t k = 0; k < ARRAY_LENGTH(writers) && strcmp(overload->schema.ns, "py") == 0; k++) {
                         if (strcmp(writers[k], name) == 0)
@@ -179,7 +189,8 @@ static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Wr
         const Module *module = graph_module(graph, node->target);
         const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
         bool has_state = resolved != NULL && resolved->entry->n_state > 0;
-        bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2; // running statistics
+        bool counts =
+                resolved != NULL && module->training && resolved->entry->n_state > 2; // running statistics
         writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
         // A layer with weights computes; one without may hand its input on.
         writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
@@ -193,13 +204,14 @@ static void visit_call(const Node *node, uint8_t reads, Writes *writes)
                 writes->flags[node->index] = reads;
                 return;
         }
-        bool fresh = is_elementwise(target) || returns_fresh(target->overloads[0]->schema.name) || is_python_operator(target, reads);
+        bool fresh = is_elementwise(target) || returns_fresh(target->overloads[0]->schema.name) ||
+                     is_python_operator(target, reads);
         if (!fresh && (reads & SHARES) != 0)
                 writes->flags[node->index] = gives_tensor(target) ? SHARES : SHARES | CONTAINER;
 }
 
-// ---- effects of one node, for those who run a part of a graph ----
-// An operator whose results are computed, or no tensors at all: nothing in its schema says that they alias an argument.
+// ---- effects of one node, for those who run a part of a graph ---- An operator whose results are
+// computed, or no tensors at all: nothing in its schema says that they alias an argument.
 static bool computes_fresh(const Overload *overload)
 {
         const char *arrow = strstr(overload->schema.text, "->");
@@ -237,7 +249,8 @@ static uint32_t target_effects(const Node *node, const Target *target)
                 const OpDef *op = target->overloads[i]->op;
                 effects |= (op->flags & OP_RANDOM) != 0 ? NODE_DRAWS : 0;
                 bool view_twin = target->overloads[i]->inplace && op->run == NULL && op->expand == NULL;
-                effects |= view_twin && strcmp(target->overloads[i]->schema.name, "detach_") != 0 ? NODE_MOVES : 0;
+                effects |= view_twin && strcmp(target->overloads[i]->schema.name, "detach_") != 0 ? NODE_MOVES
+                                                                                                  : 0;
         }
         return (effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0 ? effects | NODE_SHARES : effects;
 }
@@ -248,7 +261,10 @@ typedef struct Effects {
         const Graph *graph; // whose nodes are looked at
         uint32_t found;
         int depth;
-        uint32_t n_nodes; // looked at so far: child graphs that call each other again and again are not followed for ever
+        uint32_t
+                // looked at so far: child graphs that call each other again and again are not
+                // followed for ever
+                n_nodes;
 } Effects;
 
 static void add_node_effects(Effects *effects, const Node *node);
@@ -294,7 +310,8 @@ static void add_module_effects(Effects *effects, const Node *node)
                 effects->found = NODE_EVERYTHING;
         } else {
                 bool counts = module->training && resolved->entry->n_state > 2; // running statistics
-                effects->found |= NODE_SHARES | (counts || module_in_place(module) ? NODE_WRITES : 0) | (module->training ? NODE_DRAWS : 0);
+                effects->found |= NODE_SHARES | (counts || module_in_place(module) ? NODE_WRITES : 0) |
+                                  (module->training ? NODE_DRAWS : 0);
         }
 }
 
@@ -311,7 +328,8 @@ static void add_node_effects(Effects *effects, const Node *node)
         }
         const Target *target = node->resolved;
         if (target == NULL)
-                target = node->op == OP_CALL_METHOD ? target_method(node->target) : target_function(node->target);
+                target = node->op == OP_CALL_METHOD ? target_method(node->target)
+                                                    : target_function(node->target);
         effects->found |= target == NULL ? (uint32_t)NODE_EVERYTHING : target_effects(node, target);
 }
 
@@ -328,7 +346,9 @@ static Status visit_node(const Graph *graph, const Node *node, Writes *writes)
         TRY(read_flags(node, writes->flags, &reads));
         switch (node->op) {
         case OP_PLACEHOLDER:
-                writes->flags[node->index] = SHARES | CONTAINER; // of a child graph: its operands may be state of the graph around it
+                writes->flags[node->index] =
+                        SHARES |
+                        CONTAINER; // of a child graph: its operands may be state of the graph around it
                 break;
         case OP_GET_ATTR:
                 writes->flags[node->index] = SHARES;
@@ -372,9 +392,12 @@ static Status graph_writes(const Graph *graph, int depth, bool *out_found)
         }
         free(writes.flags);
         *out_found = writes.found;
-        for (uint32_t i = 0; i < graph->n_modules && status == STATUS_OK && !*out_found && depth < limits.max_child_graphs; i++) {
+        for (uint32_t i = 0;
+             i < graph->n_modules && status == STATUS_OK && !*out_found && depth < limits.max_child_graphs;
+             i++) {
                 if (graph->modules[i]->graph != NULL)
-                        status = graph_writes(graph->modules[i]->graph, depth + 1, out_found); // depth: limits.max_child_graphs
+                        status = graph_writes(graph->modules[i]->graph, depth + 1,
+                                              out_found); // depth: limits.max_child_graphs
         }
         return status;
 }

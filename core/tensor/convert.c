@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert.c: one loop per (class, dtype) and direction, made from one table of element types. Contiguous runs have loops of their own so
-// that they vectorise. Float to small integers goes through int32, to uint8 and uint32 through int64: what PyTorch's casts give on x86.
+// convert.c: one loop per (class, dtype) and direction, made from one table of element types.
+// Contiguous runs have loops of their own so that they vectorise. Float to small integers goes
+// through int32, to uint8 and uint32 through int64: what PyTorch's casts give on x86.
 #include "core/tensor/convert.h"
 
 #include "core/tensor/half.h"
 
-// How an element of each dtype is read: as an integer, and as the C number that converts exactly to floats.
+// How an element of each dtype is read: as an integer, and as the C number that converts exactly to
+// floats.
 #define READ_INT_BOOL(x)  ((int64_t)((x) != 0))
 #define READ_INT_U8(x)    ((int64_t)(x))
 #define READ_INT_I8(x)    ((int64_t)(x))
@@ -77,9 +79,24 @@ static inline uint64_t float_to_u64(float value)
 {
         return double_to_u64((double)value);
 }
-#define TO_I32(x) _Generic((x), float : float_to_i32, double : double_to_i32, int64_t : keep_i64, uint64_t : keep_u64)(x)
-#define TO_I64(x) _Generic((x), float : float_to_i64, double : double_to_i64, int64_t : keep_i64, uint64_t : keep_u64)(x)
-#define TO_U64(x) _Generic((x), float : float_to_u64, double : double_to_u64, int64_t : i64_as_u64, uint64_t : keep_unsigned)(x)
+#define TO_I32(x)                                                                                            \
+        _Generic((x), float                                                                                  \
+                 : float_to_i32, double                                                                      \
+                 : double_to_i32, int64_t                                                                    \
+                 : keep_i64, uint64_t                                                                        \
+                 : keep_u64)(x)
+#define TO_I64(x)                                                                                            \
+        _Generic((x), float                                                                                  \
+                 : float_to_i64, double                                                                      \
+                 : double_to_i64, int64_t                                                                    \
+                 : keep_i64, uint64_t                                                                        \
+                 : keep_u64)(x)
+#define TO_U64(x)                                                                                            \
+        _Generic((x), float                                                                                  \
+                 : float_to_u64, double                                                                      \
+                 : double_to_u64, int64_t                                                                    \
+                 : i64_as_u64, uint64_t                                                                      \
+                 : keep_unsigned)(x)
 
 #define WRITE_BOOL(x) ((uint8_t)((x) != 0))
 #define WRITE_U8(x)   ((uint8_t)TO_I64(x))
@@ -97,64 +114,65 @@ static inline uint64_t float_to_u64(float value)
 #define WRITE_C64(x)  ((ComplexF32){ (float)(x), 0.0f })
 #define WRITE_C128(x) ((ComplexF64){ (double)(x), 0.0 })
 
-#define ELEMENT_TABLE(ROW, CLASS, class_type)                                                                                              \
-        ROW(CLASS, class_type, BOOL, uint8_t)                                                                                              \
-        ROW(CLASS, class_type, U8, uint8_t)                                                                                                \
-        ROW(CLASS, class_type, I8, int8_t)                                                                                                 \
-        ROW(CLASS, class_type, I16, int16_t)                                                                                               \
-        ROW(CLASS, class_type, I32, int32_t)                                                                                               \
-        ROW(CLASS, class_type, I64, int64_t)                                                                                               \
-        ROW(CLASS, class_type, U16, uint16_t)                                                                                              \
-        ROW(CLASS, class_type, U32, uint32_t)                                                                                              \
-        ROW(CLASS, class_type, U64, uint64_t)                                                                                              \
-        ROW(CLASS, class_type, F16, uint16_t)                                                                                              \
-        ROW(CLASS, class_type, BF16, uint16_t)                                                                                             \
-        ROW(CLASS, class_type, F32, float)                                                                                                 \
-        ROW(CLASS, class_type, F64, double)                                                                                                \
-        ROW(CLASS, class_type, C64, ComplexF32)                                                                                            \
+#define ELEMENT_TABLE(ROW, CLASS, class_type)                                                                \
+        ROW(CLASS, class_type, BOOL, uint8_t)                                                                \
+        ROW(CLASS, class_type, U8, uint8_t)                                                                  \
+        ROW(CLASS, class_type, I8, int8_t)                                                                   \
+        ROW(CLASS, class_type, I16, int16_t)                                                                 \
+        ROW(CLASS, class_type, I32, int32_t)                                                                 \
+        ROW(CLASS, class_type, I64, int64_t)                                                                 \
+        ROW(CLASS, class_type, U16, uint16_t)                                                                \
+        ROW(CLASS, class_type, U32, uint32_t)                                                                \
+        ROW(CLASS, class_type, U64, uint64_t)                                                                \
+        ROW(CLASS, class_type, F16, uint16_t)                                                                \
+        ROW(CLASS, class_type, BF16, uint16_t)                                                               \
+        ROW(CLASS, class_type, F32, float)                                                                   \
+        ROW(CLASS, class_type, F64, double)                                                                  \
+        ROW(CLASS, class_type, C64, ComplexF32)                                                              \
         ROW(CLASS, class_type, C128, ComplexF64)
 
-#define DEFINE_LOADER(CLASS, class_type, DTYPE, type)                                                                                      \
-        static void load_##CLASS##_##DTYPE(const void *from, int64_t stride, size_t n, void *tile)                                         \
-        {                                                                                                                                  \
-                class_type *restrict out = tile;                                                                                           \
-                if (stride == (int64_t)sizeof(type)) {                                                                                     \
-                        const type *restrict in = from;                                                                                    \
-                        for (size_t i = 0; i < n; i++)                                                                                     \
-                                out[i] = READ_##CLASS(DTYPE, in[i]);                                                                       \
-                        return;                                                                                                            \
-                }                                                                                                                          \
-                for (size_t i = 0; i < n; i++) {                                                                                           \
-                        const type *in = (const void *)((const char *)from + (int64_t)i * stride);                                         \
-                        out[i] = READ_##CLASS(DTYPE, *in);                                                                                 \
-                }                                                                                                                          \
+#define DEFINE_LOADER(CLASS, class_type, DTYPE, type)                                                        \
+        static void load_##CLASS##_##DTYPE(const void *from, int64_t stride, size_t n, void *tile)           \
+        {                                                                                                    \
+                class_type *restrict out = tile;                                                             \
+                if (stride == (int64_t)sizeof(type)) {                                                       \
+                        const type *restrict in = from;                                                      \
+                        for (size_t i = 0; i < n; i++)                                                       \
+                                out[i] = READ_##CLASS(DTYPE, in[i]);                                         \
+                        return;                                                                              \
+                }                                                                                            \
+                for (size_t i = 0; i < n; i++) {                                                             \
+                        const type *in = (const void *)((const char *)from + (int64_t)i * stride);           \
+                        out[i] = READ_##CLASS(DTYPE, *in);                                                   \
+                }                                                                                            \
         }
 ELEMENT_TABLE(DEFINE_LOADER, F32, float)
 ELEMENT_TABLE(DEFINE_LOADER, F64, double)
 ELEMENT_TABLE(DEFINE_LOADER, I64, int64_t)
 ELEMENT_TABLE(DEFINE_LOADER, C128, ComplexF64)
 
-#define DEFINE_STORER(CLASS, class_type, DTYPE, type)                                                                                      \
-        static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)                                          \
-        {                                                                                                                                  \
-                const class_type *restrict in = tile;                                                                                      \
-                if (stride == (int64_t)sizeof(type)) {                                                                                     \
-                        type *restrict out = to;                                                                                           \
-                        for (size_t i = 0; i < n; i++)                                                                                     \
-                                out[i] = WRITE_##DTYPE(in[i]);                                                                             \
-                        return;                                                                                                            \
-                }                                                                                                                          \
-                for (size_t i = 0; i < n; i++) {                                                                                           \
-                        type *out = (void *)((char *)to + (int64_t)i * stride);                                                            \
-                        *out = WRITE_##DTYPE(in[i]);                                                                                       \
-                }                                                                                                                          \
+#define DEFINE_STORER(CLASS, class_type, DTYPE, type)                                                        \
+        static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)            \
+        {                                                                                                    \
+                const class_type *restrict in = tile;                                                        \
+                if (stride == (int64_t)sizeof(type)) {                                                       \
+                        type *restrict out = to;                                                             \
+                        for (size_t i = 0; i < n; i++)                                                       \
+                                out[i] = WRITE_##DTYPE(in[i]);                                               \
+                        return;                                                                              \
+                }                                                                                            \
+                for (size_t i = 0; i < n; i++) {                                                             \
+                        type *out = (void *)((char *)to + (int64_t)i * stride);                              \
+                        *out = WRITE_##DTYPE(in[i]);                                                         \
+                }                                                                                            \
         }
 ELEMENT_TABLE(DEFINE_STORER, F32, float)
 ELEMENT_TABLE(DEFINE_STORER, F64, double)
 ELEMENT_TABLE(DEFINE_STORER, I64, int64_t)
 ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 
-// From complex: complex types keep both parts, bool asks both, everything else drops the imaginary part.
+// From complex: complex types keep both parts, bool asks both, everything else drops the imaginary
+// part.
 #define COMPLEX_TO_BOOL(x) ((uint8_t)((x).re != 0 || (x).im != 0))
 #define COMPLEX_TO_C64(x)  ((ComplexF32){ (float)(x).re, (float)(x).im })
 #define COMPLEX_TO_C128(x) (x)
@@ -170,27 +188,31 @@ ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 #define COMPLEX_TO_BF16(x) WRITE_BF16((x).re)
 #define COMPLEX_TO_F32(x)  WRITE_F32((x).re)
 #define COMPLEX_TO_F64(x)  WRITE_F64((x).re)
-#define DEFINE_COMPLEX_STORER(CLASS, class_type, DTYPE, type)                                                                              \
-        static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)                                          \
-        {                                                                                                                                  \
-                const class_type *in = tile;                                                                                               \
-                for (size_t i = 0; i < n; i++) {                                                                                           \
-                        type *out = (void *)((char *)to + (int64_t)i * stride);                                                            \
-                        *out = COMPLEX_TO_##DTYPE(in[i]);                                                                                  \
-                }                                                                                                                          \
+#define DEFINE_COMPLEX_STORER(CLASS, class_type, DTYPE, type)                                                \
+        static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)            \
+        {                                                                                                    \
+                const class_type *in = tile;                                                                 \
+                for (size_t i = 0; i < n; i++) {                                                             \
+                        type *out = (void *)((char *)to + (int64_t)i * stride);                              \
+                        *out = COMPLEX_TO_##DTYPE(in[i]);                                                    \
+                }                                                                                            \
         }
 ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C128, ComplexF64)
 
 #define LOADER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = load_##CLASS##_##DTYPE,
 #define STORER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = store_##CLASS##_##DTYPE,
 const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
-        [TILE_F32] = { ELEMENT_TABLE(LOADER_NAME, F32, float) },        [TILE_F64] = { ELEMENT_TABLE(LOADER_NAME, F64, double) },
-        [TILE_I64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },      [TILE_U64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
+        [TILE_F32] = { ELEMENT_TABLE(LOADER_NAME, F32, float) },
+        [TILE_F64] = { ELEMENT_TABLE(LOADER_NAME, F64, double) },
+        [TILE_I64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
+        [TILE_U64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
         [TILE_C128] = { ELEMENT_TABLE(LOADER_NAME, C128, ComplexF64) },
 };
 const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
-        [TILE_F32] = { ELEMENT_TABLE(STORER_NAME, F32, float) },        [TILE_F64] = { ELEMENT_TABLE(STORER_NAME, F64, double) },
-        [TILE_I64] = { ELEMENT_TABLE(STORER_NAME, I64, int64_t) },      [TILE_U64] = { ELEMENT_TABLE(STORER_NAME, U64, uint64_t) },
+        [TILE_F32] = { ELEMENT_TABLE(STORER_NAME, F32, float) },
+        [TILE_F64] = { ELEMENT_TABLE(STORER_NAME, F64, double) },
+        [TILE_I64] = { ELEMENT_TABLE(STORER_NAME, I64, int64_t) },
+        [TILE_U64] = { ELEMENT_TABLE(STORER_NAME, U64, uint64_t) },
         [TILE_C128] = { ELEMENT_TABLE(STORER_NAME, C128, ComplexF64) },
 };
 const uint8_t tile_bytes[TILE_CLASS_COUNT] = {

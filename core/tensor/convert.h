@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles: runs of elements converted between a storage dtype and a compute class, with PyTorch's cast rules (x86's where C leaves them
-// undefined). Kernels load a tile, compute in the class, and store it. Any dtype loads into and is stored from any class.
+// Tiles: runs of elements converted between a storage dtype and a compute class, with PyTorch's
+// cast rules (x86's where C leaves them undefined). Kernels load a tile, compute in the class, and
+// store it. Any dtype loads into and is stored from any class.
 #pragma once
 #include "core/tensor/dtype.h"
 
@@ -20,7 +21,8 @@ typedef enum TileClass {
         TILE_CLASS_COUNT
 } TileClass;
 
-// `n` elements, `stride` bytes apart (0 repeats one element), into the dense `tile`. Real classes take the real part of complex numbers.
+// `n` elements, `stride` bytes apart (0 repeats one element), into the dense `tile`. Real classes
+// take the real part of complex numbers.
 typedef void (*TileLoad)(const void *from, int64_t stride, size_t n, void *tile);
 // The inverse. `to` and `tile` must not overlap.
 typedef void (*TileStore)(const void *tile, size_t n, void *to, int64_t stride);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy.c: strided copy with conversion. Dimensions are put in the order of the destination's strides and merged where both sides allow it;
-// what is left is a short loop nest over rows. Rows of equal dtype are moved as bytes, others go through tiles of a class that holds the
-// source exactly.
+// copy.c: strided copy with conversion. Dimensions are put in the order of the destination's
+// strides and merged where both sides allow it; what is left is a short loop nest over rows. Rows
+// of equal dtype are moved as bytes, others go through tiles of a class that holds the source
+// exactly.
 #include "core/tensor/tensor.h"
 
 #include <string.h>
@@ -21,8 +22,8 @@ static bool goes_inside(const CopyPlan *plan, int a, int b)
         return plan->from_stride[a] < plan->from_stride[b];
 }
 
-// A few elements per row cost more in rows than in elements (an image of three channels becoming channels_last): the longer dimension goes
-// inside.
+// A few elements per row cost more in rows than in elements (an image of three channels becoming
+// channels_last): the longer dimension goes inside.
 static void swap_inner(CopyPlan *plan)
 {
         CopyPlan old = *plan;
@@ -47,8 +48,10 @@ static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
                 for (; at > 0 && goes_inside(&plan, at, at - 1); at--) {
                         CopyPlan old = plan;
                         plan.size[at] = old.size[at - 1], plan.size[at - 1] = old.size[at];
-                        plan.from_stride[at] = old.from_stride[at - 1], plan.from_stride[at - 1] = old.from_stride[at];
-                        plan.to_stride[at] = old.to_stride[at - 1], plan.to_stride[at - 1] = old.to_stride[at];
+                        plan.from_stride[at] = old.from_stride[at - 1],
+                        plan.from_stride[at - 1] = old.from_stride[at];
+                        plan.to_stride[at] = old.to_stride[at - 1],
+                        plan.to_stride[at - 1] = old.to_stride[at];
                 }
         }
         int n = 0; // merged so far
@@ -76,11 +79,12 @@ static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
         *out_plan = plan;
 }
 
-#define DEFINE_MOVE(name, type)                                                                                                            \
-        static void name(const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)                                    \
-        {                                                                                                                                  \
-                for (int64_t i = 0; i < n; i++)                                                                                            \
-                        *(type *)(void *)(to + i * to_stride) = *(const type *)(const void *)(from + i * from_stride);                     \
+#define DEFINE_MOVE(name, type)                                                                              \
+        static void name(const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)      \
+        {                                                                                                    \
+                for (int64_t i = 0; i < n; i++)                                                              \
+                        *(type *)(void *)(to + i * to_stride) =                                              \
+                                *(const type *)(const void *)(from + i * from_stride);                       \
         }
 DEFINE_MOVE(move_1, uint8_t)
 DEFINE_MOVE(move_2, uint16_t)
@@ -88,7 +92,8 @@ DEFINE_MOVE(move_4, uint32_t)
 DEFINE_MOVE(move_8, uint64_t)
 DEFINE_MOVE(move_16, ComplexF64)
 
-static void move_row(int n_bytes, const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)
+static void move_row(int n_bytes, const char *from, int64_t from_stride, char *to, int64_t to_stride,
+                     int64_t n)
 {
         if (from_stride == n_bytes && to_stride == n_bytes) {
                 memcpy(to, from, (size_t)(n * n_bytes));
@@ -132,7 +137,8 @@ typedef struct RowCopy {
         int n_bytes;
 } RowCopy;
 
-static void copy_row(const RowCopy *row, const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)
+static void copy_row(const RowCopy *row, const char *from, int64_t from_stride, char *to, int64_t to_stride,
+                     int64_t n)
 {
         if (row->load == NULL) {
                 move_row(row->n_bytes, from, from_stride, to, to_stride, n);
@@ -146,11 +152,12 @@ static void copy_row(const RowCopy *row, const char *from, int64_t from_stride, 
         }
 }
 
-// Same dtype, destination rows dense, source columns dense: go through square blocks so that each cache line is used while it is there.
+// Same dtype, destination rows dense, source columns dense: go through square blocks so that each
+// cache line is used while it is there.
 static bool is_transpose(const RowCopy *row, const CopyPlan *plan)
 {
-        return row->load == NULL && plan->rank >= 2 && plan->to_stride[0] == row->n_bytes && plan->from_stride[1] == row->n_bytes &&
-               plan->size[0] >= 16 && plan->size[1] >= 16;
+        return row->load == NULL && plan->rank >= 2 && plan->to_stride[0] == row->n_bytes &&
+               plan->from_stride[1] == row->n_bytes && plan->size[0] >= 16 && plan->size[1] >= 16;
 }
 
 static void copy_transposed(const RowCopy *row, const CopyPlan *plan, const char *from, char *to)
@@ -161,8 +168,11 @@ static void copy_transposed(const RowCopy *row, const CopyPlan *plan, const char
                 for (int64_t i = 0; i < plan->size[0]; i += BLOCK) {
                         int64_t columns = MIN(plan->size[0] - i, BLOCK);
                         for (int64_t k = j; k < j + rows; k++) {
-                                move_row(row->n_bytes, from + i * plan->from_stride[0] + k * plan->from_stride[1], plan->from_stride[0],
-                                         to + i * plan->to_stride[0] + k * plan->to_stride[1], plan->to_stride[0], columns);
+                                move_row(row->n_bytes,
+                                         from + i * plan->from_stride[0] + k * plan->from_stride[1],
+                                         plan->from_stride[0],
+                                         to + i * plan->to_stride[0] + k * plan->to_stride[1],
+                                         plan->to_stride[0], columns);
                         }
                 }
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dtype.c: the dtype table, PyTorch's promotion lattice, and single elements read and written as double or int64.
+// dtype.c: the dtype table, PyTorch's promotion lattice, and single elements read and written as
+// double or int64.
 #include "core/tensor/dtype.h"
 
 #include <string.h>
@@ -8,13 +9,13 @@
 #include "core/tensor/half.h"
 
 const DtypeInfo dtype_info[DTYPE_COUNT] = {
-#define DTYPE_ROW(NAME, torch, shorter, n_bytes, KIND, safe, npy)                                                                          \
-        [DTYPE_##NAME] = { .name = torch,                                                                                                  \
-                           .torch_name = "torch." torch,                                                                                   \
-                           .short_name = shorter,                                                                                          \
-                           .safetensors = safe,                                                                                            \
-                           .numpy = npy,                                                                                                   \
-                           .bytes = n_bytes,                                                                                               \
+#define DTYPE_ROW(NAME, torch, shorter, n_bytes, KIND, safe, npy)                                            \
+        [DTYPE_##NAME] = { .name = torch,                                                                    \
+                           .torch_name = "torch." torch,                                                     \
+                           .short_name = shorter,                                                            \
+                           .safetensors = safe,                                                              \
+                           .numpy = npy,                                                                     \
+                           .bytes = n_bytes,                                                                 \
                            .kind = DTYPE_KIND_##KIND },
         DTYPE_TABLE(DTYPE_ROW)
 #undef DTYPE_ROW
@@ -73,7 +74,8 @@ static Dtype promote_ints(Dtype a, Dtype b)
 {
         if (a == DTYPE_U8 && b == DTYPE_I8)
                 return DTYPE_I16;
-        // u8 fits every larger signed type; otherwise the wider one wins, and enum order is order of width.
+        // u8 fits every larger signed type; otherwise the wider one wins, and enum order is order
+        // of width.
         return MAX(a, b);
 }
 
@@ -88,7 +90,9 @@ Status dtype_promote(Dtype a, Dtype b, Dtype *out)
         if (a == b) {
                 *out = a;
         } else if ((is_uint(a) || is_uint(b)) && kind_a != DTYPE_KIND_FLOAT && kind_b != DTYPE_KIND_FLOAT) {
-                return fail(STATUS_DTYPE, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
+                return fail(STATUS_DTYPE,
+                            "Promotion for uint16, uint32, uint64 types is not supported, attempted to "
+                            "promote %s and %s",
                             dtype_words(a), dtype_words(b));
         } else if (kind_a == DTYPE_KIND_BOOL) {
                 *out = b;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dtypes: one table (dtype.def) for names, sizes and kinds; promotion as torch.result_type has it; conversions of single elements.
+// dtypes: one table (dtype.def) for names, sizes and kinds; promotion as torch.result_type has it;
+// conversions of single elements.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,21 +8,21 @@
 #include "core/base/status.h"
 
 // DTYPE(NAME, torch name, short name of print_readable, bytes, kind, safetensors name, numpy descr)
-#define DTYPE_TABLE(DTYPE)                                                                                                                 \
-        DTYPE(BOOL, "bool", "b8", 1, BOOL, "BOOL", "|b1")                                                                                  \
-        DTYPE(U8, "uint8", "u8", 1, INT, "U8", "|u1")                                                                                      \
-        DTYPE(I8, "int8", "i8", 1, INT, "I8", "|i1")                                                                                       \
-        DTYPE(I16, "int16", "i16", 2, INT, "I16", "<i2")                                                                                   \
-        DTYPE(I32, "int32", "i32", 4, INT, "I32", "<i4")                                                                                   \
-        DTYPE(I64, "int64", "i64", 8, INT, "I64", "<i8")                                                                                   \
-        DTYPE(U16, "uint16", "u16", 2, INT, "U16", "<u2")                                                                                  \
-        DTYPE(U32, "uint32", "u32", 4, INT, "U32", "<u4")                                                                                  \
-        DTYPE(U64, "uint64", "u64", 8, INT, "U64", "<u8")                                                                                  \
-        DTYPE(F16, "float16", "f16", 2, FLOAT, "F16", "<f2")                                                                               \
-        DTYPE(BF16, "bfloat16", "bf16", 2, FLOAT, "BF16", NULL)                                                                            \
-        DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4")                                                                               \
-        DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8")                                                                               \
-        DTYPE(C64, "complex64", "c64", 8, COMPLEX, NULL, "<c8")                                                                            \
+#define DTYPE_TABLE(DTYPE)                                                                                   \
+        DTYPE(BOOL, "bool", "b8", 1, BOOL, "BOOL", "|b1")                                                    \
+        DTYPE(U8, "uint8", "u8", 1, INT, "U8", "|u1")                                                        \
+        DTYPE(I8, "int8", "i8", 1, INT, "I8", "|i1")                                                         \
+        DTYPE(I16, "int16", "i16", 2, INT, "I16", "<i2")                                                     \
+        DTYPE(I32, "int32", "i32", 4, INT, "I32", "<i4")                                                     \
+        DTYPE(I64, "int64", "i64", 8, INT, "I64", "<i8")                                                     \
+        DTYPE(U16, "uint16", "u16", 2, INT, "U16", "<u2")                                                    \
+        DTYPE(U32, "uint32", "u32", 4, INT, "U32", "<u4")                                                    \
+        DTYPE(U64, "uint64", "u64", 8, INT, "U64", "<u8")                                                    \
+        DTYPE(F16, "float16", "f16", 2, FLOAT, "F16", "<f2")                                                 \
+        DTYPE(BF16, "bfloat16", "bf16", 2, FLOAT, "BF16", NULL)                                              \
+        DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4")                                                 \
+        DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8")                                                 \
+        DTYPE(C64, "complex64", "c64", 8, COMPLEX, NULL, "<c8")                                              \
         DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16")
 
 typedef enum Dtype {
@@ -69,9 +70,11 @@ static inline bool dtype_is_int(Dtype dtype) // bool excluded
 
 // "float32", "torch.float32", "float", "half", "double", "long" ...; DTYPE_NONE if unknown.
 Dtype dtype_from_name(const char *name);
-// "Float", "Long", "Bool" ...: how PyTorch's messages spell dtypes; "Undefined" for DTYPE_NONE. Static.
+// "Float", "Long", "Bool" ...: how PyTorch's messages spell dtypes; "Undefined" for DTYPE_NONE.
+// Static.
 const char *dtype_words(Dtype dtype);
-// torch.promote_types(a, b); fails with STATUS_DTYPE for the pairs PyTorch refuses (uint16/32/64 with anything but floats).
+// torch.promote_types(a, b); fails with STATUS_DTYPE for the pairs PyTorch refuses (uint16/32/64
+// with anything but floats).
 Status dtype_promote(Dtype a, Dtype b, Dtype *out);
 // torch.can_cast(from, to): kinds may not go down.
 bool dtype_can_cast(Dtype from, Dtype to);
@@ -89,7 +92,8 @@ static inline float bf16_to_f32(uint16_t bits)
 }
 uint16_t f32_to_bf16(float value);
 
-// One element of any real dtype read as double / int64 and written from them with PyTorch's cast rules (FX.md section 5, item 10).
+// One element of any real dtype read as double / int64 and written from them with PyTorch's cast
+// rules (FX.md section 5, item 10).
 double element_as_f64(Dtype dtype, const void *element);
 int64_t element_as_i64(Dtype dtype, const void *element);
 void element_from_f64(Dtype dtype, void *element, double value);

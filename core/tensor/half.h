@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits of half floats, inline so that loops over them vectorise. Round to nearest even; NaN stays NaN and keeps its sign, as it
-// does in a copy of its bits.
+// Bits of half floats, inline so that loops over them vectorise. Round to nearest even; NaN stays
+// NaN and keeps its sign, as it does in a copy of its bits.
 #pragma once
 #include <stdint.h>
 
@@ -30,7 +30,8 @@ static inline uint16_t float_to_half(float value)
         uint32_t sign = in.u >> 16 & 0x8000;
         uint32_t x = in.u & 0x7fffffff;
         FloatBits magnitude = { .u = x };
-        // Below 2^-14 the result is a multiple of 2^-24, which is the last place of numbers in [0.5, 1).
+        // Below 2^-14 the result is a multiple of 2^-24, which is the last place of numbers in
+        // [0.5, 1).
         FloatBits small = { .f = magnitude.f + 0.5f };
         uint32_t subnormal = small.u - 0x3f000000;
         uint32_t normal = (x - (112u << 23) + 0xfff + (x >> 13 & 1)) >> 13;
@@ -53,7 +54,8 @@ static inline uint16_t float_to_bfloat(float value)
         return (uint16_t)((in.u & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
-// Casts of floats to integers as x86 has them and PyTorch shows them: towards zero; NaN and what does not fit give the smallest integer.
+// Casts of floats to integers as x86 has them and PyTorch shows them: towards zero; NaN and what
+// does not fit give the smallest integer.
 static inline int32_t double_to_i32(double value)
 {
         return value > -2147483649.0 && value < 2147483648.0 ? (int32_t)value : INT32_MIN;
@@ -68,7 +70,8 @@ static inline int64_t double_to_i64(double value)
 }
 static inline int64_t float_to_i64(float value)
 {
-        return value >= -9223372036854775808.0f && value < 9223372036854775808.0f ? (int64_t)value : INT64_MIN;
+        return value >= -9223372036854775808.0f && value < 9223372036854775808.0f ? (int64_t)value
+                                                                                  : INT64_MIN;
 }
 static inline uint64_t double_to_u64(double value)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// meta.c: shapes and strides; no bytes are touched. Sizes in a TensorMeta were checked when it was made (shape_numel), so products of them
-// fit.
+// meta.c: shapes and strides; no bytes are touched. Sizes in a TensorMeta were checked when it was
+// made (shape_numel), so products of them fit.
 #include "core/tensor/tensor.h"
 
 #include <inttypes.h>
@@ -41,7 +41,8 @@ bool meta_is_contiguous(const TensorMeta *meta)
 
 bool meta_same_shape(const TensorMeta *a, const TensorMeta *b)
 {
-        return a->rank == b->rank && (a->rank == 0 || memcmp(a->size, b->size, a->rank * sizeof(a->size[0])) == 0);
+        return a->rank == b->rank &&
+               (a->rank == 0 || memcmp(a->size, b->size, a->rank * sizeof(a->size[0])) == 0);
 }
 
 bool meta_same_places(const TensorMeta *a, const TensorMeta *b)
@@ -64,8 +65,9 @@ typedef struct Strides {
         int64_t of[MAX_RANK];
 } Strides;
 
-// Which of two dimensions lies further in, as PyTorch decides it: by the first operand whose strides tell, a stride of 0 (broadcast)
-// telling nothing; equal strides put the longer dimension outside. Negative: a is inside b already; positive: they should change places.
+// Which of two dimensions lies further in, as PyTorch decides it: by the first operand whose
+// strides tell, a stride of 0 (broadcast) telling nothing; equal strides put the longer dimension
+// outside. Negative: a is inside b already; positive: they should change places.
 static int compare_dims(const int64_t *size, const Strides *strides, int n, int a, int b)
 {
         for (int i = 0; i < n; i++) {
@@ -159,7 +161,8 @@ static bool set_common_layout(TensorMeta *meta, const TensorMeta *const *operand
                         return false;
                 contiguous &= meta_is_contiguous(operands[i]);
                 channels_last &= operands[i]->rank == 4 && is_dense_channels_last(operands[i]);
-                dense &= same_strides(operands[0], operands[i]) && meta_is_non_overlapping_and_dense(operands[i]);
+                dense &= same_strides(operands[0], operands[i]) &&
+                         meta_is_non_overlapping_and_dense(operands[i]);
         }
         if (contiguous)
                 meta_set_contiguous(meta);
@@ -216,7 +219,8 @@ bool meta_is_non_overlapping_and_dense(const TensorMeta *meta)
 {
         if (meta_is_contiguous(meta))
                 return true;
-        // Each dimension longer than 1 must start where the ones inside it end: look for it by its stride.
+        // Each dimension longer than 1 must start where the ones inside it end: look for it by its
+        // stride.
         int64_t expected = 1;
         int n_left = 0;
         bool used[MAX_RANK] = { false };
@@ -245,11 +249,14 @@ Status shape_numel(int rank, const int64_t *size, int64_t *out_numel)
         int64_t numel = 1, padded = 1; // strides are products too: bounded with sizes of 0 counted as 1
         for (int d = 0; d < rank; d++) {
                 if (size[d] < 0) {
-                        return fail(STATUS_VALUE, "Trying to create tensor with negative dimension %" PRId64 ": %s", size[d],
-                                    shape_text(rank, size, text, sizeof(text)));
+                        return fail(STATUS_VALUE,
+                                    "Trying to create tensor with negative dimension %" PRId64 ": %s",
+                                    size[d], shape_text(rank, size, text, sizeof(text)));
                 }
                 if (!mul_i64(padded, MAX(size[d], 1), &padded) || padded > limits.max_numel) {
-                        return fail(STATUS_TOO_LARGE, "a tensor of shape %s has more than %" PRId64 " elements (max_numel in GET /v1)",
+                        return fail(STATUS_TOO_LARGE,
+                                    "a tensor of shape %s has more than %" PRId64
+                                    " elements (max_numel in GET /v1)",
                                     shape_text(rank, size, text, sizeof(text)), limits.max_numel);
                 }
                 numel *= size[d];
@@ -271,10 +278,12 @@ Status meta_span(const TensorMeta *meta, int64_t *out_elements)
                         continue;
                 }
                 if (!mul_i64(meta->size[d] - 1, meta->stride[d], &step) || !add_i64(last, step, &last))
-                        return fail(STATUS_TOO_LARGE, "the strides of a tensor span more bytes than can be addressed");
+                        return fail(STATUS_TOO_LARGE,
+                                    "the strides of a tensor span more bytes than can be addressed");
         }
         if (!add_i64(last, 1, &last))
-                return fail(STATUS_TOO_LARGE, "the strides of a tensor span more bytes than can be addressed");
+                return fail(STATUS_TOO_LARGE,
+                            "the strides of a tensor span more bytes than can be addressed");
         *out_elements = empty ? 0 : last;
         return STATUS_OK;
 }
@@ -289,7 +298,8 @@ Status shape_broadcast(const TensorMeta *a, const TensorMeta *b, int *out_rank, 
                 int64_t size_b = from_b < 0 ? 1 : b->size[from_b];
                 if (size_a != size_b && size_a != 1 && size_b != 1) {
                         return fail(STATUS_SHAPE,
-                                    "The size of tensor a (%" PRId64 ") must match the size of tensor b (%" PRId64
+                                    "The size of tensor a (%" PRId64
+                                    ") must match the size of tensor b (%" PRId64
                                     ") at non-singleton dimension %d",
                                     size_a, size_b, d);
                 }
@@ -318,8 +328,9 @@ Status dim_wrap(int64_t dim, int rank, int *out_dim)
         int64_t range = MAX(rank, 1);
         if (dim < -range || dim >= range) {
                 return fail(STATUS_VALUE,
-                            "Dimension out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")", -range,
-                            range - 1, dim);
+                            "Dimension out of range (expected to be in range of [%" PRId64 ", %" PRId64
+                            "], but got %" PRId64 ")",
+                            -range, range - 1, dim);
         }
         *out_dim = (int)(dim < 0 ? dim + range : dim);
         return STATUS_OK;
@@ -334,7 +345,8 @@ bool meta_view_strides(const TensorMeta *meta, int rank, const int64_t *size, in
                 memcpy(out_stride, same ? meta->stride : view.stride, sizeof(view.stride));
                 return true;
         }
-        // Runs of old dimensions that lie evenly in memory are cut at the same places by the new shape, innermost first.
+        // Runs of old dimensions that lie evenly in memory are cut at the same places by the new
+        // shape, innermost first.
         int next = rank - 1;
         int64_t run = 1, filled = 1;
         int64_t base = meta->rank == 0 ? 1 : meta->stride[meta->rank - 1];

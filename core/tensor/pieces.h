@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces: ranges of a file's bytes that are storages of their own. A reader of weight files looks here first: a range that has a storage is
-// not in the file (which has a hole there). While a file is being taken in (`collect`), the reader also adds the ranges it makes storages
-// of; whoever takes the file in gives these storages other bytes (storage_rebase) before anybody else sees them: the large ones a place of
-// their own, the small ones the same place in a copy of the file that is aligned as a whole. One thread.
+// Pieces: ranges of a file's bytes that are storages of their own. A reader of weight files looks
+// here first: a range that has a storage is not in the file (which has a hole there). While a file
+// is being taken in (`collect`), the reader also adds the ranges it makes storages of; whoever
+// takes the file in gives these storages other bytes (storage_rebase) before anybody else sees
+// them: the large ones a place of their own, the small ones the same place in a copy of the file
+// that is aligned as a whole. One thread.
 #pragma once
 #include "core/tensor/tensor.h"
 
@@ -17,7 +19,8 @@ typedef struct Pieces {
         Piece *items; // given ones: ascending
         uint32_t n, capacity;
         bool collect;
-        // While collecting: writable bytes that cost no memory (for what must be inflated). NULL: storage_new.
+        // While collecting: writable bytes that cost no memory (for what must be inflated). NULL:
+        // storage_new.
         Status (*new_bytes)(void *context, size_t n_bytes, Storage **out_storage);
         void *context;
 } Pieces;
@@ -29,8 +32,10 @@ static inline bool pieces_collect(const Pieces *pieces)
 {
         return pieces != NULL && pieces->collect;
 }
-// Whether `n` bytes at `data`, which are the file's at `offset`, can be used where they are (or will be).
-static inline bool pieces_usable(const Pieces *pieces, const void *data, size_t offset, size_t n, size_t alignment)
+// Whether `n` bytes at `data`, which are the file's at `offset`, can be used where they are (or
+// will be).
+static inline bool pieces_usable(const Pieces *pieces, const void *data, size_t offset, size_t n,
+                                 size_t alignment)
 {
         if (pieces_collect(pieces))
                 return n >= PIECE_MIN_BYTES || offset % alignment == 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// storage.c: refcounted bytes. Own bytes are allocated here and charged to a budget; adopted bytes belong to whoever handed them over until
-// the last reference goes; a shell borrows its origin's bytes until the first write, when it gets own ones.
+// storage.c: refcounted bytes. Own bytes are allocated here and charged to a budget; adopted bytes
+// belong to whoever handed them over until the last reference goes; a shell borrows its origin's
+// bytes until the first write, when it gets own ones.
 #include "core/tensor/tensor.h"
 
 #include <string.h>
@@ -9,7 +10,9 @@ static Status charge(size_t n_bytes, Budget *budget)
 {
         if (budget_take(budget, n_bytes))
                 return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "the tensors of this run need more than %zu bytes, which is over --max-run-memory", budget->limit);
+        return fail(STATUS_TOO_LARGE,
+                    "the tensors of this run need more than %zu bytes, which is over --max-run-memory",
+                    budget->limit);
 }
 
 static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
@@ -29,8 +32,8 @@ static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
         return STATUS_OK;
 }
 
-// Header and bytes in one block: an eager run makes one storage per node, and a second allocation (aligned at that) costs more than many a
-// kernel.
+// Header and bytes in one block: an eager run makes one storage per node, and a second allocation
+// (aligned at that) costs more than many a kernel.
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage)
 {
         size_t block;
@@ -45,14 +48,16 @@ Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_st
         memory_prefer_huge(storage, block);
         uintptr_t after = (uintptr_t)(storage + 1);
         uint8_t *data = (uint8_t *)(storage + 1) + (-after & (STORAGE_ALIGN - 1));
-        *storage = (Storage){ .data = n_bytes == 0 ? NULL : data, .n_bytes = n_bytes, .in_block = true, .budget = budget };
+        *storage = (Storage){
+                .data = n_bytes == 0 ? NULL : data, .n_bytes = n_bytes, .in_block = true, .budget = budget
+        };
         refcount_init(&storage->ref);
         *out_storage = storage;
         return STATUS_OK;
 }
 
-Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data), void *owner,
-                     Storage **out_storage)
+Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data),
+                     void *owner, Storage **out_storage)
 {
         Storage *storage = calloc(1, sizeof(*storage));
         if (storage == NULL)
@@ -80,7 +85,8 @@ static void release_bytes(Storage *storage)
 
 void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner)
 {
-        // Own bytes in the header's block go with the storage; their budget, if any, is given back now.
+        // Own bytes in the header's block go with the storage; their budget, if any, is given back
+        // now.
         release_bytes(storage);
         storage->data = take_data;
         storage->readonly = true;
@@ -109,7 +115,8 @@ Status storage_make_writable(Storage *storage)
 {
         if (!storage->readonly)
                 return STATUS_OK;
-        // Adopted read-only bytes may be shared by threads: only a shell, which belongs to one run, may be given bytes of its own.
+        // Adopted read-only bytes may be shared by threads: only a shell, which belongs to one run,
+        // may be given bytes of its own.
         if (storage->origin == NULL)
                 return fail(STATUS_INTERNAL, "a write to a shared read-only storage");
         uint8_t *data = NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tensor.c: a tensor is a meta, an offset and a counted storage. Views share the storage and nothing else.
+// tensor.c: a tensor is a meta, an offset and a counted storage. Views share the storage and
+// nothing else.
 #include "core/tensor/tensor.h"
 
 #include <inttypes.h>
@@ -9,7 +10,8 @@ Status tensor_new(const TensorMeta *meta, Budget *budget, Tensor **out_tensor)
         int64_t n_elements, n_bytes;
         TRY(meta_span(meta, &n_elements));
         if (!mul_i64(n_elements, dtype_info[meta->dtype].bytes, &n_bytes))
-                return fail(STATUS_TOO_LARGE, "a tensor of %" PRId64 " elements is over --max-run-memory", n_elements);
+                return fail(STATUS_TOO_LARGE, "a tensor of %" PRId64 " elements is over --max-run-memory",
+                            n_elements);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new((size_t)n_bytes, false, budget, &storage));
         return tensor_new_view(storage, meta, 0, out_tensor);
@@ -41,7 +43,9 @@ Status tensor_check_bounds(const TensorMeta *meta, int64_t offset, size_t storag
         if (!add_i64(offset, n_elements, &end) || !mul_i64(end, dtype_info[meta->dtype].bytes, &n_bytes) ||
             (uint64_t)n_bytes > storage_bytes) {
                 char text[256];
-                return fail(STATUS_MALFORMED, "a tensor of shape %s at offset %" PRId64 " needs more than the %zu bytes of its storage",
+                return fail(STATUS_MALFORMED,
+                            "a tensor of shape %s at offset %" PRId64
+                            " needs more than the %zu bytes of its storage",
                             shape_text(meta->rank, meta->size, text, sizeof(text)), offset, storage_bytes);
         }
         return STATUS_OK;
@@ -81,7 +85,8 @@ static Status check_one_element(const Tensor *tensor)
 {
         int64_t numel = meta_numel(&tensor->meta);
         if (numel != 1)
-                return fail(STATUS_VALUE, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", numel);
+                return fail(STATUS_VALUE, "a Tensor with %" PRId64 " elements cannot be converted to Scalar",
+                            numel);
         return STATUS_OK;
 }
 

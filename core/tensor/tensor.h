@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage (refcounted bytes), TensorMeta (dtype, shape, strides), Tensor (a view of a storage).
 //
-// A run sees weights and inputs through per-run Storage shells: `origin` points at the shared storage, bytes are copied at the first write
-// (storage_make_writable). All views made from one shell share it, so aliasing is real. Shells belong to one run and thus one thread;
-// origins are immutable and shared by all threads.
+// A run sees weights and inputs through per-run Storage shells: `origin` points at the shared
+// storage, bytes are copied at the first write (storage_make_writable). All views made from one
+// shell share it, so aliasing is real. Shells belong to one run and thus one thread; origins are
+// immutable and shared by all threads.
 #pragma once
 #include "core/base/budget.h"
 #include "core/base/memory.h"
@@ -16,12 +17,13 @@ struct Storage {
         RefCount ref;
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
         size_t n_bytes;
-        bool readonly;                            // writes must go through storage_make_writable
-        bool mapped;                              // adopted bytes are a file's: they cost no memory of our own
-        bool in_block;                            // `data` lies behind this header, in the same allocation
-        struct Buffer *buffer;                    // while recording: bytes that are not there yet, known by this (borrowed); else NULL
-        Storage *origin;                          // counted; the storage whose bytes `data` points into, NULL if own bytes
-        Budget *budget;                           // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
+        bool readonly; // writes must go through storage_make_writable
+        bool mapped;   // adopted bytes are a file's: they cost no memory of our own
+        bool in_block; // `data` lies behind this header, in the same allocation
+        struct Buffer
+                *buffer; // while recording: bytes that are not there yet, known by this (borrowed); else NULL
+        Storage *origin; // counted; the storage whose bytes `data` points into, NULL if own bytes
+        Budget *budget;  // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()
         void *owner;
 };
@@ -35,7 +37,7 @@ static inline bool storage_is_mapped(const Storage *storage) // its bytes are a 
 typedef struct TensorMeta {
         Dtype dtype;
         uint8_t rank;
-        bool wrapped;                             // a Python number in a Tensor slot: takes part in promotion as a number
+        bool wrapped; // a Python number in a Tensor slot: takes part in promotion as a number
         int64_t size[MAX_RANK], stride[MAX_RANK]; // in elements
 } TensorMeta;
 
@@ -53,13 +55,15 @@ static inline bool tensor_is_known(const Tensor *tensor)
         return tensor->storage != NULL && tensor->storage->buffer == NULL;
 }
 
-// ---- storages ----
-// Uninitialised / zeroed own bytes, charged to `budget` (may be NULL). STATUS_NO_MEMORY or STATUS_TOO_LARGE ("... over --max-run-memory").
+// ---- storages ---- Uninitialised / zeroed own bytes, charged to `budget` (may be NULL).
+// STATUS_NO_MEMORY or STATUS_TOO_LARGE ("... over --max-run-memory").
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage);
-// Adopts bytes: release(owner, data) is called at the end (NULL: free(data)). On failure nothing is taken.
-Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data), void *owner,
-                     Storage **out_storage);
-// Gives a storage nobody else uses yet other adopted bytes of the same content and size; the old ones are released. Never fails.
+// Adopts bytes: release(owner, data) is called at the end (NULL: free(data)). On failure nothing is
+// taken.
+Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data),
+                     void *owner, Storage **out_storage);
+// Gives a storage nobody else uses yet other adopted bytes of the same content and size; the old
+// ones are released. Never fails.
 void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner);
 // A copy-on-write shell over `origin` (counted). The copy, if one is made, is charged to `budget`.
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);
@@ -69,12 +73,15 @@ Storage *storage_unref(Storage *storage); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Storage, storage_unref)
 
 // ---- metas ----
-void meta_init(TensorMeta *meta, Dtype dtype, int rank, const int64_t *size); // contiguous strides; sizes already checked
+void meta_init(TensorMeta *meta, Dtype dtype, int rank,
+               const int64_t *size); // contiguous strides; sizes already checked
 void meta_set_contiguous(TensorMeta *meta);
-// Strides of `like` kept when it is non-overlapping and dense (its permutation), else contiguous: empty_like(preserve_format).
+// Strides of `like` kept when it is non-overlapping and dense (its permutation), else contiguous:
+// empty_like(preserve_format).
 void meta_set_strides_like(TensorMeta *meta, const TensorMeta *like);
-// Strides of an elementwise result of broadcast operands (at most 8), as TensorIterator chooses them: a layout that all share, else dense
-// in the order of the first operand that tells. `meta` holds the broadcast shape.
+// Strides of an elementwise result of broadcast operands (at most 8), as TensorIterator chooses
+// them: a layout that all share, else dense in the order of the first operand that tells. `meta`
+// holds the broadcast shape.
 void meta_set_strides_elementwise(TensorMeta *meta, const TensorMeta *const *operands, int n);
 bool meta_is_contiguous(const TensorMeta *meta);
 bool meta_is_channels_last(const TensorMeta *meta); // rank 4 (or 5), strides of NHWC (NDHWC)
@@ -84,23 +91,28 @@ int64_t meta_numel(const TensorMeta *meta); // sizes already checked
 bool meta_same_shape(const TensorMeta *a, const TensorMeta *b);
 // Of one shape, and with equal strides wherever a size is above 1.
 bool meta_same_places(const TensorMeta *a, const TensorMeta *b);
-// Product of sizes, checked against negative sizes, overflow and limits.max_numel (STATUS_TOO_LARGE / STATUS_VALUE).
+// Product of sizes, checked against negative sizes, overflow and limits.max_numel (STATUS_TOO_LARGE
+// / STATUS_VALUE).
 Status shape_numel(int rank, const int64_t *size, int64_t *out_numel);
-// Elements spanned by a strided view: 1 + sum (size-1)*stride, 0 when empty. Strides must be >= 0. Checked.
+// Elements spanned by a strided view: 1 + sum (size-1)*stride, 0 when empty. Strides must be >= 0.
+// Checked.
 Status meta_span(const TensorMeta *meta, int64_t *out_elements);
-// PyTorch's broadcasting: `The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1`.
+// PyTorch's broadcasting: `The size of tensor a (3) must match the size of tensor b (4) at
+// non-singleton dimension 1`.
 Status shape_broadcast(const TensorMeta *a, const TensorMeta *b, int *out_rank, int64_t out_size[MAX_RANK]);
 // "[2, 3]" into `out` (cap bytes), for messages.
 const char *shape_text(int rank, const int64_t *size, char *out, size_t cap);
-// Wraps a dimension given as -rank..rank-1 (rank 0 counts as 1): `Dimension out of range (expected to be in range of [-2, 1], but got 2)`.
+// Wraps a dimension given as -rank..rank-1 (rank 0 counts as 1): `Dimension out of range (expected
+// to be in range of [-2, 1], but got 2)`.
 Status dim_wrap(int64_t dim, int rank, int *out_dim);
 // Strides of a view of shape `size` over `meta` without copying; false if none exists.
 bool meta_view_strides(const TensorMeta *meta, int rank, const int64_t *size, int64_t out_stride[MAX_RANK]);
 
-// ---- tensors ----
-// Fresh bytes for `meta` (its strides are kept: the storage covers its span). Contents uninitialised.
+// ---- tensors ---- Fresh bytes for `meta` (its strides are kept: the storage covers its span).
+// Contents uninitialised.
 Status tensor_new(const TensorMeta *meta, Budget *budget, Tensor **out_tensor);
-// A view: takes no storage reference from the caller, adds its own. Bounds must have been checked (tensor_check_bounds).
+// A view: takes no storage reference from the caller, adds its own. Bounds must have been checked
+// (tensor_check_bounds).
 Status tensor_new_view(Storage *storage, const TensorMeta *meta, int64_t offset, Tensor **out_tensor);
 // Whether every element lies within storage; STATUS_MALFORMED otherwise.
 Status tensor_check_bounds(const TensorMeta *meta, int64_t offset, size_t storage_bytes);
@@ -111,13 +123,16 @@ DEFINE_CLEANUP(Tensor, tensor_unref)
 static inline void *tensor_data(const Tensor *tensor)
 {
         // Zero-byte storages have data NULL.
-        return tensor->storage->data == NULL ? NULL
-                                             : tensor->storage->data + tensor->offset * (int64_t)dtype_info[tensor->meta.dtype].bytes;
+        return tensor->storage->data == NULL
+                       ? NULL
+                       : tensor->storage->data +
+                                 tensor->offset * (int64_t)dtype_info[tensor->meta.dtype].bytes;
 }
-// Contiguous copy (any dtype to itself), or the tensor itself with one more reference when it is contiguous already.
+// Contiguous copy (any dtype to itself), or the tensor itself with one more reference when it is
+// contiguous already.
 Status tensor_contiguous(Tensor *tensor, Budget *budget, Tensor **out_tensor);
-// Elementwise copy with dtype conversion; shapes equal. Either side may be strided; `to` must be writable and must not overlap `from`
-// partially.
+// Elementwise copy with dtype conversion; shapes equal. Either side may be strided; `to` must be
+// writable and must not overlap `from` partially.
 void tensor_copy_data(const Tensor *from, Tensor *to);
 // Reads one element of a 1-element tensor.
 Status tensor_item_f64(const Tensor *tensor, double *out);

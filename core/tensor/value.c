@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// value.c: counted values. Containers are written only between their creation and the moment they are shared, and never contain themselves,
-// so counting frees everything; nesting is capped where values are built from client data, so the recursions here are shallow.
+// value.c: counted values. Containers are written only between their creation and the moment they
+// are shared, and never contain themselves, so counting frees everything; nesting is capped where
+// values are built from client data, so the recursions here are shallow.
 #include "core/tensor/value.h"
 
 #include <string.h>
@@ -146,11 +147,13 @@ Status value_ints_new(ValueKind kind, const int64_t *items, uint32_t n, Value *o
 
 Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor)
 {
-        static const Dtype dtypes[] = {
-                [VALUE_BOOL] = DTYPE_BOOL, [VALUE_INT] = DTYPE_I64, [VALUE_FLOAT] = DTYPE_F64, [VALUE_COMPLEX] = DTYPE_C128
-        };
+        static const Dtype dtypes[] = { [VALUE_BOOL] = DTYPE_BOOL,
+                                        [VALUE_INT] = DTYPE_I64,
+                                        [VALUE_FLOAT] = DTYPE_F64,
+                                        [VALUE_COMPLEX] = DTYPE_C128 };
         if (!value_is_number(number))
-                return fail(STATUS_INTERNAL, "a %s was given where a number is wrapped", value_kind_name(number.kind));
+                return fail(STATUS_INTERNAL, "a %s was given where a number is wrapped",
+                            value_kind_name(number.kind));
         TensorMeta meta;
         meta_init(&meta, dtypes[number.kind], 0, NULL);
         meta.wrapped = true;
@@ -167,8 +170,8 @@ Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor)
         return STATUS_OK;
 }
 
-// ---- nesting ----
-// A graph can nest a list in a list at every node, or hold the same list twice at every node; `budget` counts the latter down.
+// ---- nesting ---- A graph can nest a list in a list at every node, or hold the same list twice at
+// every node; `budget` counts the latter down.
 static bool nesting_fits(Value value, int64_t levels, uint32_t *budget)
 {
         bool is_dict = value.kind == VALUE_DICT;
@@ -191,8 +194,8 @@ Status value_check_nesting(Value value)
         uint32_t budget = VALUE_MAX_ITEMS;
         if (nesting_fits(value, limits.max_nested_values, &budget))
                 return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "a %s nests deeper than %d levels or holds more than %d items", value_kind_name(value.kind),
-                    (int)limits.max_nested_values, VALUE_MAX_ITEMS);
+        return fail(STATUS_TOO_LARGE, "a %s nests deeper than %d levels or holds more than %d items",
+                    value_kind_name(value.kind), (int)limits.max_nested_values, VALUE_MAX_ITEMS);
 }
 
 Status value_walk(Value value, Status (*visit)(void *context, const Value *leaf), void *context)
@@ -271,7 +274,8 @@ static Status map_dict(Value value, MapLeaf *map, void *context, Value *out_valu
         return STATUS_OK;
 }
 
-Status value_map(Value value, Status (*map)(void *context, const Value *leaf, Value *out), void *context, Value *out_value)
+Status value_map(Value value, Status (*map)(void *context, const Value *leaf, Value *out), void *context,
+                 Value *out_value)
 {
         if (is_sequence(value.kind))
                 return map_sequence(value, map, context, out_value);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value: what a node's argument or a node's result can be. One type for both: in a graph, arguments hold VALUE_NODE where a run holds
-// values.
+// Value: what a node's argument or a node's result can be. One type for both: in a graph, arguments
+// hold VALUE_NODE where a run holds values.
 //
-// Small by value (24 bytes); everything larger is refcounted and immutable once shared. Nesting is capped at limits.max_nested_values by
-// whoever builds values from client data, so walking them recursively is bounded.
+// Small by value (24 bytes); everything larger is refcounted and immutable once shared. Nesting is
+// capped at limits.max_nested_values by whoever builds values from client data, so walking them
+// recursively is bounded.
 #pragma once
 #include "core/tensor/tensor.h"
 
@@ -51,7 +52,10 @@ struct Node;
 
 typedef struct Value {
         ValueKind kind;
-        uint32_t slot; // recording only: a number that is input slot - 1 and is left open where a Tensor slot takes it (Emitter); else 0
+        uint32_t
+                // recording only: a number that is input slot - 1 and is left open where a Tensor
+                // slot takes it (Emitter); else 0
+                slot;
         union {
                 bool b;
                 int64_t i;
@@ -133,7 +137,7 @@ static inline bool value_is_sequence(Value value)
 
 Value value_ref(Value value); // counts what it holds; returns it
 void value_unref(Value value);
-void value_clear(Value *value);                                     // unref, then VALUE_NONE: for _cleanup_(value_clear)
+void value_clear(Value *value); // unref, then VALUE_NONE: for _cleanup_(value_clear)
 Status value_str_new(const char *text, size_t n, Value *out_value); // kind VALUE_STR
 Status str_new(const char *text, size_t n, Str **out_str);
 // `n` items, all VALUE_NONE, to be filled before sharing.
@@ -143,16 +147,21 @@ Seq *seq_unref(Seq *seq);
 Dict *dict_unref(Dict *dict);
 DEFINE_CLEANUP(Seq, seq_unref)
 DEFINE_CLEANUP(Dict, dict_unref)
-const Value *dict_get(const Dict *dict, const char *key);                                  // NULL if absent; borrowed
-Status value_ints_new(ValueKind kind, const int64_t *items, uint32_t n, Value *out_value); // a list, tuple or size of ints
-// A number as a 0-dim tensor marked `wrapped` (bool, int64, float64 -> promoted as a number; complex128).
+const Value *dict_get(const Dict *dict, const char *key); // NULL if absent; borrowed
+Status value_ints_new(ValueKind kind, const int64_t *items, uint32_t n,
+                      Value *out_value); // a list, tuple or size of ints
+// A number as a 0-dim tensor marked `wrapped` (bool, int64, float64 -> promoted as a number;
+// complex128).
 Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor);
-// Nesting within limits.max_nested_values and at most VALUE_MAX_ITEMS items in all, where an item shared by two containers counts twice:
-// STATUS_TOO_LARGE. Every container that a run builds from others passes here before anything walks it. At most VALUE_MAX_ITEMS steps.
+// Nesting within limits.max_nested_values and at most VALUE_MAX_ITEMS items in all, where an item
+// shared by two containers counts twice: STATUS_TOO_LARGE. Every container that a run builds from
+// others passes here before anything walks it. At most VALUE_MAX_ITEMS steps.
 enum { VALUE_MAX_ITEMS = 65536 };
 Status value_check_nesting(Value value);
 // Calls visit on every leaf (non-container) of the value, in order; stops at the first failure.
 Status value_walk(Value value, Status (*visit)(void *context, const Value *leaf), void *context);
-// Rebuilds a value with every leaf replaced by map(leaf). Containers are new, unless nothing was replaced.
-Status value_map(Value value, Status (*map)(void *context, const Value *leaf, Value *out), void *context, Value *out_value);
+// Rebuilds a value with every leaf replaced by map(leaf). Containers are new, unless nothing was
+// replaced.
+Status value_map(Value value, Status (*map)(void *context, const Value *leaf, Value *out), void *context,
+                 Value *out_value);
 const char *value_kind_name(ValueKind kind); // "int", "Tensor", "list": Python's words

@@ -50,13 +50,16 @@ Test(base64, refuses_everything_that_is_not_strict)
 {
         static const struct {
                 const char *text, *word;
-        } cases[] = { { "Zg", "multiple of 4" }, { "Zg=", "multiple of 4" }, { "=", "multiple of 4" }, { "Zm9v\n", "multiple of 4" },
-                      { "Zm 9v===", "0x20" },    { "====", "0x3d" },         { "Zg==Zg==", "0x3d" },   { "Zm9-", "'-'" },
-                      { "Zm9_", "'_'" },         { "Zh==", "stray" },        { "Zm9=", "stray" },      { "Z===", "0x3d" },
-                      { "\xc3\xa9Zm", "0xc3" },  { "Zm\t9v=Zm", "0x09" } };
+        } cases[] = { { "Zg", "multiple of 4" },     { "Zg=", "multiple of 4" }, { "=", "multiple of 4" },
+                      { "Zm9v\n", "multiple of 4" }, { "Zm 9v===", "0x20" },     { "====", "0x3d" },
+                      { "Zg==Zg==", "0x3d" },        { "Zm9-", "'-'" },          { "Zm9_", "'_'" },
+                      { "Zh==", "stray" },           { "Zm9=", "stray" },        { "Z===", "0x3d" },
+                      { "\xc3\xa9Zm", "0xc3" },      { "Zm\t9v=Zm", "0x09" } };
         uint8_t out[64];
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-                cr_expect_eq(base64_decode(cases[i].text, strlen(cases[i].text), out), STATUS_MALFORMED, "%s", cases[i].text);
-                cr_expect(strstr(failure_current()->message, cases[i].word) != NULL, "%s: %s", cases[i].text, failure_current()->message);
+                cr_expect_eq(base64_decode(cases[i].text, strlen(cases[i].text), out), STATUS_MALFORMED, "%s",
+                             cases[i].text);
+                cr_expect(strstr(failure_current()->message, cases[i].word) != NULL, "%s: %s", cases[i].text,
+                          failure_current()->message);
         }
 }

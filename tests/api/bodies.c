@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary bodies and replies: .npz and safetensors written and read back, arrays that lie in the body, cut and damaged files; Accept;
-// preconditions.
+// Binary bodies and replies: .npz and safetensors written and read back, arrays that lie in the
+// body, cut and damaged files; Accept; preconditions.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +83,8 @@ static void arrays_init(Arrays *arrays)
         static const char *const names[] = { "flags", "empty", "wide", "one", "half" };
         arrays->n = 5;
         for (uint32_t i = 0; i < arrays->n; i++)
-                arrays->named[i] = (NamedTensor){ names[i], make_tensor(dtypes[i], i == 3 ? 0 : 2, sizes[i]) };
+                arrays->named[i] =
+                        (NamedTensor){ names[i], make_tensor(dtypes[i], i == 3 ? 0 : 2, sizes[i]) };
 }
 
 static void arrays_deinit(Arrays *arrays)
@@ -103,7 +104,8 @@ static void expect_same(const Tensor *a, const Tensor *b, const char *name)
 static Storage *written_npz(const Arrays *arrays)
 {
         ApiReply reply = { .status = 0 };
-        cr_assert_eq(npz_write(arrays->named, arrays->n, &reply), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(npz_write(arrays->named, arrays->n, &reply), STATUS_OK, "%s",
+                     failure_current()->message);
         Storage *bytes = reply_storage(&reply);
         api_reply_deinit(&reply);
         return bytes;
@@ -112,7 +114,8 @@ static Storage *written_npz(const Arrays *arrays)
 static Storage *written_safetensors(const Arrays *arrays)
 {
         ApiReply reply = { .status = 0 };
-        cr_assert_eq(safetensors_write(arrays->named, arrays->n, &reply), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(safetensors_write(arrays->named, arrays->n, &reply), STATUS_OK, "%s",
+                     failure_current()->message);
         Storage *bytes = reply_storage(&reply);
         api_reply_deinit(&reply);
         return bytes;
@@ -141,16 +144,16 @@ Test(bodies, safetensors_read_back_and_every_tensor_is_aligned)
         Safetensors file;
         arrays_init(&arrays);
         Storage *bytes = written_safetensors(&arrays);
-        cr_assert_eq(safetensors_read((ByteSpan){ bytes->data, bytes->n_bytes }, bytes, &file), STATUS_OK, "%s",
-                     failure_current()->message);
+        cr_assert_eq(safetensors_read((ByteSpan){ bytes->data, bytes->n_bytes }, bytes, &file), STATUS_OK,
+                     "%s", failure_current()->message);
         cr_assert_eq(file.n_entries, arrays.n);
         for (uint32_t i = 0; i < arrays.n; i++) {
                 const Tensor *tensor = safetensors_find(&file, arrays.named[i].name);
                 cr_assert_not_null(tensor);
                 expect_same(tensor, arrays.named[i].tensor, arrays.named[i].name);
                 const uint8_t *data = tensor_data(tensor);
-                cr_expect(data == NULL || (data >= bytes->data && data < bytes->data + bytes->n_bytes), "%s was copied",
-                          arrays.named[i].name);
+                cr_expect(data == NULL || (data >= bytes->data && data < bytes->data + bytes->n_bytes),
+                          "%s was copied", arrays.named[i].name);
         }
         safetensors_deinit(&file);
         storage_unref(bytes);
@@ -224,7 +227,8 @@ Test(bodies, a_deflated_member_is_charged_to_the_run_before_it_is_inflated)
                 Taken taken = { .n = 0 };
                 budget_init(&budget, limit);
                 Status status = npz_read(bytes, &budget, take, &taken);
-                cr_expect_eq(status, limit < 4224 ? STATUS_TOO_LARGE : STATUS_OK, "%s", failure_current()->message);
+                cr_expect_eq(status, limit < 4224 ? STATUS_TOO_LARGE : STATUS_OK, "%s",
+                             failure_current()->message);
                 cr_expect_eq(atomic_load(&budget.used), limit < 4224 ? 0u : 4224u);
                 cr_expect_eq(taken.n, limit < 4224 ? 0u : 1u);
                 taken_deinit(&taken);
@@ -317,6 +321,7 @@ Test(bodies, preconditions_hold_or_do_not)
                 ApiCall call = { .route = ROUTE_GRAPH_PUT };
                 snprintf(call.if_match, sizeof(call.if_match), "%s", rows[i].if_match);
                 snprintf(call.if_none_match, sizeof(call.if_none_match), "%s", rows[i].if_none_match);
-                cr_expect_eq(condition_check(&call, rows[i].id), rows[i].holds ? STATUS_OK : STATUS_PRECONDITION, "row %zu", i);
+                cr_expect_eq(condition_check(&call, rows[i].id),
+                             rows[i].holds ? STATUS_OK : STATUS_PRECONDITION, "row %zu", i);
         }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printing corpus of tests/print, made by PyTorch (see its README): every form of every graph, byte for byte; and the same once more
-// after a round trip through our own FX JSON.
+// The printing corpus of tests/print, made by PyTorch (see its README): every form of every graph,
+// byte for byte; and the same once more after a round trip through our own FX JSON.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ static char *read_file(const char *name, const char *ending, size_t *out_n)
 static Graph *read_graph(const char *name, const char *text, size_t n)
 {
         Graph *graph = NULL;
-        cr_assert_eq(fx_json_read(text, n, NULL, &graph), STATUS_OK, "%s: %s", name, failure_current()->message);
+        cr_assert_eq(fx_json_read(text, n, NULL, &graph), STATUS_OK, "%s: %s", name,
+                     failure_current()->message);
         return graph;
 }
 
@@ -46,7 +47,8 @@ static int check_forms(const char *name, const Graph *graph)
                 Text got = { 0 };
                 cr_assert_eq(graph_print(graph, form, &got), STATUS_OK);
                 text_add_char(&got, '\n');
-                cr_assert(got.n == n && memcmp(got.data, want, n) == 0, "%s%s differs; got\n%s", name, ending, got.data);
+                cr_assert(got.n == n && memcmp(got.data, want, n) == 0, "%s%s differs; got\n%s", name, ending,
+                          got.data);
                 text_deinit(&got);
                 free(want);
                 n_checked++;
@@ -78,7 +80,8 @@ Test(fx_json_print, every_graph_of_the_corpus_prints_as_pytorch_prints_it, .time
         for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
                 char name[256];
                 size_t n = 0, length = strlen(entry->d_name);
-                if (length < 8 || length > sizeof(name) || strcmp(entry->d_name + length - 8, ".fx.json") != 0)
+                if (length < 8 || length > sizeof(name) ||
+                    strcmp(entry->d_name + length - 8, ".fx.json") != 0)
                         continue;
                 snprintf(name, sizeof(name), "%.*s", (int)(length - 8), entry->d_name);
                 char *text = read_file(name, ".fx.json", &n);

@@ -9,24 +9,29 @@ static Status read_text(const char *body, size_t n, Multipart *out)
         return multipart_read((ByteSpan){ (const uint8_t *)body, n }, "XyZ", out);
 }
 
-static void expect_part(const Multipart *multipart, const char *name, const char *filename, const char *content)
+static void expect_part(const Multipart *multipart, const char *name, const char *filename,
+                        const char *content)
 {
         const MultipartPart *part = multipart_find(multipart, name);
         cr_assert_not_null(part, "%s is missing", name);
-        cr_expect(filename == NULL ? part->filename == NULL : part->filename != NULL && strcmp(filename, part->filename) == 0,
+        cr_expect(filename == NULL ? part->filename == NULL
+                                   : part->filename != NULL && strcmp(filename, part->filename) == 0,
                   "%s: filename %s", name, part->filename);
-        cr_expect(part->content.n == strlen(content) && memcmp(part->content.data, content, part->content.n) == 0, "%s: %.*s", name,
-                  (int)part->content.n, (const char *)part->content.data);
+        cr_expect(part->content.n == strlen(content) &&
+                          memcmp(part->content.data, content, part->content.n) == 0,
+                  "%s: %.*s", name, (int)part->content.n, (const char *)part->content.data);
 }
 
 Test(multipart, reads_what_curl_sends)
 {
-        static const char body[] =
-                "--XyZ\r\nContent-Disposition: form-data; name=\"graph\"; filename=\"g.json\"\r\nContent-Type: "
-                "application/octet-stream\r\n\r\n{\"a\": 1}\n\r\n"
-                "--XyZ\r\ncontent-disposition:form-data;name=request\r\n\r\n{}\r\n"
-                "--XyZ\r\nContent-Disposition: form-data; name=\"quo\\\"te\"; filename=\"C:\\dir\\f\"\r\n\r\n\r\n"
-                "--XyZ  \r\nContent-Disposition: form-data; name=\"dashes\"\r\n\r\n\r\n--Xy\r\n--\r\n-XyZ\r\n--XyZ--\r\n";
+        static const char body[] = "--XyZ\r\nContent-Disposition: form-data; name=\"graph\"; "
+                                   "filename=\"g.json\"\r\nContent-Type: "
+                                   "application/octet-stream\r\n\r\n{\"a\": 1}\n\r\n"
+                                   "--XyZ\r\ncontent-disposition:form-data;name=request\r\n\r\n{}\r\n"
+                                   "--XyZ\r\nContent-Disposition: form-data; name=\"quo\\\"te\"; "
+                                   "filename=\"C:\\dir\\f\"\r\n\r\n\r\n"
+                                   "--XyZ  \r\nContent-Disposition: form-data; "
+                                   "name=\"dashes\"\r\n\r\n\r\n--Xy\r\n--\r\n-XyZ\r\n--XyZ--\r\n";
         Multipart multipart;
         Status status = read_text(body, sizeof(body) - 1, &multipart);
         cr_assert_eq(status, STATUS_OK, "%s", failure_current()->message);
@@ -43,9 +48,11 @@ Test(multipart, reads_what_curl_sends)
 
 Test(multipart, reads_a_part_without_content_and_an_empty_form)
 {
-        static const char empty_part[] = "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n--XyZ--", no_parts[] = "--XyZ--\r\n";
+        static const char empty_part[] = "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n--XyZ--",
+                          no_parts[] = "--XyZ--\r\n";
         Multipart multipart;
-        cr_assert_eq(read_text(empty_part, sizeof(empty_part) - 1, &multipart), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(read_text(empty_part, sizeof(empty_part) - 1, &multipart), STATUS_OK, "%s",
+                     failure_current()->message);
         expect_part(&multipart, "a", NULL, "");
         multipart_deinit(&multipart);
         cr_assert_eq(read_text(no_parts, sizeof(no_parts) - 1, &multipart), STATUS_OK);
@@ -60,7 +67,8 @@ Test(multipart, finds_the_boundary_in_the_content_type)
         } cases[] = {
                 { "multipart/form-data; boundary=XyZ", "XyZ" },
                 { "Multipart/Form-Data;charset=utf-8; BOUNDARY=\"a b'c\"", "a b'c" },
-                { "multipart/form-data; boundary=----WebKitFormBoundaryABC/:=1", "----WebKitFormBoundaryABC/:=1" },
+                { "multipart/form-data; boundary=----WebKitFormBoundaryABC/:=1",
+                  "----WebKitFormBoundaryABC/:=1" },
                 { "application/json", "" },
                 { "multipart/form-data2; boundary=x", "" },
                 { "", "" },
@@ -71,12 +79,15 @@ Test(multipart, finds_the_boundary_in_the_content_type)
                 { "multipart/form-data; boundary=\"abc \"", NULL },
                 { "multipart/form-data; boundary=a; boundary=b", NULL },
                 { "multipart/form-data, boundary=a", NULL },
-                { "multipart/form-data; boundary=12345678901234567890123456789012345678901234567890123456789012345678901", NULL },
+                { "multipart/form-data; "
+                  "boundary=12345678901234567890123456789012345678901234567890123456789012345678901",
+                  NULL },
         };
         char boundary[MULTIPART_MAX_BOUNDARY + 1];
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Status status = multipart_boundary(cases[i].type, boundary);
-                cr_expect_eq(status, cases[i].boundary == NULL ? STATUS_MALFORMED : STATUS_OK, "%s", cases[i].type);
+                cr_expect_eq(status, cases[i].boundary == NULL ? STATUS_MALFORMED : STATUS_OK, "%s",
+                             cases[i].type);
                 if (cases[i].boundary != NULL)
                         cr_expect_str_eq(boundary, cases[i].boundary);
         }
@@ -102,7 +113,8 @@ Test(multipart, refuses_malformed_bodies)
                 { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"", "headers" },
                 { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\n", "headers" },
                 { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\n\nx\r\n--XyZ--", "control" },
-                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\nX: y\r\n\r\nx\r\n--XyZ--", "control" },
+                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\nX: y\r\n\r\nx\r\n--XyZ--",
+                  "control" },
                 { PART("a") "x", "does not end" },
                 { PART("a") "x\n--XyZ--", "does not end" },
                 { PART("a") "x\r\n--XyZ", "line end" },
@@ -114,10 +126,13 @@ Test(multipart, refuses_malformed_bodies)
                 { "--XyZ\r\nContent-Disposition: form-data\r\n\r\nx\r\n--XyZ--", "no name" },
                 { "--XyZ\r\nContent-Disposition: attachment; name=\"a\"\r\n\r\nx\r\n--XyZ--", "form-data" },
                 { "--XyZ\r\nContent-Disposition: form-data; name=\"a\r\n\r\nx\r\n--XyZ--", "form-data" },
-                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\nx\r\n--XyZ--", "form-data" },
-                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Disposition: form-data; name=\"b\"\r\n\r\nx\r\n--XyZ--",
+                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\nx\r\n--XyZ--",
+                  "form-data" },
+                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Disposition: form-data; "
+                  "name=\"b\"\r\n\r\nx\r\n--XyZ--",
                   "two Content" },
-                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64\r\n\r\nx\r\n--XyZ--",
+                { "--XyZ\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: "
+                  "base64\r\n\r\nx\r\n--XyZ--",
                   "encoded" },
                 { "--XyZ\r\nno colon here\r\n\r\nx\r\n--XyZ--", "colon" },
         };
@@ -128,7 +143,8 @@ Test(multipart, refuses_malformed_bodies)
                 memcpy(body, cases[i].body, n);
                 Status status = read_text(body, n, &multipart);
                 cr_expect_eq(status, STATUS_MALFORMED, "%s", cases[i].body);
-                cr_expect(strstr(failure_current()->message, cases[i].word) != NULL, "%s: %s", cases[i].body, failure_current()->message);
+                cr_expect(strstr(failure_current()->message, cases[i].word) != NULL, "%s: %s", cases[i].body,
+                          failure_current()->message);
                 if (status == STATUS_OK)
                         multipart_deinit(&multipart);
                 free(body);

@@ -17,10 +17,12 @@ static void expect_readyz(ServerFacts facts, int status, const char *body)
 
 Test(probes, readyz_says_why_it_is_not)
 {
-        expect_readyz((ServerFacts){ .n_workers = 2, .n_stalled = 1, .ready = true }, 200, "{\"ready\": true}\n");
+        expect_readyz((ServerFacts){ .n_workers = 2, .n_stalled = 1, .ready = true }, 200,
+                      "{\"ready\": true}\n");
         expect_readyz((ServerFacts){ .n_workers = 2, .n_stalled = 1 }, 503,
                       "{\"ready\": false, \"error\": \"the server is stopping\", \"code\": \"busy\"}\n");
         expect_readyz((ServerFacts){ .n_workers = 2, .n_stalled = 2 }, 503,
-                      "{\"ready\": false, \"error\": \"no worker has shown life for a second: each is in a long operation, or stuck\", "
+                      "{\"ready\": false, \"error\": \"no worker has shown life for a second: each is in a "
+                      "long operation, or stuck\", "
                       "\"code\": \"busy\"}\n");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives made by PyTorch (tests/models, tests/print/pt2, with what PyTorch prints for them) and small ones made here.
+// Archives made by PyTorch (tests/models, tests/print/pt2, with what PyTorch prints for them) and
+// small ones made here.
 #include <dirent.h>
 #include <stdio.h>
 #include "tests/api/pt2_maker.h"
@@ -57,7 +58,8 @@ static void expect_printed(const char *folder, const char *name, const char *wan
         if (with_children)
                 print_children(graph, "", &text);
         text_add_char(&text, '\n');
-        cr_expect(text.n == wanted->n_bytes && memcmp(text.data, wanted->data, text.n) == 0, "%s prints\n%s", name, text.data);
+        cr_expect(text.n == wanted->n_bytes && memcmp(text.data, wanted->data, text.n) == 0, "%s prints\n%s",
+                  name, text.data);
         text_deinit(&text);
         storage_unref(wanted);
         graph_unref(graph);
@@ -84,7 +86,8 @@ Test(pt2, prints_what_pytorch_prints_for_every_kind_of_node)
 
 Test(pt2, prints_what_pytorch_prints_for_models)
 {
-        static const char *const models[] = { "dev_lenet", "dev_linear", "dev_mlp_bn", "dev_mtcnn_pnet", "dev_relu_neg_abs", "digits" };
+        static const char *const models[] = { "dev_lenet",      "dev_linear",       "dev_mlp_bn",
+                                              "dev_mtcnn_pnet", "dev_relu_neg_abs", "digits" };
         for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
                 char wanted[512];
                 snprintf(wanted, sizeof(wanted), "%s/print/%s.pt2.graph", TESTS_FOLDER, models[i]);
@@ -115,14 +118,20 @@ static const char small_graph[] =
         "    %c_flags : [num_users=0] = placeholder[target=c_flags]\n"
         "    %x : [num_users=1] = placeholder[target=x]\n"
         "    %n : [num_users=0] = placeholder[target=n]\n"
-        "    %linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x, %p_l_w), kwargs = {})\n"
-        "    %topk : [num_users=2] = call_function[target=torch.ops.aten.topk.default](args = (%linear, 1), kwargs = {})\n"
-        "    %getitem : [num_users=2] = call_function[target=operator.getitem](args = (%topk, 0), kwargs = {})\n"
-        "    %getitem_1 : [num_users=0] = call_function[target=operator.getitem](args = (%topk, 1), kwargs = {})\n"
-        "    %true_graph_0 : [num_users=1] = get_attr[target=true_graph_0]\n"
-        "    %cond : [num_users=1] = call_function[target=torch.ops.higher_order.cond](args = (True, %true_graph_0, [%getitem]), kwargs = "
+        "    %linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x, "
+        "%p_l_w), kwargs = {})\n"
+        "    %topk : [num_users=2] = call_function[target=torch.ops.aten.topk.default](args = (%linear, 1), "
+        "kwargs = {})\n"
+        "    %getitem : [num_users=2] = call_function[target=operator.getitem](args = (%topk, 0), kwargs = "
         "{})\n"
-        "    %getitem_2 : [num_users=1] = call_function[target=operator.getitem](args = (%cond, 0), kwargs = {})\n"
+        "    %getitem_1 : [num_users=0] = call_function[target=operator.getitem](args = (%topk, 1), kwargs = "
+        "{})\n"
+        "    %true_graph_0 : [num_users=1] = get_attr[target=true_graph_0]\n"
+        "    %cond : [num_users=1] = call_function[target=torch.ops.higher_order.cond](args = (True, "
+        "%true_graph_0, [%getitem]), kwargs = "
+        "{})\n"
+        "    %getitem_2 : [num_users=1] = call_function[target=operator.getitem](args = (%cond, 0), kwargs = "
+        "{})\n"
         "    return (getitem, getitem_2)";
 
 Test(pt2, restores_getitems_and_child_graphs)
@@ -133,7 +142,8 @@ Test(pt2, restores_getitems_and_child_graphs)
         cr_assert_not_null(child);
         cr_assert_not_null(child->graph);
         expect_text(child->graph, "graph():\n    %y : [num_users=1] = placeholder[target=y]\n"
-                                  "    %relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%y,), kwargs = "
+                                  "    %relu : [num_users=1] = "
+                                  "call_function[target=torch.ops.aten.relu.default](args = (%y,), kwargs = "
                                   "{})\n    return (relu,)");
         graph_unref(graph);
 }
@@ -178,7 +188,8 @@ Test(pt2, reads_signature_ranges_guards_and_modules)
 Test(pt2, reads_state_with_tied_weights_and_constants)
 {
         Graph *graph = read_small(NULL, 0);
-        const State *w = graph_state(graph, "l.w"), *tied = graph_state(graph, "l.tied"), *flags = graph_state(graph, "flags");
+        const State *w = graph_state(graph, "l.w"), *tied = graph_state(graph, "l.tied"),
+                    *flags = graph_state(graph, "flags");
         cr_assert(w != NULL && tied != NULL && flags != NULL);
         cr_expect(w->is_parameter && w->persistent && !flags->is_parameter && !flags->persistent);
         cr_expect_eq(w->tensor->storage, tied->tensor->storage);
@@ -194,8 +205,8 @@ Test(pt2, reads_state_with_tied_weights_and_constants)
 Test(pt2, ignores_nulls_and_unknown_keys)
 {
         static const Pt2Edit edits[] = {
-                { "models/model.json", "{\"as_int\": 1}", "{\"as_tensor\": null, \"as_prompt\": null, \"as_int\": 1, \"as_none\": false}",
-                  NULL },
+                { "models/model.json", "{\"as_int\": 1}",
+                  "{\"as_tensor\": null, \"as_prompt\": null, \"as_int\": 1, \"as_none\": false}", NULL },
                 { "weights_config.json", "{\"path_name\"", "{\"future\": {\"a\": [1]}, \"path_name\"", NULL },
         };
         Graph *graph = read_small(edits, 2);
@@ -206,10 +217,11 @@ Test(pt2, ignores_nulls_and_unknown_keys)
 Test(pt2, takes_keys_in_any_order)
 {
         // The sections of the graph and of a node turned round.
-        static const char topk[] = "{\"target\": \"torch.ops.aten.topk.default\", ", name[] = "\"name\": \"topk\"}",
-                          inputs[] = "\"inputs\": [" TENSOR("p_l_w");
+        static const char topk[] = "{\"target\": \"torch.ops.aten.topk.default\", ",
+                          name[] = "\"name\": \"topk\"}", inputs[] = "\"inputs\": [" TENSOR("p_l_w");
         Text document = { 0 };
-        const char *at = strstr(pt2_model, inputs), *end = strstr(at, "\"outputs\""), *single = strstr(end, "\"sym_int_values\": {}");
+        const char *at = strstr(pt2_model, inputs), *end = strstr(at, "\"outputs\""),
+                   *single = strstr(end, "\"sym_int_values\": {}");
         const char *node = strstr(end, topk), *node_end = strstr(node, name);
         text_add_n(&document, pt2_model, (size_t)(at - pt2_model));
         text_add_n(&document, end, (size_t)(node - end));
@@ -232,13 +244,19 @@ Test(pt2, takes_arguments_by_name_where_the_schema_is_known)
         static const struct {
                 const char *inputs, *printed;
         } cases[] = {
-                { INPUT("weight", TENSOR("p_l_w")) ", " INPUT("input", TENSOR("x")), "(args = (%x, %p_l_w), kwargs = {})" },
-                { "{\"name\": \"weight\", \"arg\": " TENSOR("p_l_w") "}, {\"name\": \"input\", \"arg\": " TENSOR("x") "}",
+                { INPUT("weight", TENSOR("p_l_w")) ", " INPUT("input", TENSOR("x")),
                   "(args = (%x, %p_l_w), kwargs = {})" },
-                { INPUT("input", TENSOR("x")) ", " INPUT("weight", TENSOR("p_l_w")) ", {\"name\": \"bias\", \"arg\": {\"as_none\": true}}",
+                { "{\"name\": \"weight\", \"arg\": " TENSOR(
+                          "p_l_w") "}, {\"name\": \"input\", \"arg\": " TENSOR("x") "}",
+                  "(args = (%x, %p_l_w), kwargs = {})" },
+                { INPUT("input", TENSOR("x")) ", " INPUT(
+                          "weight", TENSOR("p_l_w")) ", {\"name\": \"bias\", \"arg\": {\"as_none\": true}}",
                   "(args = (%x, %p_l_w), kwargs = {bias: None})" },
-                { INPUT("input", TENSOR("x")) ", " INPUT("bias", "{\"as_none\": true}") ", {\"name\": \"weight\", \"arg\": " TENSOR(
-                          "p_l_w") ", \"kind\": 2}",
+                { INPUT("input", TENSOR("x")) ", " INPUT(
+                          "bias", "{\"as_none\": true}") ", {\"name\": \"weight\", "
+                                                         "\"arg\": " TENSOR("p_l_w") ", "
+                                                                                     "\"kind\":"
+                                                                                     " 2}",
                   "(args = (%x,), kwargs = {weight: %p_l_w, bias: None})" },
         };
         cr_assert_eq(ops_init(), STATUS_OK);
@@ -254,8 +272,10 @@ Test(pt2, takes_arguments_by_name_where_the_schema_is_known)
                 text_deinit(&line);
         }
         Graph *graph = NULL;
-        const Pt2Edit twice = { "models/model.json", INPUT("weight", TENSOR("p_l_w")), INPUT("input", TENSOR("p_l_w")), NULL };
-        expect_failure("twice", read_pt2(&twice, 1, NULL, &graph), STATUS_MALFORMED, "\"input\" is given twice");
+        const Pt2Edit twice = { "models/model.json", INPUT("weight", TENSOR("p_l_w")),
+                                INPUT("input", TENSOR("p_l_w")), NULL };
+        expect_failure("twice", read_pt2(&twice, 1, NULL, &graph), STATUS_MALFORMED,
+                       "\"input\" is given twice");
 }
 
 Test(pt2, reads_deflated_archives_and_any_root_folder)
@@ -264,7 +284,8 @@ Test(pt2, reads_deflated_archives_and_any_root_folder)
         ZipPlaces places;
         Graph *graph = NULL;
         make_pt2(NULL, 0, true, &bytes, &places);
-        cr_assert_eq(pt2_read(span_of(&bytes), NULL, NULL, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(pt2_read(span_of(&bytes), NULL, NULL, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         expect_text(graph, small_graph);
         graph = graph_unref(graph);
         text_deinit(&bytes);
@@ -285,8 +306,10 @@ Test(pt2, shares_the_bytes_of_stored_aligned_weights_and_copies_others)
         for (int shift = 0; shift <= 32; shift += 32) {
                 Storage *archive;
                 Graph *graph = NULL;
-                // The archive placed so that the first weight lies at a multiple of 64, or 32 bytes beside one.
-                size_t lead = (STORAGE_ALIGN - places.data[0] % STORAGE_ALIGN + (size_t)shift) % STORAGE_ALIGN;
+                // The archive placed so that the first weight lies at a multiple of 64, or 32 bytes
+                // beside one.
+                size_t lead =
+                        (STORAGE_ALIGN - places.data[0] % STORAGE_ALIGN + (size_t)shift) % STORAGE_ALIGN;
                 cr_assert_eq(storage_new(lead + bytes.n, true, NULL, &archive), STATUS_OK);
                 memcpy(archive->data + lead, bytes.data, bytes.n);
                 ByteSpan span = { archive->data + lead, bytes.n };
@@ -307,9 +330,12 @@ Test(pt2, picks_one_of_several_models)
         ZipPlaces places;
         Graph *graph = NULL;
         make_pt2(edits, 1, false, &bytes, &places);
-        expect_failure("none chosen", pt2_read(span_of(&bytes), NULL, NULL, &graph), STATUS_VALUE, "model, other");
-        expect_failure("unknown", pt2_read(span_of(&bytes), NULL, "third", &graph), STATUS_VALUE, "\"third\"");
-        cr_assert_eq(pt2_read(span_of(&bytes), NULL, "model", &graph), STATUS_OK, "%s", failure_current()->message);
+        expect_failure("none chosen", pt2_read(span_of(&bytes), NULL, NULL, &graph), STATUS_VALUE,
+                       "model, other");
+        expect_failure("unknown", pt2_read(span_of(&bytes), NULL, "third", &graph), STATUS_VALUE,
+                       "\"third\"");
+        cr_assert_eq(pt2_read(span_of(&bytes), NULL, "model", &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         graph_unref(graph);
         text_deinit(&bytes);
 }
@@ -378,7 +404,8 @@ Test(pt2, reads_strides_views_and_dtypes_of_weights)
                         cr_expect_eq(meta->stride[0], cases[i].stride0, "%s", cases[i].path);
                 }
         }
-        cr_expect_eq(graph_state(graph, "view")->tensor->storage, graph_state(graph, "full")->tensor->storage);
+        cr_expect_eq(graph_state(graph, "view")->tensor->storage,
+                     graph_state(graph, "full")->tensor->storage);
         cr_expect_eq(graph_state(graph, "w")->tensor->storage, graph_state(graph, "tied")->tensor->storage);
         cr_expect_float_eq(*(float *)tensor_data(graph_state(graph, "view")->tensor), 17.0f, 0);
         graph_unref(graph);
@@ -386,14 +413,16 @@ Test(pt2, reads_strides_views_and_dtypes_of_weights)
 
 static void add_tree(const Tree *tree, Text *out)
 {
-        static const char *const open[] = { "", "(", "[", "{", "<" }, *const close[] = { "", ")", "]", "}", ">" };
+        static const char *const open[] = { "", "(", "[", "{", "<" }, *const close[] = { "", ")", "]", "}",
+                                                                                         ">" };
         if (tree->kind == TREE_LEAF) {
                 text_addf(out, "%u", tree->first_leaf);
                 return;
         }
         text_add(out, open[tree->kind]);
         for (uint32_t i = 0; i < tree->n; i++) {
-                text_addf(out, "%s%s%s", i == 0 ? "" : " ", tree->keys == NULL ? "" : tree->keys[i], tree->keys == NULL ? "" : "=");
+                text_addf(out, "%s%s%s", i == 0 ? "" : " ", tree->keys == NULL ? "" : tree->keys[i],
+                          tree->keys == NULL ? "" : "=");
                 add_tree(tree->children[i], out);
         }
         text_add(out, close[tree->kind]);
@@ -425,8 +454,10 @@ Test(pt2, reads_the_structure_of_arguments_and_results)
 
 Test(pt2, reads_literals_symbolic_inputs_and_mutations)
 {
-        Graph *literals = load_graph("print/pt2", "literals"), *symbolic = load_graph("print/pt2", "symbolic_input"),
-              *mutated = load_graph("print/pt2", "counter_decomposed"), *written = load_graph("print/pt2", "input_written_decomposed");
+        Graph *literals = load_graph("print/pt2", "literals"),
+              *symbolic = load_graph("print/pt2", "symbolic_input"),
+              *mutated = load_graph("print/pt2", "counter_decomposed"),
+              *written = load_graph("print/pt2", "input_written_decomposed");
         const Input *inputs = literals->signature.inputs;
         cr_expect_eq(inputs[1].literal.i, 3);
         cr_expect_float_eq(inputs[2].literal.f, 2.5, 0);

@@ -2,10 +2,10 @@
 #include "tests/api/zip_maker.h"
 #include "api/recognise.h"
 
-#define BYTES(text)                                                                                                                        \
-        (ByteSpan)                                                                                                                         \
-        {                                                                                                                                  \
-                (const uint8_t *)(text), sizeof(text) - 1                                                                                  \
+#define BYTES(text)                                                                                          \
+        (ByteSpan)                                                                                           \
+        {                                                                                                    \
+                (const uint8_t *)(text), sizeof(text) - 1                                                    \
         }
 #define SAFETENSORS "\x3b\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}     x"
 
@@ -24,10 +24,10 @@ static const struct {
           BYTES("\x08\x08\x12\x07pytorch\x1a\x05"
                 "1.0.0:"),
           STATUS_WRONG_FILE, "ONNX", "torch.export.save" },
-        { "onnx without producer", BYTES("\x08\x09:\xff\x01\x0a\x20\x0a\x01x\x12\x01y\x1a\x04n"), STATUS_WRONG_FILE, "ONNX",
-          "torch.export.save" },
-        { "git-lfs", BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n"), STATUS_WRONG_FILE, "git-LFS",
-          "git lfs pull" },
+        { "onnx without producer", BYTES("\x08\x09:\xff\x01\x0a\x20\x0a\x01x\x12\x01y\x1a\x04n"),
+          STATUS_WRONG_FILE, "ONNX", "torch.export.save" },
+        { "git-lfs", BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n"),
+          STATUS_WRONG_FILE, "git-LFS", "git lfs pull" },
         { "gzip", BYTES("\x1f\x8b\x08\0\0\0\0\0"), STATUS_WRONG_FILE, "gzip", "Content-Encoding" },
         { "zstd", BYTES("\x28\xb5\x2f\xfd\0\0\0\0"), STATUS_WRONG_FILE, "compressed", "unpack" },
         { "html", BYTES("\n<!DOCTYPE html><html>"), STATUS_WRONG_FILE, "web page", "login" },
@@ -37,8 +37,10 @@ static const struct {
           BYTES("\x7f"
                 "ELF\x02\x01"),
           STATUS_WRONG_FILE, "compiled", "torch.export.save" },
-        { "python", BYTES("import torch\nmodel = torch.nn.Linear(1, 1)\n"), STATUS_WRONG_FILE, "no model file", "torch.export.save" },
-        { "multipart", BYTES("--x\r\nContent-Disposition: form-data; name=\"graph\"\r\n\r\n"), STATUS_WRONG_FILE, "multipart", "curl -F" },
+        { "python", BYTES("import torch\nmodel = torch.nn.Linear(1, 1)\n"), STATUS_WRONG_FILE,
+          "no model file", "torch.export.save" },
+        { "multipart", BYTES("--x\r\nContent-Disposition: form-data; name=\"graph\"\r\n\r\n"),
+          STATUS_WRONG_FILE, "multipart", "curl -F" },
         { "form", BYTES("a=1&b=2"), STATUS_WRONG_FILE, "neither", "torch.export.save" },
         { "one byte", BYTES("P"), STATUS_WRONG_FILE, "neither", "curl -T" },
         { "cut archive", BYTES("PK\x03\x04\x00\x00\r\n\x08\x08"), STATUS_MALFORMED, "too few", "" },
@@ -54,8 +56,10 @@ Test(recognise, names_wrong_files_with_their_cure)
                 FileKind kind;
                 Status status = recognise_graph(files[i].bytes, &kind);
                 cr_expect_eq(status, files[i].status, "%s gives %s", files[i].what, status_code(status));
-                cr_expect(strstr(failure_current()->message, files[i].word) != NULL, "%s: %s", files[i].what, failure_current()->message);
-                cr_expect(strstr(failure_current()->message, files[i].cure) != NULL, "%s: %s", files[i].what, failure_current()->message);
+                cr_expect(strstr(failure_current()->message, files[i].word) != NULL, "%s: %s", files[i].what,
+                          failure_current()->message);
+                cr_expect(strstr(failure_current()->message, files[i].cure) != NULL, "%s: %s", files[i].what,
+                          failure_current()->message);
         }
 }
 
@@ -85,9 +89,15 @@ Test(recognise, tells_archives_apart_by_their_members)
                 { { "serialized_exported_program.json", "serialized_state_dict.pt", "version" },
                   STATUS_OK,
                   "" }, // the reader names its cure
-                { { "archive/data.pkl", "archive/byteorder", "archive/data/0", "archive/version" }, STATUS_WRONG_FILE, "state_dict" },
-                { { "m/data.pkl", "m/code/__torch__.py", "m/constants.pkl", "m/version" }, STATUS_WRONG_FILE, "TorchScript" },
-                { { "m/data/aotinductor/model/c1.so", "m/archive_format" }, STATUS_WRONG_FILE, "AOTInductor" },
+                { { "archive/data.pkl", "archive/byteorder", "archive/data/0", "archive/version" },
+                  STATUS_WRONG_FILE,
+                  "state_dict" },
+                { { "m/data.pkl", "m/code/__torch__.py", "m/constants.pkl", "m/version" },
+                  STATUS_WRONG_FILE,
+                  "TorchScript" },
+                { { "m/data/aotinductor/model/c1.so", "m/archive_format" },
+                  STATUS_WRONG_FILE,
+                  "AOTInductor" },
                 { { "data/aotinductor/model/c1.cpp", "version" }, STATUS_WRONG_FILE, "AOTInductor" },
                 { { "MAR-INF/MANIFEST.json", "model.pt", "handler.py" }, STATUS_WRONG_FILE, ".mar" },
                 { { "x.npy", "y.npy" }, STATUS_WRONG_FILE, ".npz" },
@@ -97,7 +107,8 @@ Test(recognise, tells_archives_apart_by_their_members)
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 FileKind kind = FILE_OTHER;
                 Status status = recognise_members(cases[i].names, &kind);
-                expect_failure(cases[i].names[0] == NULL ? "nothing" : cases[i].names[0], status, cases[i].status, cases[i].word);
+                expect_failure(cases[i].names[0] == NULL ? "nothing" : cases[i].names[0], status,
+                               cases[i].status, cases[i].word);
                 cr_expect_eq(kind, cases[i].status == STATUS_OK ? FILE_PT2 : FILE_OTHER);
         }
 }
@@ -130,6 +141,7 @@ Test(recognise, sees_that_a_large_archive_lost_its_line_ends)
                         bytes.data[n++] = bytes.data[i];
         }
         bytes.n = n;
-        expect_failure("stripped", recognise_graph(span_of(&bytes), &kind), STATUS_WRONG_FILE, "--data-binary");
+        expect_failure("stripped", recognise_graph(span_of(&bytes), &kind), STATUS_WRONG_FILE,
+                       "--data-binary");
         text_deinit(&bytes);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads on their way into the store and back: whatever the form of the file, and wherever its bytes come from, the weights stay the same,
-// and lie in mapped files of their own.
+// Uploads on their way into the store and back: whatever the form of the file, and wherever its
+// bytes come from, the weights stay the same, and lie in mapped files of their own.
 #include <stdio.h>
 #include <unistd.h>
 #include "api/upload.h"
@@ -80,7 +80,8 @@ static Graph *decode(Storage *body, const char *content_type)
         Upload upload = { .n_parts = 0 };
         Graph *graph = NULL;
         cr_assert_eq(upload_split(body, content_type, &upload), STATUS_OK, "%s", failure_current()->message);
-        cr_assert_eq(upload_decode(upload.parts, upload.n_parts, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(upload_decode(upload.parts, upload.n_parts, NULL, true, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         upload_deinit(&upload);
         return graph;
 }
@@ -93,10 +94,13 @@ static void put_body(Engine *engine, Storage *body, const char *content_type, Gr
         bool created;
         cr_assert_eq(upload_split(body, content_type, &upload), STATUS_OK);
         engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
-        cr_assert_eq(upload_identify(upload.parts, upload.n_parts, NULL, upload.format, &identified), STATUS_OK);
-        cr_assert_eq(upload_decode(upload.parts, upload.n_parts, NULL, true, out_graph), STATUS_OK, "%s", failure_current()->message);
-        cr_assert_eq(engine_put(engine, "m", upload.parts, upload.n_parts, &identified, *out_graph, &version, &created), STATUS_OK, "%s",
+        cr_assert_eq(upload_identify(upload.parts, upload.n_parts, NULL, upload.format, &identified),
+                     STATUS_OK);
+        cr_assert_eq(upload_decode(upload.parts, upload.n_parts, NULL, true, out_graph), STATUS_OK, "%s",
                      failure_current()->message);
+        cr_assert_eq(engine_put(engine, "m", upload.parts, upload.n_parts, &identified, *out_graph, &version,
+                                &created),
+                     STATUS_OK, "%s", failure_current()->message);
         graph_version_unref(version);
         upload_deinit(&upload);
 }
@@ -115,12 +119,15 @@ static void check(const char *what, const Graph *graph, const Graph *wanted)
 {
         cr_assert_eq(graph->n_state, wanted->n_state);
         for (uint32_t i = 0; i < graph->n_state; i++) {
-                const Storage *storage = graph->state[i].tensor->storage, *right = wanted->state[i].tensor->storage;
+                const Storage *storage = graph->state[i].tensor->storage,
+                              *right = wanted->state[i].tensor->storage;
                 cr_assert_eq(storage->n_bytes, right->n_bytes);
-                cr_expect_eq(memcmp(storage->data, right->data, right->n_bytes), 0, "%s: %s", what, graph->state[i].path);
-                cr_expect_eq((uintptr_t)storage->data % dtype_info[graph->state[i].tensor->meta.dtype].bytes, 0, "%s: %s is not aligned",
-                             what, graph->state[i].path);
-                cr_expect(storage->mapped || storage->n_bytes < PIECE_MIN_BYTES, "%s: %s is in memory", what, graph->state[i].path);
+                cr_expect_eq(memcmp(storage->data, right->data, right->n_bytes), 0, "%s: %s", what,
+                             graph->state[i].path);
+                cr_expect_eq((uintptr_t)storage->data % dtype_info[graph->state[i].tensor->meta.dtype].bytes,
+                             0, "%s: %s is not aligned", what, graph->state[i].path);
+                cr_expect(storage->mapped || storage->n_bytes < PIECE_MIN_BYTES, "%s: %s is in memory", what,
+                          graph->state[i].path);
         }
 }
 
@@ -171,15 +178,20 @@ Test(taking_in, archives_keep_their_weights_stored_aligned_or_not_and_deflated)
 Test(taking_in, weights_of_a_form_lie_wherever_the_form_puts_them)
 {
         enum { N_LARGE = 20000 };
-        static const char graph[] =
-                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"},"
-                "{\"op\": \"get_attr\", \"name\": \"large\", \"target\": \"large\"}, {\"op\": \"get_attr\", \"name\": \"small\", "
-                "\"target\": "
-                "\"small\"}, {\"op\": \"call_function\", \"name\": \"add\", \"target\": \"torch.add\", \"args\": [\"%x\", \"%large\"]},"
-                "{\"op\": \"call_function\", \"name\": \"add_1\", \"target\": \"torch.add\", \"args\": [\"%add\", \"%small\"]},"
-                "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%add_1\"]}]}";
-        static const char header[] = "{\"large\": {\"dtype\": \"F32\", \"shape\": [20000], \"data_offsets\": [0, 80000]}, "
-                                     "\"small\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [80000, 80004]}}";
+        static const char graph[] = "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": "
+                                    "\"x\", \"target\": \"x\"},"
+                                    "{\"op\": \"get_attr\", \"name\": \"large\", \"target\": \"large\"}, "
+                                    "{\"op\": \"get_attr\", \"name\": \"small\", "
+                                    "\"target\": "
+                                    "\"small\"}, {\"op\": \"call_function\", \"name\": \"add\", \"target\": "
+                                    "\"torch.add\", \"args\": [\"%x\", \"%large\"]},"
+                                    "{\"op\": \"call_function\", \"name\": \"add_1\", \"target\": "
+                                    "\"torch.add\", \"args\": [\"%add\", \"%small\"]},"
+                                    "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
+                                    "\"args\": [\"%add_1\"]}]}";
+        static const char header[] =
+                "{\"large\": {\"dtype\": \"F32\", \"shape\": [20000], \"data_offsets\": [0, 80000]}, "
+                "\"small\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [80000, 80004]}}";
         for (int shift = 0; shift < 5; shift++) {
                 Text body = { 0 };
                 text_addf(&body, "--b\r\nContent-Disposition: form-data; name=\"graph\"\r\n\r\n%s", graph);

@@ -30,7 +30,8 @@ static void reads(const char *text, Dtype expected, const char *want)
 {
         Tensor *tensor = NULL;
         char shape[256];
-        cr_assert_eq(read_as(text, expected, NULL, &tensor), STATUS_OK, "%s: %s", text, failure_current()->message);
+        cr_assert_eq(read_as(text, expected, NULL, &tensor), STATUS_OK, "%s: %s", text,
+                     failure_current()->message);
         Text got = { 0 };
         text_addf(&got, "%s %s ", dtype_info[tensor->meta.dtype].name,
                   shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)));
@@ -63,7 +64,8 @@ Test(tensor_json, without_a_dtype_the_values_decide_as_torch_tensor_does)
                 { "true", "bool [] [true]" },
                 { "\"NaN\"", "float32 [] [\"NaN\"]" },
                 { "[[[[[[[[7]]]]]]]]", "int64 [1, 1, 1, 1, 1, 1, 1, 1] [7]" },
-                { "[9223372036854775807, -9223372036854775808]", "int64 [2] [9223372036854775807, -9223372036854775808]" },
+                { "[9223372036854775807, -9223372036854775808]",
+                  "int64 [2] [9223372036854775807, -9223372036854775808]" },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
                 reads(rows[i][0], DTYPE_NONE, rows[i][1]);
@@ -87,9 +89,12 @@ Test(tensor_json, the_signatures_dtype_decides_when_it_is_known)
 
 Test(tensor_json, objects_take_their_members_in_any_order)
 {
-        reads("{\"dtype\": \"float32\", \"shape\": [2, 2], \"data\": [1, 2, 3, 4]}", DTYPE_NONE, "float32 [2, 2] [1.0, 2.0, 3.0, 4.0]");
-        reads("{\"data\": [1, 2, 3, 4], \"shape\": [2, 2], \"dtype\": \"float32\"}", DTYPE_NONE, "float32 [2, 2] [1.0, 2.0, 3.0, 4.0]");
-        reads("{\"data\": [[1, 2], [3, 4]], \"dtype\": \"torch.int32\", \"shape\": [2, 2]}", DTYPE_NONE, "int32 [2, 2] [1, 2, 3, 4]");
+        reads("{\"dtype\": \"float32\", \"shape\": [2, 2], \"data\": [1, 2, 3, 4]}", DTYPE_NONE,
+              "float32 [2, 2] [1.0, 2.0, 3.0, 4.0]");
+        reads("{\"data\": [1, 2, 3, 4], \"shape\": [2, 2], \"dtype\": \"float32\"}", DTYPE_NONE,
+              "float32 [2, 2] [1.0, 2.0, 3.0, 4.0]");
+        reads("{\"data\": [[1, 2], [3, 4]], \"dtype\": \"torch.int32\", \"shape\": [2, 2]}", DTYPE_NONE,
+              "int32 [2, 2] [1, 2, 3, 4]");
         reads("{\"data\": [[1, 2], [3, 4]]}", DTYPE_NONE, "int64 [2, 2] [1, 2, 3, 4]");
         reads("{\"data\": [[1, 2], [3, 4]]}", DTYPE_F32, "float32 [2, 2] [1.0, 2.0, 3.0, 4.0]");
         reads("{\"shape\": [2], \"data\": [1, 0]}", DTYPE_BOOL, "bool [2] [true, false]");
@@ -101,11 +106,14 @@ Test(tensor_json, objects_take_their_members_in_any_order)
 
 Test(tensor_json, base64_is_the_bytes_in_little_endian_order)
 {
-        reads("{\"dtype\": \"float32\", \"shape\": [2], \"b64\": \"AACAPwAAAMA=\"}", DTYPE_NONE, "float32 [2] [1.0, -2.0]");
+        reads("{\"dtype\": \"float32\", \"shape\": [2], \"b64\": \"AACAPwAAAMA=\"}", DTYPE_NONE,
+              "float32 [2] [1.0, -2.0]");
         reads("{\"b64\": \"AACAPwAAAMA=\", \"shape\": [1, 2]}", DTYPE_F32, "float32 [1, 2] [1.0, -2.0]");
-        reads("{\"b64\": \"\\/wD\\/\", \"shape\": [3], \"dtype\": \"uint8\"}", DTYPE_NONE, "uint8 [3] [255, 0, 255]");
+        reads("{\"b64\": \"\\/wD\\/\", \"shape\": [3], \"dtype\": \"uint8\"}", DTYPE_NONE,
+              "uint8 [3] [255, 0, 255]");
         reads("{\"b64\": \"\", \"shape\": [0], \"dtype\": \"int64\"}", DTYPE_NONE, "int64 [0] []");
-        reads("{\"b64\": \"AAEB\", \"shape\": [3], \"dtype\": \"bool\"}", DTYPE_NONE, "bool [3] [false, true, true]");
+        reads("{\"b64\": \"AAEB\", \"shape\": [3], \"dtype\": \"bool\"}", DTYPE_NONE,
+              "bool [3] [false, true, true]");
 }
 
 typedef struct Bad {
@@ -116,9 +124,12 @@ typedef struct Bad {
 } Bad;
 
 static const Bad bad[] = {
-        { "[[1, 2], [3]]", DTYPE_NONE, STATUS_VALUE, "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
-        { "[[1, 2], [3]]", DTYPE_F32, STATUS_VALUE, "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
-        { "[[[1], [2]], [[3]]]", DTYPE_F32, STATUS_VALUE, "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
+        { "[[1, 2], [3]]", DTYPE_NONE, STATUS_VALUE,
+          "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
+        { "[[1, 2], [3]]", DTYPE_F32, STATUS_VALUE,
+          "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
+        { "[[[1], [2]], [[3]]]", DTYPE_F32, STATUS_VALUE,
+          "expected sequence of length 2 at dim 1 (got 1): the list at [1]" },
         { "[[1, 2], 3]", DTYPE_NONE, STATUS_VALUE, "expected a list at [1], got a number" },
         { "[[1.5, 2], 3]", DTYPE_F32, STATUS_VALUE, "expected a list at [1], got a number" },
         { "[1, [2]]", DTYPE_NONE, STATUS_VALUE, "expected a number at [1], got a list" },
@@ -158,22 +169,29 @@ static const Bad bad[] = {
         { "", DTYPE_F32, STATUS_MALFORMED, "line 1" },
         { "{}", DTYPE_F32, STATUS_VALUE, "needs \"data\" or \"b64\"" },
         { "{\"data\": [1], \"b64\": \"\"}", DTYPE_F32, STATUS_VALUE, "not both" },
-        { "{\"data\": [1], \"size\": [1]}", DTYPE_F32, STATUS_UNKNOWN_MEMBER, "\"size\"; it knows dtype, shape, data, b64" },
+        { "{\"data\": [1], \"size\": [1]}", DTYPE_F32, STATUS_UNKNOWN_MEMBER,
+          "\"size\"; it knows dtype, shape, data, b64" },
         { "{\"dtype\": 3, \"data\": [1]}", DTYPE_F32, STATUS_MALFORMED, "line 1" },
         { "{\"dtype\": \"quint8\", \"data\": [1]}", DTYPE_F32, STATUS_VALUE, "unknown dtype \"quint8\"" },
-        { "{\"shape\": [2], \"data\": [1]}", DTYPE_F32, STATUS_SHAPE, "\"data\" has 1 values, but \"shape\" [2] needs 2" },
-        { "{\"shape\": [4], \"data\": [[1, 2], [3, 4]]}", DTYPE_F32, STATUS_SHAPE, "\"data\" has shape [2, 2], but \"shape\" says [4]" },
-        { "{\"shape\": [4294967296, 4294967296, 4294967296], \"data\": []}", DTYPE_F32, STATUS_TOO_LARGE, "elements" },
+        { "{\"shape\": [2], \"data\": [1]}", DTYPE_F32, STATUS_SHAPE,
+          "\"data\" has 1 values, but \"shape\" [2] needs 2" },
+        { "{\"shape\": [4], \"data\": [[1, 2], [3, 4]]}", DTYPE_F32, STATUS_SHAPE,
+          "\"data\" has shape [2, 2], but \"shape\" says [4]" },
+        { "{\"shape\": [4294967296, 4294967296, 4294967296], \"data\": []}", DTYPE_F32, STATUS_TOO_LARGE,
+          "elements" },
         { "{\"shape\": [-1], \"data\": [1]}", DTYPE_F32, STATUS_VALUE, "negative size -1" },
-        { "{\"shape\": [1, 1, 1, 1, 1, 1, 1, 1, 1], \"data\": [1]}", DTYPE_F32, STATUS_VALUE, "more than 8 dimensions" },
+        { "{\"shape\": [1, 1, 1, 1, 1, 1, 1, 1, 1], \"data\": [1]}", DTYPE_F32, STATUS_VALUE,
+          "more than 8 dimensions" },
         { "{\"shape\": [1.5], \"data\": [1]}", DTYPE_F32, STATUS_MALFORMED, "line 1" },
         { "{\"b64\": \"AAAA\"}", DTYPE_F32, STATUS_VALUE, "needs \"shape\"" },
         { "{\"b64\": \"AAAA\", \"shape\": [1]}", DTYPE_NONE, STATUS_VALUE, "needs \"dtype\"" },
         { "{\"b64\": 3, \"shape\": [1]}", DTYPE_F32, STATUS_VALUE, "\"b64\" must be a text" },
-        { "{\"b64\": \"AAA?\", \"shape\": [3], \"dtype\": \"uint8\"}", DTYPE_NONE, STATUS_MALFORMED, "alphabet" },
+        { "{\"b64\": \"AAA?\", \"shape\": [3], \"dtype\": \"uint8\"}", DTYPE_NONE, STATUS_MALFORMED,
+          "alphabet" },
         { "{\"b64\": \"AAAA\", \"shape\": [4], \"dtype\": \"uint8\"}", DTYPE_NONE, STATUS_SHAPE,
           "holds 3 bytes, but shape [4] of uint8 needs 4" },
-        { "{\"b64\": \"AgAA\", \"shape\": [3], \"dtype\": \"bool\"}", DTYPE_NONE, STATUS_VALUE, "byte 0x02 at 0" },
+        { "{\"b64\": \"AgAA\", \"shape\": [3], \"dtype\": \"bool\"}", DTYPE_NONE, STATUS_VALUE,
+          "byte 0x02 at 0" },
 };
 
 Test(tensor_json, what_is_wrong_is_refused_with_its_place)
@@ -183,9 +201,11 @@ Test(tensor_json, what_is_wrong_is_refused_with_its_place)
                 Budget budget;
                 budget_init(&budget, 1 << 20);
                 Status status = read_as(bad[i].text, bad[i].expected, &budget, &tensor);
-                cr_expect_eq(status, bad[i].status, "%s: %s: %s", bad[i].text, status_code(status), failure_current()->message);
-                cr_expect(strstr(failure_current()->message, bad[i].words) != NULL, "%s: \"%s\" does not hold \"%s\"", bad[i].text,
-                          failure_current()->message, bad[i].words);
+                cr_expect_eq(status, bad[i].status, "%s: %s: %s", bad[i].text, status_code(status),
+                             failure_current()->message);
+                cr_expect(strstr(failure_current()->message, bad[i].words) != NULL,
+                          "%s: \"%s\" does not hold \"%s\"", bad[i].text, failure_current()->message,
+                          bad[i].words);
                 tensor_unref(tensor); // "[1, 2] 3" gives one
                 cr_expect_eq(budget.used, 0, "%s keeps %zu bytes", bad[i].text, budget.used);
         }
@@ -194,7 +214,8 @@ Test(tensor_json, what_is_wrong_is_refused_with_its_place)
 Test(tensor_json, rows_longer_than_the_first_buffer_lose_nothing)
 {
         enum { ROWS = 7, COLUMNS = 1000 };
-        static const Dtype dtypes[] = { DTYPE_NONE, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPE_I16, DTYPE_U64, DTYPE_F16, DTYPE_BOOL };
+        static const Dtype dtypes[] = { DTYPE_NONE, DTYPE_F32, DTYPE_F64, DTYPE_I64,
+                                        DTYPE_I16,  DTYPE_U64, DTYPE_F16, DTYPE_BOOL };
         Text text = { 0 };
         for (size_t k = 0; k < ARRAY_LENGTH(dtypes); k++) {
                 text.n = 0;
@@ -205,7 +226,8 @@ Test(tensor_json, rows_longer_than_the_first_buffer_lose_nothing)
                 }
                 text_add(&text, "]]");
                 Tensor *tensor = NULL;
-                cr_assert_eq(read_as(text.data, dtypes[k], NULL, &tensor), STATUS_OK, "%s", failure_current()->message);
+                cr_assert_eq(read_as(text.data, dtypes[k], NULL, &tensor), STATUS_OK, "%s",
+                             failure_current()->message);
                 cr_assert_eq(tensor->meta.size[0], ROWS);
                 cr_assert_eq(tensor->meta.size[1], COLUMNS);
                 const uint8_t *data = tensor_data(tensor);
@@ -299,7 +321,8 @@ Test(tensor_json, nested_lists_have_the_shape_of_the_tensor)
         writes("{\"shape\": [1, 2, 0, 0], \"data\": []}", DTYPE_F32, TENSOR_JSON_NESTED, "[[[], []]]");
         writes("[1.0, -2.0]", DTYPE_F32, TENSOR_JSON_B64, "\"AACAPwAAAMA=\"");
         writes("[[1, 2]]", DTYPE_C64, TENSOR_JSON_NESTED, "[[1.0, 2.0]]");
-        writes("[0.1, 1e-7, 123456789, \"NaN\"]", DTYPE_F64, TENSOR_JSON_FLAT, "[0.1, 1e-7, 123456789.0, \"NaN\"]");
+        writes("[0.1, 1e-7, 123456789, \"NaN\"]", DTYPE_F64, TENSOR_JSON_FLAT,
+               "[0.1, 1e-7, 123456789.0, \"NaN\"]");
 }
 
 Test(tensor_json, strided_tensors_are_written_in_logical_order)
@@ -409,7 +432,8 @@ Test(tensor_json, float32_bits_survive_text)
         for (int i = 0; i < N; i++) {
                 do
                         state = state * 1664525u + 1013904223u;
-                while ((state & 0x7f800000u) == 0x7f800000u && (state & 0x7fffffu) != 0); // any bits but NaN's
+                while ((state & 0x7f800000u) == 0x7f800000u &&
+                       (state & 0x7fffffu) != 0); // any bits but NaN's
                 bits[i] = state;
         }
         Text out = { 0 };

@@ -6,7 +6,10 @@ static const char zeros[100000];
 
 static const ZipMember basic[] = {
         { .name = "m/a.txt", .content = "first member", .n = 12 },
-        { .name = "m/b.bin", .content = "second member, second member, second member", .n = 43, .deflated = true },
+        { .name = "m/b.bin",
+          .content = "second member, second member, second member",
+          .n = 43,
+          .deflated = true },
         { .name = "m/c/", .content = "", .n = 0 },
         { .name = "m/d", .content = "described", .n = 9, .described = true, .padding = 23 },
 };
@@ -89,7 +92,8 @@ Test(zip, refuses_to_read_a_member_over_the_callers_limit)
         ZipContent content = { 0 };
         make_zip(basic, 4, false, &bytes, &places);
         cr_assert_eq(zip_open(span_of(&bytes), &zip), STATUS_OK);
-        expect_failure("limit", zip_read(zip, zip_find(zip, "m/b.bin"), 42, &content), STATUS_TOO_LARGE, "m/b.bin");
+        expect_failure("limit", zip_read(zip, zip_find(zip, "m/b.bin"), 42, &content), STATUS_TOO_LARGE,
+                       "m/b.bin");
         cr_expect_eq(zip_read(zip, zip_find(zip, "m/b.bin"), 43, &content), STATUS_OK);
         zip_content_deinit(&content);
         zip_free(zip);
@@ -139,9 +143,18 @@ static const DamagedCase damaged[] = {
           { { END, 0, 16, 4, 0x7fffffff }, { LOCATOR, 0, 0, 4, 0 } },
           STATUS_MALFORMED,
           "central directory" },
-        { "directory size too small", { { END, 0, 12, 4, 46 }, { LOCATOR, 0, 0, 4, 0 } }, STATUS_MALFORMED, "central directory" },
-        { "directory size of 4 GiB", { { END, 0, 12, 4, 0xffffffff }, { LOCATOR, 0, 0, 4, 0 } }, STATUS_MALFORMED, "central directory" },
-        { "another disk", { { END, 0, 4, 2, 1 }, { LOCATOR, 0, 0, 4, 0 }, { END, 0, 16, 4, 0 } }, STATUS_MALFORMED, "disks" },
+        { "directory size too small",
+          { { END, 0, 12, 4, 46 }, { LOCATOR, 0, 0, 4, 0 } },
+          STATUS_MALFORMED,
+          "central directory" },
+        { "directory size of 4 GiB",
+          { { END, 0, 12, 4, 0xffffffff }, { LOCATOR, 0, 0, 4, 0 } },
+          STATUS_MALFORMED,
+          "central directory" },
+        { "another disk",
+          { { END, 0, 4, 2, 1 }, { LOCATOR, 0, 0, 4, 0 }, { END, 0, 16, 4, 0 } },
+          STATUS_MALFORMED,
+          "disks" },
         { "one member too many",
           { { END, 0, 8, 2, 5 }, { END, 0, 10, 2, 5 }, { END64, 0, 24, 8, 5 }, { END64, 0, 32, 8, 5 } },
           STATUS_MALFORMED,
@@ -159,7 +172,10 @@ static const DamagedCase damaged[] = {
           STATUS_MALFORMED,
           "too short" },
         { "zip64 locator points elsewhere", { { LOCATOR, 0, 8, 8, 10 } }, STATUS_MALFORMED, "zip64" },
-        { "zip64 locator points beyond the file", { { LOCATOR, 0, 8, 8, UINT64_MAX - 10 } }, STATUS_MALFORMED, "zip64" },
+        { "zip64 locator points beyond the file",
+          { { LOCATOR, 0, 8, 8, UINT64_MAX - 10 } },
+          STATUS_MALFORMED,
+          "zip64" },
         { "zip64 locator on another disk", { { LOCATOR, 0, 4, 4, 3 } }, STATUS_MALFORMED, "disks" },
         { "zip64 record of another size", { { END64, 0, 4, 8, 45 } }, STATUS_MALFORMED, "zip64" },
         { "zip64 record of huge size", { { END64, 0, 4, 8, UINT64_MAX } }, STATUS_MALFORMED, "zip64" },
@@ -171,16 +187,28 @@ static const DamagedCase damaged[] = {
           "central directory" },
         { "central signature", { { CENTRAL, 1, 0, 4, 0 } }, STATUS_MALFORMED, "damaged at byte" },
         { "central name reaches out", { { CENTRAL, 3, 28, 2, 60000 } }, STATUS_MALFORMED, "damaged at byte" },
-        { "central size without its zip64 field", { { CENTRAL, 0, 24, 4, 0xffffffff } }, STATUS_MALFORMED, "zip64" },
-        { "central offset without its zip64 field", { { CENTRAL, 0, 42, 4, 0xffffffff } }, STATUS_MALFORMED, "zip64" },
-        { "stored member with two sizes", { { CENTRAL, 0, 24, 4, 13 } }, STATUS_MALFORMED, "two different sizes" },
+        { "central size without its zip64 field",
+          { { CENTRAL, 0, 24, 4, 0xffffffff } },
+          STATUS_MALFORMED,
+          "zip64" },
+        { "central offset without its zip64 field",
+          { { CENTRAL, 0, 42, 4, 0xffffffff } },
+          STATUS_MALFORMED,
+          "zip64" },
+        { "stored member with two sizes",
+          { { CENTRAL, 0, 24, 4, 13 } },
+          STATUS_MALFORMED,
+          "two different sizes" },
         { "encrypted", { { CENTRAL, 0, 8, 2, 0x0801 } }, STATUS_MALFORMED, "encrypted" },
         { "strongly encrypted", { { CENTRAL, 0, 8, 2, 0x0840 } }, STATUS_MALFORMED, "encrypted" },
         { "patched data", { { CENTRAL, 0, 8, 2, 0x0820 } }, STATUS_MALFORMED, "method" },
         { "method 12 (bzip2)", { { CENTRAL, 1, 10, 2, 12 } }, STATUS_MALFORMED, "method 12" },
         { "symbolic link", { { CENTRAL, 0, 38, 4, 0xa1ff0000 } }, STATUS_MALFORMED, "link" },
         { "device file", { { CENTRAL, 0, 38, 4, 0x21ff0000 } }, STATUS_MALFORMED, "special file" },
-        { "folder with content", { { CENTRAL, 2, 24, 4, 5 }, { CENTRAL, 2, 20, 4, 5 } }, STATUS_MALFORMED, "folder" },
+        { "folder with content",
+          { { CENTRAL, 2, 24, 4, 5 }, { CENTRAL, 2, 20, 4, 5 } },
+          STATUS_MALFORMED,
+          "folder" },
         { "central on another disk", { { CENTRAL, 1, 34, 2, 1 } }, STATUS_MALFORMED, "another disk" },
         { "local signature", { { LOCAL, 1, 0, 4, 0 } }, STATUS_MALFORMED, "no local header" },
         { "local name differs", { { LOCAL, 1, 31, 1, '-' } }, STATUS_MALFORMED, "another name" },
@@ -196,14 +224,23 @@ static const DamagedCase damaged[] = {
         { "descriptor with another crc", { { AFTER, 3, -12, 4, 10 } }, STATUS_MALFORMED, "descriptor" },
         { "two headers share a member", { { CENTRAL, 2, 42, 4, 0 } }, STATUS_MALFORMED, "another name" },
         { "member reaches beyond the archive",
-          { { CENTRAL, 0, 20, 4, 100000 }, { CENTRAL, 0, 24, 4, 100000 }, { LOCAL, 0, 18, 4, 100000 }, { LOCAL, 0, 22, 4, 100000 } },
+          { { CENTRAL, 0, 20, 4, 100000 },
+            { CENTRAL, 0, 24, 4, 100000 },
+            { LOCAL, 0, 18, 4, 100000 },
+            { LOCAL, 0, 22, 4, 100000 } },
           STATUS_MALFORMED,
           "beyond the archive" },
         { "member overlaps the next",
-          { { CENTRAL, 0, 20, 4, 30 }, { CENTRAL, 0, 24, 4, 30 }, { LOCAL, 0, 18, 4, 30 }, { LOCAL, 0, 22, 4, 30 } },
+          { { CENTRAL, 0, 20, 4, 30 },
+            { CENTRAL, 0, 24, 4, 30 },
+            { LOCAL, 0, 18, 4, 30 },
+            { LOCAL, 0, 22, 4, 30 } },
           STATUS_MALFORMED,
           "overlap" },
-        { "grows a thousandfold", { { CENTRAL, 1, 24, 4, 5000000 }, { LOCAL, 1, 22, 4, 5000000 } }, STATUS_TOO_LARGE, "grow" },
+        { "grows a thousandfold",
+          { { CENTRAL, 1, 24, 4, 5000000 }, { LOCAL, 1, 22, 4, 5000000 } },
+          STATUS_TOO_LARGE,
+          "grow" },
 };
 
 Test(zip, refuses_damaged_archives_and_names_what_is_wrong)
@@ -216,9 +253,11 @@ Test(zip, refuses_damaged_archives_and_names_what_is_wrong)
                 for (int k = 0; k < 4; k++) {
                         const Patch *patch = &damaged[i].patches[k];
                         for (int b = 0; b < patch->width && patch->anchor != NOTHING; b++)
-                                bytes.data[(long)place_of(&places, patch) + patch->offset + b] = (char)(patch->value >> (8 * b));
+                                bytes.data[(long)place_of(&places, patch) + patch->offset + b] =
+                                        (char)(patch->value >> (8 * b));
                 }
-                expect_failure(damaged[i].what, zip_open(span_of(&bytes), &zip), damaged[i].status, damaged[i].word);
+                expect_failure(damaged[i].what, zip_open(span_of(&bytes), &zip), damaged[i].status,
+                               damaged[i].word);
                 zip_free(zip);
                 text_deinit(&bytes);
         }
@@ -242,9 +281,11 @@ Test(zip, refuses_content_that_does_not_match_its_crc_or_size)
                 Zip *zip = NULL;
                 ZipContent content = { 0 };
                 make_zip(basic, 4, true, &bytes, &places);
-                bytes.data[place_of(&places, &cases[i].patch) + (size_t)cases[i].patch.offset] = (char)cases[i].patch.value;
+                bytes.data[place_of(&places, &cases[i].patch) + (size_t)cases[i].patch.offset] =
+                        (char)cases[i].patch.value;
                 cr_assert_eq(zip_open(span_of(&bytes), &zip), STATUS_OK);
-                expect_failure(cases[i].what, zip_read(zip, zip_entry(zip, (uint32_t)cases[i].member), SIZE_MAX, &content),
+                expect_failure(cases[i].what,
+                               zip_read(zip, zip_entry(zip, (uint32_t)cases[i].member), SIZE_MAX, &content),
                                STATUS_MALFORMED, cases[i].word);
                 zip_free(zip);
                 text_deinit(&bytes);
@@ -261,7 +302,8 @@ Test(zip, refuses_declared_sizes_that_deflated_data_does_not_have)
                 make_zip(basic, 4, false, &bytes, &places);
                 bytes.data[places.central[1] + 24] = bytes.data[places.local[1] + 22] = (char)(43 + delta);
                 cr_assert_eq(zip_open(span_of(&bytes), &zip), STATUS_OK);
-                expect_failure("size", zip_read(zip, zip_entry(zip, 1), SIZE_MAX, &content), STATUS_MALFORMED, "inflate");
+                expect_failure("size", zip_read(zip, zip_entry(zip, 1), SIZE_MAX, &content), STATUS_MALFORMED,
+                               "inflate");
                 zip_free(zip);
                 text_deinit(&bytes);
         }
@@ -294,7 +336,8 @@ Test(zip, refuses_names_that_could_leave_a_folder_or_hide)
                 Zip *zip = NULL;
                 ZipMember member = { .name = cases[i].name, .content = "x", .n = 1 };
                 make_zip(&member, 1, false, &bytes, &places);
-                expect_failure(cases[i].name, zip_open(span_of(&bytes), &zip), STATUS_MALFORMED, cases[i].word);
+                expect_failure(cases[i].name, zip_open(span_of(&bytes), &zip), STATUS_MALFORMED,
+                               cases[i].word);
                 zip_free(zip);
                 text_deinit(&bytes);
         }
@@ -313,7 +356,8 @@ Test(zip, refuses_a_nul_in_a_name)
 
 Test(zip, refuses_two_members_of_one_name)
 {
-        const ZipMember twins[] = { { .name = "m/a", .content = "1", .n = 1 }, { .name = "m/a", .content = "2", .n = 1 } };
+        const ZipMember twins[] = { { .name = "m/a", .content = "1", .n = 1 },
+                                    { .name = "m/a", .content = "2", .n = 1 } };
         Text bytes = { 0 };
         ZipPlaces places;
         Zip *zip = NULL;
@@ -329,7 +373,8 @@ Test(zip, refuses_bytes_before_and_after_the_archive)
         Zip *zip = NULL;
         text_add(&bytes, "MZ this is a program");
         make_zip(basic, 4, false, &bytes, &places);
-        expect_failure("before", zip_open(span_of(&bytes), &zip), STATUS_MALFORMED, "before its first member");
+        expect_failure("before", zip_open(span_of(&bytes), &zip), STATUS_MALFORMED,
+                       "before its first member");
         make_zip(basic, 4, false, &after, &places);
         text_add(&after, "more");
         expect_failure("after", zip_open(span_of(&after), &zip), STATUS_MALFORMED, "end record");
@@ -339,7 +384,9 @@ Test(zip, refuses_bytes_before_and_after_the_archive)
 
 Test(zip, lets_small_members_of_zeros_deflate_by_any_factor)
 {
-        const ZipMember member = { .name = "m/zeros", .content = zeros, .n = sizeof(zeros), .deflated = true };
+        const ZipMember member = {
+                .name = "m/zeros", .content = zeros, .n = sizeof(zeros), .deflated = true
+        };
         Text bytes = { 0 };
         ZipPlaces places;
         Zip *zip = NULL;
@@ -353,8 +400,10 @@ Test(zip, lets_small_members_of_zeros_deflate_by_any_factor)
 
 Test(zip, caps_what_all_members_together_inflate_to)
 {
-        const ZipMember members[] = { { .name = "m/a", .content = zeros, .n = sizeof(zeros), .deflated = true },
-                                      { .name = "m/b", .content = zeros, .n = sizeof(zeros), .deflated = true } };
+        const ZipMember members[] = {
+                { .name = "m/a", .content = zeros, .n = sizeof(zeros), .deflated = true },
+                { .name = "m/b", .content = zeros, .n = sizeof(zeros), .deflated = true }
+        };
         Text bytes = { 0 };
         ZipPlaces places;
         Zip *zip = NULL;

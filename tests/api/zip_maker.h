@@ -19,7 +19,8 @@ typedef struct ZipMember {
 
 // Where the parts of an archive begin.
 typedef struct ZipPlaces {
-        size_t local[ZIP_MAKER_MEMBERS], data[ZIP_MAKER_MEMBERS], after[ZIP_MAKER_MEMBERS], central[ZIP_MAKER_MEMBERS];
+        size_t local[ZIP_MAKER_MEMBERS], data[ZIP_MAKER_MEMBERS], after[ZIP_MAKER_MEMBERS],
+                central[ZIP_MAKER_MEMBERS];
         size_t end64, locator, end;
 } ZipPlaces;
 
@@ -31,7 +32,10 @@ static inline void put(Text *out, uint64_t value, int n_bytes)
 
 static inline size_t deflate_raw(const char *content, size_t n, uint8_t *out, size_t cap)
 {
-        z_stream stream = { .next_in = (uint8_t *)(uintptr_t)content, .avail_in = (uInt)n, .next_out = out, .avail_out = (uInt)cap };
+        z_stream stream = { .next_in = (uint8_t *)(uintptr_t)content,
+                            .avail_in = (uInt)n,
+                            .next_out = out,
+                            .avail_out = (uInt)cap };
         cr_assert(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) == Z_OK);
         cr_assert(deflate(&stream, Z_FINISH) == Z_STREAM_END);
         size_t packed = cap - stream.avail_out;
@@ -39,8 +43,10 @@ static inline size_t deflate_raw(const char *content, size_t n, uint8_t *out, si
         return packed;
 }
 
-// Appends an archive to `out`. `zip64`: with a zip64 end record and locator, as torch writes always.
-static inline void make_zip(const ZipMember *members, size_t n_members, bool zip64, Text *out, ZipPlaces *places)
+// Appends an archive to `out`. `zip64`: with a zip64 end record and locator, as torch writes
+// always.
+static inline void make_zip(const ZipMember *members, size_t n_members, bool zip64, Text *out,
+                            ZipPlaces *places)
 {
         uint32_t crcs[ZIP_MAKER_MEMBERS];
         size_t packed[ZIP_MAKER_MEMBERS];
@@ -49,7 +55,8 @@ static inline void make_zip(const ZipMember *members, size_t n_members, bool zip
                 size_t cap = member->n + member->n / 8 + 64;
                 uint8_t *bytes = malloc(cap);
                 crcs[i] = (uint32_t)crc32_z(0, (const uint8_t *)member->content, member->n);
-                packed[i] = member->deflated ? deflate_raw(member->content, member->n, bytes, cap) : member->n;
+                packed[i] =
+                        member->deflated ? deflate_raw(member->content, member->n, bytes, cap) : member->n;
                 places->local[i] = out->n;
                 bool later = member->described;
                 put(out, 0x04034b50, 4);
@@ -141,6 +148,6 @@ static inline void expect_failure(const char *what, Status got, Status wanted, c
         cr_expect_eq(got, wanted, "%s: got %s (%s), expected %s", what, status_code(got),
                      got == STATUS_OK ? "" : failure_current()->message, status_code(wanted));
         if (got == wanted && got != STATUS_OK)
-                cr_expect(strstr(failure_current()->message, word) != NULL, "%s: \"%s\" does not say \"%s\"", what,
-                          failure_current()->message, word);
+                cr_expect(strstr(failure_current()->message, word) != NULL, "%s: \"%s\" does not say \"%s\"",
+                          what, failure_current()->message, word);
 }

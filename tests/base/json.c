@@ -18,8 +18,8 @@ static void end(void)
 
 TestSuite(json, .init = begin, .fini = end);
 
-// Reads and checks the whole of one document by json_skip, from a heap block of exactly its size so that the address sanitizer guards its
-// end.
+// Reads and checks the whole of one document by json_skip, from a heap block of exactly its size so
+// that the address sanitizer guards its end.
 static Status check_n(const char *text, size_t n, int max_depth, int64_t max_values)
 {
         _cleanup_(freep) char *exact = malloc(n == 0 ? 1 : n);
@@ -50,7 +50,8 @@ static void expect_failure(Status got, Status want, const char *message)
 
 Test(json, reads_every_kind_of_value_in_order)
 {
-        const char *text = " { \"a\" : [ 1 , -2.5 , true , false , null , \"x\" ] , \"b\" : { } , \"c\" : [ ] } \n";
+        const char *text =
+                " { \"a\" : [ 1 , -2.5 , true , false , null , \"x\" ] , \"b\" : { } , \"c\" : [ ] } \n";
         _cleanup_(json_closep) JsonReader *reader = open_text(text);
         const char *key, *string;
         bool more, truth;
@@ -125,8 +126,8 @@ Test(json, next_item_may_be_asked_twice)
 
 Test(json, escapes_are_decoded)
 {
-        _cleanup_(json_closep) JsonReader *reader =
-                open_text("\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20ac\\ud83d\\ude00\\uD83D\\uDE00z\"");
+        _cleanup_(json_closep) JsonReader *reader = open_text(
+                "\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20ac\\ud83d\\ude00\\uD83D\\uDE00z\"");
         const char *string;
         size_t n;
         cr_assert_eq(json_read_string(reader, &string, &n), STATUS_OK);
@@ -171,32 +172,39 @@ Test(json, malformed_documents_are_refused_with_place_and_cure)
                 { "  \n ", "line 2, column 2: expected a value, but the text ends here" },
                 { "[1,]", "line 1, column 4: expected a value, found ']'; remove the comma before it" },
                 { "[,1]", "line 1, column 2: expected a value, found ','" },
-                { "[1 2]",
-                  "line 1, column 4: expected ',' or ']', found '2'; items need commas between them (json.dumps(x.tolist()) writes them)" },
+                { "[1 2]", "line 1, column 4: expected ',' or ']', found '2'; items need commas between them "
+                           "(json.dumps(x.tolist()) writes them)" },
                 { "[1", "line 1, column 3: expected ',' or ']', but the text ends here" },
                 { "[1,", "line 1, column 4: expected a value, but the text ends here" },
                 { "[}", "line 1, column 2: expected a value, found '}'; remove the comma before it" },
                 { "{\"a\":1,}", "line 1, column 8: expected a key, found '}'; remove the comma before it" },
-                { "{a:1}",
-                  "line 1, column 2: expected a key in double quotes or '}', found 'a'; a shell takes quotes away unless the body stands "
-                  "in single ones: -d '{\"inputs\": ...}'" },
-                { "{'a':1}", "line 1, column 2: keys are written in double quotes: json.dumps(body) does, str(body) does not" },
+                { "{a:1}", "line 1, column 2: expected a key in double quotes or '}', found 'a'; a shell "
+                           "takes quotes away unless the body stands "
+                           "in single ones: -d '{\"inputs\": ...}'" },
+                { "{'a':1}", "line 1, column 2: keys are written in double quotes: json.dumps(body) does, "
+                             "str(body) does not" },
                 { "{\"a\":1, /* b */}", "line 1, column 9: comments are not part of JSON; remove them" },
                 { "{\"a\":1 // b\n}", "line 1, column 8: comments are not part of JSON; remove them" },
-                { "[[1] [2]]",
-                  "line 1, column 6: expected ',' or ']', found '['; items need commas between them (json.dumps(x.tolist()) writes them)" },
-                { "array([1.])", "line 1, column 1: this is how Python prints an array; json.dumps(x.tolist()) writes it as JSON" },
-                { "@body.json", "line 1, column 1: this begins like a file's name; curl reads files with --data-binary @body.json" },
+                { "[[1] [2]]", "line 1, column 6: expected ',' or ']', found '['; items need commas between "
+                               "them (json.dumps(x.tolist()) writes them)" },
+                { "array([1.])", "line 1, column 1: this is how Python prints an array; "
+                                 "json.dumps(x.tolist()) writes it as JSON" },
+                { "@body.json", "line 1, column 1: this begins like a file's name; curl reads files with "
+                                "--data-binary @body.json" },
                 { "{\"a\" 1}", "line 1, column 6: expected ':', found '1'" },
                 { "{\"a\":}", "line 1, column 6: expected a value, found '}'; remove the comma before it" },
                 { "{\"a\":1 \"b\":2}", "line 1, column 8: expected ',' or '}', found '\"'" },
-                { "{\n  \"a\": 1,\n  \"a\": 2\n}", "line 3, column 3: duplicate key \"a\"; each key may stand once in an object" },
-                { "{\"a\":1,\"\\u0061\":2}", "line 1, column 8: duplicate key \"a\"; each key may stand once in an object" },
+                { "{\n  \"a\": 1,\n  \"a\": 2\n}",
+                  "line 3, column 3: duplicate key \"a\"; each key may stand once in an object" },
+                { "{\"a\":1,\"\\u0061\":2}",
+                  "line 1, column 8: duplicate key \"a\"; each key may stand once in an object" },
                 { "1 2", "line 1, column 3: expected the end of the text, found '2'" },
                 { "{}]", "line 1, column 3: expected the end of the text, found ']'" },
                 { "NaN", "line 1, column 1: NaN is not a JSON number; write \"NaN\" as a string" },
-                { "[1, Infinity]", "line 1, column 5: Infinity is not a JSON number; write \"Infinity\" as a string" },
-                { "[-Infinity]", "line 1, column 2: -Infinity is not a JSON number; write \"-Infinity\" as a string" },
+                { "[1, Infinity]",
+                  "line 1, column 5: Infinity is not a JSON number; write \"Infinity\" as a string" },
+                { "[-Infinity]",
+                  "line 1, column 2: -Infinity is not a JSON number; write \"-Infinity\" as a string" },
                 { "[-inf]", "line 1, column 2: -inf is not a JSON number; write \"-Infinity\" as a string" },
                 { "True", "line 1, column 1: JSON writes true, not True" },
                 { "[None]", "line 1, column 2: JSON writes null, not None" },
@@ -215,22 +223,30 @@ Test(json, malformed_documents_are_refused_with_place_and_cure)
                 { "truex", "line 1, column 5: expected the end of the text, found 'x'" },
                 { "\"abc", "line 1, column 5: the text ends inside a string" },
                 { "\"abc\\", "line 1, column 6: the text ends inside a string" },
-                { "\"a\\x\"", "line 1, column 3: unknown escape in a string; a backslash itself is written \\\\" },
+                { "\"a\\x\"",
+                  "line 1, column 3: unknown escape in a string; a backslash itself is written \\\\" },
                 { "\"\\u12g4\"", "line 1, column 2: \\u must be followed by four hexadecimal digits" },
                 { "\"\\u12", "line 1, column 2: \\u must be followed by four hexadecimal digits" },
                 { "\"\\u0000\"", "line 1, column 2: the character U+0000 is not allowed in a string" },
                 { "\"\\ud800\"", "line 1, column 2: \\ud800 is half of a surrogate pair; write both halves" },
-                { "\"\\ud800\\u0041\"", "line 1, column 2: \\ud800 is half of a surrogate pair; write both halves" },
+                { "\"\\ud800\\u0041\"",
+                  "line 1, column 2: \\ud800 is half of a surrogate pair; write both halves" },
                 { "\"\\udc00\"", "line 1, column 2: \\udc00 is half of a surrogate pair; write both halves" },
-                { "\"\\ud800\\udb00\"", "line 1, column 2: \\ud800 is half of a surrogate pair; write both halves" },
-                { "\"a\nb\"", "line 1, column 3: the control character 0x0a in a string must be written \\u000a" },
-                { "\"\xc3\xa9\xff\"", "line 1, column 3: byte 0xff is not valid UTF-8; send the text as UTF-8" },
+                { "\"\\ud800\\udb00\"",
+                  "line 1, column 2: \\ud800 is half of a surrogate pair; write both halves" },
+                { "\"a\nb\"",
+                  "line 1, column 3: the control character 0x0a in a string must be written \\u000a" },
+                { "\"\xc3\xa9\xff\"",
+                  "line 1, column 3: byte 0xff is not valid UTF-8; send the text as UTF-8" },
                 { "\"\xc0\x80\"", "line 1, column 2: byte 0xc0 is not valid UTF-8; send the text as UTF-8" },
-                { "\"\xed\xa0\x80\"", "line 1, column 2: byte 0xed is not valid UTF-8; send the text as UTF-8" },
-                { "\"\xf4\x90\x80\x80\"", "line 1, column 2: byte 0xf4 is not valid UTF-8; send the text as UTF-8" },
+                { "\"\xed\xa0\x80\"",
+                  "line 1, column 2: byte 0xed is not valid UTF-8; send the text as UTF-8" },
+                { "\"\xf4\x90\x80\x80\"",
+                  "line 1, column 2: byte 0xf4 is not valid UTF-8; send the text as UTF-8" },
                 { "\"\xe2\x82\"", "line 1, column 2: byte 0xe2 is not valid UTF-8; send the text as UTF-8" },
                 { "\x01", "line 1, column 1: expected a value, found byte 0x01" },
-                { "\xef\xbb\xbf{}", "line 1, column 1: the text starts with a byte order mark (BOM); save it as UTF-8 without BOM" },
+                { "\xef\xbb\xbf{}", "line 1, column 1: the text starts with a byte order mark (BOM); save it "
+                                    "as UTF-8 without BOM" },
                 { "\xff\xfe{", "line 1, column 1: the text is UTF-16; save it as UTF-8 without BOM" },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -243,12 +259,14 @@ Test(json, a_zero_byte_is_no_white_space_and_no_part_of_a_string)
 {
         cr_assert_eq(check_n("1\0", 2, 8, 0), STATUS_MALFORMED);
         cr_assert_eq(check_n("[1\0]", 4, 8, 0), STATUS_MALFORMED);
-        expect_failure(check_n("\"a\0b\"", 5, 8, 0), STATUS_MALFORMED, "line 1, column 3: the character U+0000 is not allowed in a string");
+        expect_failure(check_n("\"a\0b\"", 5, 8, 0), STATUS_MALFORMED,
+                       "line 1, column 3: the character U+0000 is not allowed in a string");
 }
 
 Test(json, equal_keys_in_different_objects_are_no_duplicates)
 {
-        cr_assert_eq(check("{\"a\":{\"a\":{\"a\":1},\"b\":{\"a\":2}},\"b\":[{\"a\":1},{\"a\":1}]}"), STATUS_OK);
+        cr_assert_eq(check("{\"a\":{\"a\":{\"a\":1},\"b\":{\"a\":2}},\"b\":[{\"a\":1},{\"a\":1}]}"),
+                     STATUS_OK);
         cr_assert_eq(check("{\"a\":{\"b\":1},\"b\":1,\"a\":2}"), STATUS_MALFORMED);
 }
 
@@ -298,7 +316,8 @@ Test(json, nesting_is_capped)
                 text_deinit(&text);
         }
         expect_failure(check_n("[[[", 3, 2, 0), STATUS_TOO_LARGE,
-                       "line 1, column 3: nesting is deeper than 2 levels (max_json_depth_run or max_json_depth_model in GET /v1)");
+                       "line 1, column 3: nesting is deeper than 2 levels (max_json_depth_run or "
+                       "max_json_depth_model in GET /v1)");
         cr_assert_eq(check_n("1", 1, 0, 0), STATUS_OK);
         cr_assert_eq(check_n("1", 1, JSON_MAX_DEPTH + 1, 0), STATUS_INTERNAL);
 }
@@ -319,8 +338,8 @@ Test(json, values_are_capped)
                        "line 1, column 11: more than 4 values (max_json_values in GET /v1)");
 }
 
-static const char sample[] =
-        "{\"name\": \"a\\u00e9\\ud83d\\ude00\xe2\x82\xac\", \"n\": [1, -2.5e-3, true, null, {\"k\": [[], {}]}], \"t\": false} ";
+static const char sample[] = "{\"name\": \"a\\u00e9\\ud83d\\ude00\xe2\x82\xac\", \"n\": [1, -2.5e-3, true, "
+                             "null, {\"k\": [[], {}]}], \"t\": false} ";
 
 Test(json, every_truncation_is_refused)
 {
@@ -354,19 +373,26 @@ Test(json, a_value_of_another_type_names_both)
         double value;
         NumberKind kind;
         _cleanup_(json_closep) JsonReader *reader = open_text("[\"a\", 1.5]");
-        expect_failure(json_enter_object(reader), STATUS_MALFORMED, "line 1, column 1: expected an object, found an array");
+        expect_failure(json_enter_object(reader), STATUS_MALFORMED,
+                       "line 1, column 1: expected an object, found an array");
         cr_assert_eq(json_enter_array(reader), STATUS_OK);
         cr_assert_eq(json_next_item(reader, &more), STATUS_OK);
-        expect_failure(json_read_int(reader, &whole), STATUS_MALFORMED, "line 1, column 2: expected an integer, found a string");
+        expect_failure(json_read_int(reader, &whole), STATUS_MALFORMED,
+                       "line 1, column 2: expected an integer, found a string");
         expect_failure(json_read_number(reader, &kind, &whole, &value), STATUS_MALFORMED,
                        "line 1, column 2: expected a number, found a string");
-        expect_failure(json_read_bool(reader, &truth), STATUS_MALFORMED, "line 1, column 2: expected true or false, found a string");
-        expect_failure(json_read_null(reader), STATUS_MALFORMED, "line 1, column 2: expected null, found a string");
-        expect_failure(json_enter_array(reader), STATUS_MALFORMED, "line 1, column 2: expected an array, found a string");
+        expect_failure(json_read_bool(reader, &truth), STATUS_MALFORMED,
+                       "line 1, column 2: expected true or false, found a string");
+        expect_failure(json_read_null(reader), STATUS_MALFORMED,
+                       "line 1, column 2: expected null, found a string");
+        expect_failure(json_enter_array(reader), STATUS_MALFORMED,
+                       "line 1, column 2: expected an array, found a string");
         cr_assert_eq(json_read_string(reader, &string, NULL), STATUS_OK);
         cr_assert_eq(json_next_item(reader, &more), STATUS_OK);
-        expect_failure(json_read_string(reader, &string, NULL), STATUS_MALFORMED, "line 1, column 7: expected a string, found a number");
-        expect_failure(json_read_int(reader, &whole), STATUS_MALFORMED, "line 1, column 7: expected an integer of 64 bits, found 1.5");
+        expect_failure(json_read_string(reader, &string, NULL), STATUS_MALFORMED,
+                       "line 1, column 7: expected a string, found a number");
+        expect_failure(json_read_int(reader, &whole), STATUS_MALFORMED,
+                       "line 1, column 7: expected an integer of 64 bits, found 1.5");
 }
 
 Test(json, reading_out_of_turn_is_our_failure)

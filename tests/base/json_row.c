@@ -22,7 +22,8 @@ static JsonReader *enter_row(const char *text, char **out_exact)
 Test(json_row, reads_numbers_and_the_three_words_up_to_the_end)
 {
         _cleanup_(freep) char *exact = NULL;
-        _cleanup_(json_closep) JsonReader *reader = enter_row("[ 1, -0.25 ,1e2,\"NaN\",\"Infinity\", \"-Infinity\" , -0]", &exact);
+        _cleanup_(json_closep) JsonReader *reader =
+                enter_row("[ 1, -0.25 ,1e2,\"NaN\",\"Infinity\", \"-Infinity\" , -0]", &exact);
         float row[16];
         size_t n;
         JsonRow state;
@@ -82,7 +83,8 @@ Test(json_row, any_capacity_reads_the_same_numbers)
         Text text = { 0 };
         text_add_char(&text, '[');
         for (int i = 0; i < 60; i++)
-                text_addf(&text, "%s%d.%0*d", i > 0 ? (i % 3 != 0 ? "," : " ,\n ") : "", i * 7, 1 + i % 20, i);
+                text_addf(&text, "%s%d.%0*d", i > 0 ? (i % 3 != 0 ? "," : " ,\n ") : "", i * 7, 1 + i % 20,
+                          i);
         text_add_char(&text, ']');
         text_add_n(&text, "", 1);
         for (size_t capacity = 1; capacity <= 61; capacity++) {
@@ -97,7 +99,8 @@ Test(json_row, any_capacity_reads_the_same_numbers)
                         cr_assert_neq(state, JSON_ROW_OTHER);
                         for (size_t i = 0; i < n; i++, total++) {
                                 char want[64];
-                                snprintf(want, sizeof(want), "%zu.%0*zu", total * 7, (int)(1 + total % 20), total);
+                                snprintf(want, sizeof(want), "%zu.%0*zu", total * 7, (int)(1 + total % 20),
+                                         total);
                                 cr_assert_eq(row[i], strtod(want, NULL), "%s", want);
                         }
                 }
@@ -163,7 +166,8 @@ Test(json_row, what_is_no_number_is_left_to_the_caller)
         }
 }
 
-// The bad item stands near the end of a short text, and again before a long tail, where the quick loop meets it.
+// The bad item stands near the end of a short text, and again before a long tail, where the quick
+// loop meets it.
 static void expect_bad_row(const char *item, Status want, const char *message)
 {
         for (int tail = 0; tail < 2; tail++) {
@@ -191,26 +195,33 @@ Test(json_row, malformed_numbers_are_refused_with_their_place)
 {
         expect_bad_row("01", STATUS_MALFORMED, "line 1, column 4: a number has no leading zeros");
         expect_bad_row("-01.5", STATUS_MALFORMED, "line 1, column 4: a number has no leading zeros");
-        expect_bad_row("1.", STATUS_MALFORMED, "line 1, column 4: a number needs digits after its point and after its 'e'");
-        expect_bad_row("1e", STATUS_MALFORMED, "line 1, column 4: a number needs digits after its point and after its 'e'");
-        expect_bad_row(".5", STATUS_MALFORMED, "line 1, column 4: a number needs a digit before its point, as in 0.5");
-        expect_bad_row("NaN", STATUS_MALFORMED, "line 1, column 4: NaN is not a JSON number; write \"NaN\" as a string");
-        expect_bad_row(
-                "1 2", STATUS_MALFORMED,
-                "line 1, column 6: expected ',' or ']', found '2'; items need commas between them (json.dumps(x.tolist()) writes them)");
+        expect_bad_row("1.", STATUS_MALFORMED,
+                       "line 1, column 4: a number needs digits after its point and after its 'e'");
+        expect_bad_row("1e", STATUS_MALFORMED,
+                       "line 1, column 4: a number needs digits after its point and after its 'e'");
+        expect_bad_row(".5", STATUS_MALFORMED,
+                       "line 1, column 4: a number needs a digit before its point, as in 0.5");
+        expect_bad_row("NaN", STATUS_MALFORMED,
+                       "line 1, column 4: NaN is not a JSON number; write \"NaN\" as a string");
+        expect_bad_row("1 2", STATUS_MALFORMED,
+                       "line 1, column 6: expected ',' or ']', found '2'; items need commas between them "
+                       "(json.dumps(x.tolist()) writes them)");
         expect_bad_row("1.2.3", STATUS_MALFORMED, "line 1, column 7: expected ',' or ']', found '.'");
         expect_bad_row("0x10", STATUS_MALFORMED, "line 1, column 5: expected ',' or ']', found 'x'");
         expect_bad_row("1-2", STATUS_MALFORMED, "line 1, column 5: expected ',' or ']', found '-'");
-        expect_bad_row("12345678901234567890a", STATUS_MALFORMED, "line 1, column 24: expected ',' or ']', found 'a'");
+        expect_bad_row("12345678901234567890a", STATUS_MALFORMED,
+                       "line 1, column 24: expected ',' or ']', found 'a'");
         expect_bad_row(",2", STATUS_MALFORMED, "line 1, column 4: expected a value, found ','");
 }
 
 Test(json_row, literals_beyond_the_type_are_refused)
 {
         expect_bad_row("1e39", STATUS_VALUE,
-                       "line 1, column 4: 1e39 is too large for float32; write \"Infinity\" as a string if that is meant");
+                       "line 1, column 4: 1e39 is too large for float32; write \"Infinity\" as a string if "
+                       "that is meant");
         expect_bad_row("-3.5e38", STATUS_VALUE,
-                       "line 1, column 4: -3.5e38 is too large for float32; write \"Infinity\" as a string if that is meant");
+                       "line 1, column 4: -3.5e38 is too large for float32; write \"Infinity\" as a string "
+                       "if that is meant");
         _cleanup_(freep) char *exact = NULL;
         _cleanup_(json_closep) JsonReader *reader = enter_row("[1e39,-1e308,1e309]", &exact);
         double row[4];
@@ -220,7 +231,8 @@ Test(json_row, literals_beyond_the_type_are_refused)
         cr_assert_eq(row[1], -1e308);
         cr_assert_eq(json_read_f64_row(reader, row, 2, &n, &state), STATUS_VALUE);
         _cleanup_(freep) char *edge_exact = NULL;
-        _cleanup_(json_closep) JsonReader *edge = enter_row("[3.4028235e38,3.4028235677973362e38]", &edge_exact);
+        _cleanup_(json_closep) JsonReader *edge =
+                enter_row("[3.4028235e38,3.4028235677973362e38]", &edge_exact);
         float floats[4];
         cr_assert_eq(json_read_f32_row(edge, floats, 4, &n, &state), STATUS_OK);
         cr_assert_eq(floats[1], 3.4028235e38f);
@@ -228,7 +240,8 @@ Test(json_row, literals_beyond_the_type_are_refused)
 
 Test(json_row, trailing_commas_and_cut_texts_are_refused)
 {
-        static const char *const texts[] = { "[1,2,]", "[1,2,", "[1,2", "[1,", "[", "[1,2.", "[1,2e", "[1,-", "[1,\"NaN", "[1}" };
+        static const char *const texts[] = { "[1,2,]", "[1,2,", "[1,2", "[1,",      "[",
+                                             "[1,2.",  "[1,2e", "[1,-", "[1,\"NaN", "[1}" };
         for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
                 _cleanup_(freep) char *exact = NULL;
                 _cleanup_(json_closep) JsonReader *reader = enter_row(texts[i], &exact);
@@ -247,10 +260,12 @@ Test(json_row, trailing_commas_and_cut_texts_are_refused)
 Test(json_row, integers_are_integers_and_nothing_else)
 {
         _cleanup_(freep) char *exact = NULL;
-        _cleanup_(json_closep) JsonReader *reader = enter_row("[0,-1,12345678,123456789012345,1234567890123456,9223372036854775807,-"
-                                                              "9223372036854775808,1.0,1e3,9223372036854775808,\"NaN\",7]",
-                                                              &exact);
-        static const int64_t want[] = { 0, -1, 12345678, 123456789012345, 1234567890123456, INT64_MAX, INT64_MIN };
+        _cleanup_(json_closep) JsonReader *reader =
+                enter_row("[0,-1,12345678,123456789012345,1234567890123456,9223372036854775807,-"
+                          "9223372036854775808,1.0,1e3,9223372036854775808,\"NaN\",7]",
+                          &exact);
+        static const int64_t want[] = { 0,         -1,       12345678, 123456789012345, 1234567890123456,
+                                        INT64_MAX, INT64_MIN };
         int64_t row[16];
         size_t n;
         JsonRow state;
@@ -270,8 +285,8 @@ Test(json_row, integers_are_integers_and_nothing_else)
 Test(json_row, integers_have_no_leading_zeros_either)
 {
         _cleanup_(freep) char *exact = NULL;
-        _cleanup_(json_closep) JsonReader *reader =
-                enter_row("[01,                                                                        2]", &exact);
+        _cleanup_(json_closep) JsonReader *reader = enter_row(
+                "[01,                                                                        2]", &exact);
         int64_t row[4];
         size_t n;
         JsonRow state;
@@ -348,7 +363,8 @@ Test(json_row, random_rows_read_like_a_cast_of_strtod)
         cr_assert_eq(json_enter_array(reader), STATUS_OK);
         size_t n;
         JsonRow state;
-        cr_assert_eq(json_read_f32_row(reader, got, N, &n, &state), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(json_read_f32_row(reader, got, N, &n, &state), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_eq(n, N);
         cr_assert_eq(state, JSON_ROW_END);
         cr_assert_arr_eq(got, want, N * sizeof(*want));

@@ -180,8 +180,10 @@ Test(budget, threads_together_never_exceed_the_limit)
 
 Test(hash, sha256_matches_the_standards_examples)
 {
-        cr_assert_str_eq(sha256_of("", 0).hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        cr_assert_str_eq(sha256_of("abc", 3).hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        cr_assert_str_eq(sha256_of("", 0).hex,
+                         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        cr_assert_str_eq(sha256_of("abc", 3).hex,
+                         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         Sha256 sha;
         sha256_start(&sha);
         sha256_add(&sha, "a", 1);

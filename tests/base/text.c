@@ -129,7 +129,8 @@ static bool is_character(const unsigned char *b, size_t n)
 Test(text, utf8_length_agrees_with_the_definition)
 {
         for (uint32_t word = 0; word < 1u << 24; word += word < 1u << 16 ? 1 : 7) {
-                unsigned char b[4] = { (unsigned char)(word >> 16), (unsigned char)(word >> 8), (unsigned char)word, 0x80 };
+                unsigned char b[4] = { (unsigned char)(word >> 16), (unsigned char)(word >> 8),
+                                       (unsigned char)word, 0x80 };
                 if (word < 1u << 16)
                         memmove(b, b + 1, 3), b[2] = 0x80;
                 for (size_t n = 1; n <= 4; n++) {
@@ -140,7 +141,8 @@ Test(text, utf8_length_agrees_with_the_definition)
                         }
                         size_t got = utf8_length((const char *)b, (const char *)b + n);
                         if (got != want)
-                                cr_assert_fail("%02x %02x %02x %02x of %zu: %zu, want %zu", b[0], b[1], b[2], b[3], n, got, want);
+                                cr_assert_fail("%02x %02x %02x %02x of %zu: %zu, want %zu", b[0], b[1], b[2],
+                                               b[3], n, got, want);
                 }
         }
 }

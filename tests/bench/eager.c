@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of one node in an eager run: chains of pointwise nodes on tensors so small that the kernels hardly count. Prints nanoseconds per
-// node with and without the profile's rows.
+// Cost of one node in an eager run: chains of pointwise nodes on tensors so small that the kernels
+// hardly count. Prints nanoseconds per node with and without the profile's rows.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,17 @@ static Graph *chain(const char *call)
         Text text = { 0 };
         Storage *bytes;
         Graph *graph = NULL;
-        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", \"target\": \"x\"}");
+        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", "
+                        "\"target\": \"x\"}");
         for (int i = 1; i <= N_NODES; i++) {
                 text_addf(&text, ", {\"name\": \"n%d\", ", i);
                 text_addf(&text, call, i - 1);
                 text_add(&text, "}");
         }
-        text_addf(&text, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%n%d\"]}]}", N_NODES);
+        text_addf(&text,
+                  ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
+                  "[\"%%n%d\"]}]}",
+                  N_NODES);
         check(text_status(&text));
         check(storage_new(text.n, false, NULL, &bytes));
         memcpy(bytes->data, text.data, text.n);
@@ -76,11 +80,13 @@ int main(int argc, char **argv)
         static const struct {
                 const char *name, *call;
         } chains[] = {
-                { "torch.relu(x)", "\"op\": \"call_function\", \"target\": \"torch.relu\", \"args\": [\"%%n%d\"]" },
+                { "torch.relu(x)",
+                  "\"op\": \"call_function\", \"target\": \"torch.relu\", \"args\": [\"%%n%d\"]" },
                 { "x.neg()", "\"op\": \"call_method\", \"target\": \"neg\", \"args\": [\"%%n%d\"]" },
-                { "aten.add.Tensor(x, 1)",
-                  "\"op\": \"call_function\", \"target\": \"torch.ops.aten.add.Tensor\", \"args\": [\"%%n%d\", 1]" },
-                { "x.view(3, 4)", "\"op\": \"call_method\", \"target\": \"view\", \"args\": [\"%%n%d\", 3, 4]" },
+                { "aten.add.Tensor(x, 1)", "\"op\": \"call_function\", \"target\": "
+                                           "\"torch.ops.aten.add.Tensor\", \"args\": [\"%%n%d\", 1]" },
+                { "x.view(3, 4)",
+                  "\"op\": \"call_method\", \"target\": \"view\", \"args\": [\"%%n%d\", 3, 4]" },
         };
         int n = argc > 1 ? atoi(argv[1]) : 2000;
         int64_t size[2] = { 3, 4 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of the portable kernels: kernels [threads]. Prints one line per case, best of several runs.
+// Figures of the portable kernels: kernels [threads]. Prints one line per case, best of several
+// runs.
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/kernels/conv.h"
@@ -36,14 +37,21 @@ static Status run_gemm(const RunContext *ctx, const void *task)
         return gemm(ctx, task);
 }
 
-static void bench_product(const RunContext *ctx, const char *label, int64_t m, int64_t n, int64_t k, bool b_transposed)
+static void bench_product(const RunContext *ctx, const char *label, int64_t m, int64_t n, int64_t k,
+                          bool b_transposed)
 {
         float *a = floats_new(m * k), *b = floats_new(k * n), *c = floats_new(m * n);
-        Gemm task = { .dtype = DTYPE_F32, .m = m, .n = n, .k = k, .a = { a, k, 1, { 0 } }, .c = { c, n, 1, { 0 } }, .alpha = 1 };
+        Gemm task = { .dtype = DTYPE_F32,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = { a, k, 1, { 0 } },
+                      .c = { c, n, 1, { 0 } },
+                      .alpha = 1 };
         task.b = b_transposed ? (GemmMatrix){ b, 1, k, { 0 } } : (GemmMatrix){ b, n, 1, { 0 } };
         double seconds = seconds_of(ctx, run_gemm, &task);
-        printf("%-28s %5ld x %5ld x %5ld  %9.1f us  %7.1f GFLOP/s\n", label, (long)m, (long)n, (long)k, seconds * 1e6,
-               2.0 * (double)m * (double)n * (double)k / seconds * 1e-9);
+        printf("%-28s %5ld x %5ld x %5ld  %9.1f us  %7.1f GFLOP/s\n", label, (long)m, (long)n, (long)k,
+               seconds * 1e6, 2.0 * (double)m * (double)n * (double)k / seconds * 1e-9);
         free(a);
         free(b);
         free(c);
@@ -61,8 +69,8 @@ static Status run_conv(const RunContext *ctx, const void *task)
 }
 
 // Square images and kernels, padding that keeps the size at stride 1.
-static void bench_conv(const RunContext *ctx, const char *label, int64_t groups, int64_t in, int64_t out, int64_t size, int64_t kernel,
-                       int64_t stride)
+static void bench_conv(const RunContext *ctx, const char *label, int64_t groups, int64_t in, int64_t out,
+                       int64_t size, int64_t kernel, int64_t stride)
 {
         int64_t pad = kernel / 2, out_size = (size + 2 * pad - kernel) / stride + 1;
         ConvTask task = { .conv = { .dtype = DTYPE_F32,
@@ -77,15 +85,16 @@ static void bench_conv(const RunContext *ctx, const char *label, int64_t groups,
                                     .pad = { 0, pad, pad },
                                     .dilation = { 1, 1, 1 },
                                     .in_stride = { in * size * size, size * size, size * size, size, 1 },
-                                    .out_stride = { out * out_size * out_size, out_size * out_size, out_size * out_size, out_size, 1 } } };
+                                    .out_stride = { out * out_size * out_size, out_size * out_size,
+                                                    out_size * out_size, out_size, 1 } } };
         task.in = floats_new(in * size * size);
         task.weight = floats_new(out * in / groups * kernel * kernel);
         task.bias = floats_new(out);
         task.out = floats_new(out * out_size * out_size);
         double seconds = seconds_of(ctx, run_conv, &task),
                flops = 2.0 * (double)(out_size * out_size * out * in / groups * kernel * kernel);
-        printf("%-28s %4ld -> %4ld @%3ld k%ld s%ld   %9.1f us  %7.1f GFLOP/s\n", label, (long)in, (long)out, (long)size, (long)kernel,
-               (long)stride, seconds * 1e6, flops / seconds * 1e-9);
+        printf("%-28s %4ld -> %4ld @%3ld k%ld s%ld   %9.1f us  %7.1f GFLOP/s\n", label, (long)in, (long)out,
+               (long)size, (long)kernel, (long)stride, seconds * 1e6, flops / seconds * 1e-9);
         free(task.in);
         free(task.weight);
         free(task.bias);
@@ -114,8 +123,8 @@ static void bench_rows(const RunContext *ctx, const char *label, Task work, int6
 {
         RowsTask task = { rows, n, floats_new(rows * n), floats_new(rows * n) };
         double seconds = seconds_of(ctx, work, &task);
-        printf("%-28s %5ld x %5ld          %9.1f us  %7.2f ns/element\n", label, (long)rows, (long)n, seconds * 1e6,
-               seconds * 1e9 / (double)(rows * n));
+        printf("%-28s %5ld x %5ld          %9.1f us  %7.2f ns/element\n", label, (long)rows, (long)n,
+               seconds * 1e6, seconds * 1e9 / (double)(rows * n));
         free(task.in);
         free(task.out);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network eager and compiled, one thread: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... [list|rows|tune|turns]. Prints microseconds per run
-// (median), the largest difference between the two and the memory plan; "list" adds the program, "rows" the least that each instruction
-// took, "tune" compiles with a learning record and prints it. The input is uniform noise in -1 .. 1.
+// A network eager and compiled, one thread: bench_models GRAPH [WEIGHTS] SIZE,SIZE,...
+// [list|rows|tune|turns]. Prints microseconds per run (median), the largest difference between the
+// two and the memory plan; "list" adds the program, "rows" the least that each instruction took,
+// "tune" compiles with a learning record and prints it. The input is uniform noise in -1 .. 1.
 //
-// "turns", for engines.py: the input's float32 are read from standard input and the first result's bytes written to standard output after a
-// line with their number; then, for each line "N", N runs are made and a line with the median of their
-// nanoseconds is written; for "cpu N" the mean of their processor time.
+// "turns", for engines.py: the input's float32 are read from standard input and the first result's
+// bytes written to standard output after a line with their number; then, for each line "N", N runs
+// are made and a line with the median of their nanoseconds is written; for "cpu N" the mean of
+// their processor time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +53,8 @@ static Value make_input(const char *shape)
         Tensor *tensor;
         int64_t size[MAX_RANK];
         int rank = 0;
-        for (const char *at = shape; at != NULL && rank < MAX_RANK; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
+        for (const char *at = shape; at != NULL && rank < MAX_RANK;
+             at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
                 size[rank++] = atol(at);
         meta_init(&meta, DTYPE_F32, rank, size);
         check(tensor_new(&meta, NULL, &tensor));
@@ -79,15 +82,18 @@ static Status run_eager(const Graph *graph, ValueSpan inputs, Value *out)
         return walk_graph(eager_emitter(eager), (Graph *)(uintptr_t)graph, &options, out, NULL);
 }
 
-static Status run_program(const Program *program, Frame *frame, ValueSpan inputs, WalkTrace *trace, Value *out)
+static Status run_program(const Program *program, Frame *frame, ValueSpan inputs, WalkTrace *trace,
+                          Value *out)
 {
         RunContext ctx;
         run_context_init(&ctx);
-        return program_run(program, frame, &(ProgramRun){ .inputs = inputs, .trace = trace }, &ctx, out, NULL);
+        return program_run(program, frame, &(ProgramRun){ .inputs = inputs, .trace = trace }, &ctx, out,
+                           NULL);
 }
 
 // Both by turns, so that the machine's moods meet both alike. Medians in microseconds.
-static void measure(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs, double out_us[3])
+static void measure(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs,
+                    double out_us[3])
 {
         static int64_t times[2][MAX_RUNS];
         int64_t start = clock_ns();
@@ -118,7 +124,8 @@ static Tensor *first_tensor(Value value)
         return value.tensor;
 }
 
-static double largest_difference(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs, double *out_largest)
+static double largest_difference(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs,
+                                 double *out_largest)
 {
         Value want = value_none(), have = value_none();
         check(run_eager(graph, inputs, &want));
@@ -185,13 +192,14 @@ static void print_rows(const Program *program, Frame *frame, ValueSpan inputs)
                 check(run_program(program, frame, inputs, &trace, &out));
                 value_clear(&out);
                 for (uint32_t i = 0; i < trace.n_rows; i++)
-                        least[i] = run == 0 ? rows[i].end_ns - rows[i].start_ns : MIN(least[i], rows[i].end_ns - rows[i].start_ns);
+                        least[i] = run == 0 ? rows[i].end_ns - rows[i].start_ns
+                                            : MIN(least[i], rows[i].end_ns - rows[i].start_ns);
         }
         for (uint32_t i = 0; i < trace.n_rows; i++) {
                 double us = (double)least[i] / 1000;
                 if (us > 0)
-                        printf("%10.1f us %8.1f GFLOP/s  %-28s %s\n", us, (double)rows[i].flops / us / 1000, rows[i].kernel,
-                               rows[i].node == NULL ? "" : rows[i].node->name);
+                        printf("%10.1f us %8.1f GFLOP/s  %-28s %s\n", us, (double)rows[i].flops / us / 1000,
+                               rows[i].kernel, rows[i].node == NULL ? "" : rows[i].node->name);
         }
 }
 
@@ -205,7 +213,8 @@ int main(int argc, char **argv)
         Graph *graph;
         Program *program;
         Frame frame;
-        UploadPart parts[2] = { { .name = argc == 4 ? "graph" : "", .bytes = read_file(argv[1]) }, { .name = "weights" } };
+        UploadPart parts[2] = { { .name = argc == 4 ? "graph" : "", .bytes = read_file(argv[1]) },
+                                { .name = "weights" } };
         if (argc == 4)
                 parts[1].bytes = read_file(argv[2]);
         check(ops_init());
@@ -228,10 +237,11 @@ int main(int argc, char **argv)
         }
         double worst = largest_difference(graph, program, &frame, inputs, &largest);
         measure(graph, program, &frame, inputs, us);
-        printf("eager_us %.1f compiled_us %.1f least_us %.1f compile_us %.0f instructions %u nodes %u difference %.3g of %.3g arena %zu "
+        printf("eager_us %.1f compiled_us %.1f least_us %.1f compile_us %.0f instructions %u nodes %u "
+               "difference %.3g of %.3g arena %zu "
                "bound %zu\n",
-               us[0], us[1], us[2], compile_us, program->n_code, graph->n_nodes, worst, largest, program->figures.arena_bytes,
-               program->figures.lower_bound_bytes);
+               us[0], us[1], us[2], compile_us, program->n_code, graph->n_nodes, worst, largest,
+               program->figures.arena_bytes, program->figures.lower_bound_bytes);
         if (what[0] == 'l' || what[0] == 't') {
                 Text text = { 0 };
                 if (what[0] == 'l')

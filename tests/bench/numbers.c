@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// numbers.c: nanoseconds per number, reading and printing, and a long differential run against the C library.
-// Usage: numbers [values per timing = 1000000] [values per comparison = 0]
-// Exits 1 when any comparison differs; never because of time.
+// numbers.c: nanoseconds per number, reading and printing, and a long differential run against the
+// C library. Usage: numbers [values per timing = 1000000] [values per comparison = 0] Exits 1 when
+// any comparison differs; never because of time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -107,9 +107,10 @@ static void time_rows(const char *name, Writer writer, const char *comma, size_t
                 JsonRow state;
                 size_t got = 0;
                 int64_t start = clock_ns();
-                if (json_open(text.data, text.n, 8, 0, NULL, &reader) != STATUS_OK || json_enter_array(reader) != STATUS_OK ||
-                    (wide ? json_read_f64_row(reader, doubles, n, &got, &state) : json_read_f32_row(reader, values, n, &got, &state)) !=
-                            STATUS_OK ||
+                if (json_open(text.data, text.n, 8, 0, NULL, &reader) != STATUS_OK ||
+                    json_enter_array(reader) != STATUS_OK ||
+                    (wide ? json_read_f64_row(reader, doubles, n, &got, &state)
+                          : json_read_f32_row(reader, values, n, &got, &state)) != STATUS_OK ||
                     got != n || state != JSON_ROW_END) {
                         printf("%s: %s\n", name, failure_current()->message);
                         exit(2);
@@ -117,7 +118,8 @@ static void time_rows(const char *name, Writer writer, const char *comma, size_t
                 best[wide] = fmin(best[wide], (double)(clock_ns() - start) / (double)n);
                 json_close(reader);
         }
-        printf("read  %-34s f32 %6.1f ns   f64 %6.1f ns   (%.1f bytes each)\n", name, best[0], best[1], (double)text.n / (double)n);
+        printf("read  %-34s f32 %6.1f ns   f64 %6.1f ns   (%.1f bytes each)\n", name, best[0], best[1],
+               (double)text.n / (double)n);
         free(values);
         free(doubles);
         text_deinit(&text);
@@ -142,7 +144,8 @@ static void time_ints(size_t n)
                 JsonRow state;
                 size_t got = 0;
                 int64_t start = clock_ns();
-                if (json_open(text.data, text.n, 8, 0, NULL, &reader) != STATUS_OK || json_enter_array(reader) != STATUS_OK ||
+                if (json_open(text.data, text.n, 8, 0, NULL, &reader) != STATUS_OK ||
+                    json_enter_array(reader) != STATUS_OK ||
                     json_read_i64_row(reader, values, n, &got, &state) != STATUS_OK || got != n)
                         exit(2);
                 best = fmin(best, (double)(clock_ns() - start) / (double)n);
@@ -197,8 +200,9 @@ static void time_print(const char *name, Maker maker, size_t n)
                 number_print_f32_row(singles, n, out);
                 best_row = fmin(best_row, (double)(clock_ns() - start) / (double)n);
         }
-        printf("print %-34s f32 %6.1f ns   f64 %6.1f ns   row of f32 %6.1f ns   (%.1f and %.1f bytes each)\n", name, best[0], best[1],
-               best_row, (double)n_bytes[0] / (double)n, (double)n_bytes[1] / (double)n);
+        printf("print %-34s f32 %6.1f ns   f64 %6.1f ns   row of f32 %6.1f ns   (%.1f and %.1f bytes each)\n",
+               name, best[0], best[1], best_row, (double)n_bytes[0] / (double)n,
+               (double)n_bytes[1] / (double)n);
         free(values);
         free(singles);
         free(out);
@@ -218,7 +222,8 @@ static void compare_scan(const char *text, size_t n)
         int64_t whole;
         double got = -1;
         double want = strtod(text, NULL);
-        if (number_scan(text, text + n, &kind, &whole, &got) != text + n || memcmp(&got, &want, sizeof(got)) != 0)
+        if (number_scan(text, text + n, &kind, &whole, &got) != text + n ||
+            memcmp(&got, &want, sizeof(got)) != 0)
                 wrong("number_scan", text, n);
 }
 
@@ -288,6 +293,7 @@ int main(int argc, char **argv)
                 compare_text();
         }
         if (n_compare > 0)
-                printf("compared %zu bit patterns and %zu texts: %" PRIu64 " differ\n", n_compare, n_compare, n_wrong);
+                printf("compared %zu bit patterns and %zu texts: %" PRIu64 " differ\n", n_compare, n_compare,
+                       n_wrong);
         return n_wrong > 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise rows: nanoseconds per element of the vector functions in every instruction set, and a chain of 20 rows (3 sigmoid, 5 tanh, 2
-// exp, 5 mul, 5 add) on 64 and 1,048,576 floats, as one tile program and row by row.
+// Pointwise rows: nanoseconds per element of the vector functions in every instruction set, and a
+// chain of 20 rows (3 sigmoid, 5 tanh, 2 exp, 5 mul, 5 add) on 64 and 1,048,576 floats, as one tile
+// program and row by row.
 //
 //     bench_pointwise [n]     errors in ULP against float64 over every n-th float as well (n = 1 takes long)
 #include <math.h>
@@ -35,10 +36,11 @@ static double silu(double x)
         return x / (1 + exp(-x));
 }
 static const Function functions[] = {
-        { "exp", &point_exp, exp, 0 },       { "expm1", &point_expm1, expm1, 0 }, { "log", &point_log, log, 6 },
-        { "log1p", &point_log1p, log1p, 6 }, { "tanh", &point_tanh, tanh, 0 },    { "sigmoid", &point_sigmoid, sigmoid, 0 },
-        { "silu", &point_silu, silu, 0 },    { "erf", &point_erf, erf, 0 },       { "sin", &point_sin, sin, 0 },
-        { "cos", &point_cos, cos, 0 },
+        { "exp", &point_exp, exp, 0 },    { "expm1", &point_expm1, expm1, 0 },
+        { "log", &point_log, log, 6 },    { "log1p", &point_log1p, log1p, 6 },
+        { "tanh", &point_tanh, tanh, 0 }, { "sigmoid", &point_sigmoid, sigmoid, 0 },
+        { "silu", &point_silu, silu, 0 }, { "erf", &point_erf, erf, 0 },
+        { "sin", &point_sin, sin, 0 },    { "cos", &point_cos, cos, 0 },
 };
 
 static double function_ns(const Function *function, PointIsa isa)
@@ -60,7 +62,8 @@ static double function_ns(const Function *function, PointIsa isa)
         return best;
 }
 
-// The largest distance from the float64 value in units of the last place; results below 2^-119 count as 0.
+// The largest distance from the float64 value in units of the last place; results below 2^-119
+// count as 0.
 static double function_ulps(const Function *function, PointIsa isa, uint64_t step)
 {
         enum { N = 4096 };
@@ -118,7 +121,11 @@ static TileProgram *chain_program(const TensorMeta *meta, const PointKernel *con
         check(tile_add_input(program, meta, &value));
         check(tile_add_number(program, DTYPE_F64, (PointParam){ .f = 0.75 }, &number));
         for (size_t i = 0; i < n; i++) {
-                TileOp op = { .kernel = kernels[i], .common = DTYPE_F32, .out = DTYPE_F32, .params = &params, .in = { value, number } };
+                TileOp op = { .kernel = kernels[i],
+                              .common = DTYPE_F32,
+                              .out = DTYPE_F32,
+                              .params = &params,
+                              .in = { value, number } };
                 check(tile_add_op(program, &op, &value));
         }
         check(tile_add_output(program, value, meta));
@@ -126,7 +133,8 @@ static TileProgram *chain_program(const TensorMeta *meta, const PointKernel *con
         return program;
 }
 
-static void run_rows(const TensorMeta *meta, const PointKernel *const *kernels, size_t n, const float *x, float *const *buffers)
+static void run_rows(const TensorMeta *meta, const PointKernel *const *kernels, size_t n, const float *x,
+                     float *const *buffers)
 {
         static const TensorMeta number_meta = { .dtype = DTYPE_F64 };
         static const PointParam number = { .f = 0.75 };
@@ -160,8 +168,8 @@ static void print_chain(const PointKernel *const *kernels, size_t n_rows, int64_
                 rows = fmin(rows, (double)(end - middle) / repeats);
         }
         bool same = memcmp(out, buffers[(n_rows + 1) % 2], (size_t)n * sizeof(float)) == 0;
-        printf("%2zu rows on %8lld floats: %s %10.3f us   row by row %10.3f us   %s\n", n_rows, (long long)n, tile_name(), fused / 1e3,
-               rows / 1e3, same ? "equal bits" : "BITS DIFFER");
+        printf("%2zu rows on %8lld floats: %s %10.3f us   row by row %10.3f us   %s\n", n_rows, (long long)n,
+               tile_name(), fused / 1e3, rows / 1e3, same ? "equal bits" : "BITS DIFFER");
         tile_program_free(program);
         free(x);
         free(out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of compiled runs on tensors so small that kernels hardly count: a whole run of relu-neg-abs on 3x4, and nanoseconds per node of long
-// chains, with and without the profile's rows. `as recorded`: without passes, one instruction per node.
+// Cost of compiled runs on tensors so small that kernels hardly count: a whole run of relu-neg-abs
+// on 3x4, and nanoseconds per node of long chains, with and without the profile's rows. `as
+// recorded`: without passes, one instruction per node.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,17 @@ static Graph *chain(const char *const *calls, int n_calls, int n_nodes)
         Text text = { 0 };
         Storage *bytes;
         Graph *graph = NULL;
-        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", \"target\": \"x\"}");
+        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", "
+                        "\"target\": \"x\"}");
         for (int i = 1; i <= n_nodes; i++)
-                text_addf(&text, ", {\"name\": \"n%d\", \"op\": \"call_method\", \"target\": \"%s\", \"args\": [\"%%n%d\"]}", i,
-                          calls[(i - 1) % n_calls], i - 1);
-        text_addf(&text, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%n%d\"]}]}", n_nodes);
+                text_addf(&text,
+                          ", {\"name\": \"n%d\", \"op\": \"call_method\", \"target\": \"%s\", \"args\": "
+                          "[\"%%n%d\"]}",
+                          i, calls[(i - 1) % n_calls], i - 1);
+        text_addf(&text,
+                  ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
+                  "[\"%%n%d\"]}]}",
+                  n_nodes);
         check(text_status(&text));
         check(storage_new(text.n, false, NULL, &bytes));
         memcpy(bytes->data, text.data, text.n);
@@ -50,7 +57,8 @@ static double best(const Program *program, const Value *input, WalkTrace *trace,
                 if (trace != NULL)
                         trace->n_rows = 0;
                 int64_t start = clock_ns();
-                check(program_run(program, &frame, &(ProgramRun){ .inputs = { input, 1 }, .trace = trace }, &ctx, &out, NULL));
+                check(program_run(program, &frame, &(ProgramRun){ .inputs = { input, 1 }, .trace = trace },
+                                  &ctx, &out, NULL));
                 double ns = (double)(clock_ns() - start);
                 least = ns < least ? ns : least;
                 value_clear(&out);
@@ -59,7 +67,8 @@ static double best(const Program *program, const Value *input, WalkTrace *trace,
         return least;
 }
 
-static void measure(const char *name, const char *const *calls, int n_calls, int n_nodes, bool no_passes, int n)
+static void measure(const char *name, const char *const *calls, int n_calls, int n_nodes, bool no_passes,
+                    int n)
 {
         int64_t size[2] = { 3, 4 };
         TensorMeta meta;
@@ -75,11 +84,13 @@ static void measure(const char *name, const char *const *calls, int n_calls, int
         int64_t start = clock_ns();
         check(compile_graph(graph, (ValueSpan){ &input, 1 }, &options, NULL, &program));
         double compile_us = (double)(clock_ns() - start) / 1000;
-        WalkTrace trace = { .rows = calloc(program->n_rows, sizeof(NodeTiming)), .capacity = program->n_rows };
+        WalkTrace trace = { .rows = calloc(program->n_rows, sizeof(NodeTiming)),
+                            .capacity = program->n_rows };
         double with = best(program, &input, &trace, n), without = best(program, &input, NULL, n);
-        printf("%-28s %-12s %6d nodes %6u instructions: run %8.0f ns, profiled %8.0f ns; per node %6.1f / %6.1f ns; compile %.0f us\n",
-               name, no_passes ? "as recorded" : "optimised", n_nodes, program->n_code, without, with, without / n_nodes, with / n_nodes,
-               compile_us);
+        printf("%-28s %-12s %6d nodes %6u instructions: run %8.0f ns, profiled %8.0f ns; per node %6.1f / "
+               "%6.1f ns; compile %.0f us\n",
+               name, no_passes ? "as recorded" : "optimised", n_nodes, program->n_code, without, with,
+               without / n_nodes, with / n_nodes, compile_us);
         free(trace.rows);
         value_clear(&input);
         program_unref(program);
@@ -88,7 +99,8 @@ static void measure(const char *name, const char *const *calls, int n_calls, int
 
 int main(int argc, char **argv)
 {
-        static const char *const relu_neg_abs[] = { "relu", "neg", "abs" }, *const neg[] = { "neg" }, *const views[] = { "t" };
+        static const char *const relu_neg_abs[] = { "relu", "neg", "abs" }, *const neg[] = { "neg" },
+                                 *const views[] = { "t" };
         int n = argc > 1 ? atoi(argv[1]) : 5000;
         check(ops_init());
         check(targets_init());

@@ -18,7 +18,8 @@ typedef struct Pairs { // storages that stand for each other on the two sides
 static bool same_sharing(Pairs *pairs, const Tensor *eager, const Tensor *compiled, char *words)
 {
         for (int i = 0; i < pairs->n; i++) {
-                if ((pairs->eager[i] == eager->storage) != (pairs->compiled[i] == compiled->storage) && meta_numel(&eager->meta) > 0)
+                if ((pairs->eager[i] == eager->storage) != (pairs->compiled[i] == compiled->storage) &&
+                    meta_numel(&eager->meta) > 0)
                         return differs("shares its storage with another result on one side only");
         }
         if (pairs->n < 256 && meta_numel(&eager->meta) > 0) {
@@ -39,8 +40,10 @@ static bool same_elements(const Pairs *pairs, const Tensor *eager, const Tensor 
         for (int64_t i = 0; i < n; i++) {
                 if (memcmp(x + i * bytes, y + i * bytes, (size_t)bytes) == 0)
                         continue;
-                double want = element_as_f64(a->meta.dtype, x + i * bytes), have = element_as_f64(a->meta.dtype, y + i * bytes);
-                bool close = dtype_is_float(a->meta.dtype) && fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want);
+                double want = element_as_f64(a->meta.dtype, x + i * bytes),
+                       have = element_as_f64(a->meta.dtype, y + i * bytes);
+                bool close = dtype_is_float(a->meta.dtype) &&
+                             fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want);
                 if ((isnan(want) && isnan(have)) || close)
                         continue;
                 return differs("element %ld is %.9g, eagerly %.9g", (long)i, have, want);
@@ -54,7 +57,8 @@ static bool same_tensor(Pairs *pairs, const Tensor *eager, const Tensor *compile
                 return differs("dtype or shape differ");
         for (int i = 0; i < eager->meta.rank; i++) {
                 if (eager->meta.size[i] > 1 && eager->meta.stride[i] != compiled->meta.stride[i])
-                        return differs("stride %d is %ld, eagerly %ld", i, (long)compiled->meta.stride[i], (long)eager->meta.stride[i]);
+                        return differs("stride %d is %ld, eagerly %ld", i, (long)compiled->meta.stride[i],
+                                       (long)eager->meta.stride[i]);
         }
         if (compiled->storage->buffer != NULL)
                 return differs("a result without bytes");
@@ -66,7 +70,8 @@ static bool same_tensor(Pairs *pairs, const Tensor *eager, const Tensor *compile
 static bool same(Pairs *pairs, Value eager, Value compiled, char *words)
 {
         if (eager.kind != compiled.kind)
-                return differs("is %s, eagerly %s", value_kind_name(compiled.kind), value_kind_name(eager.kind));
+                return differs("is %s, eagerly %s", value_kind_name(compiled.kind),
+                               value_kind_name(eager.kind));
         switch (eager.kind) {
         case VALUE_TENSOR:
                 return same_tensor(pairs, eager.tensor, compiled.tensor, words);
@@ -87,11 +92,13 @@ static bool same(Pairs *pairs, Value eager, Value compiled, char *words)
                 }
                 return true;
         case VALUE_INT:
-                return eager.i == compiled.i || differs("is %ld, eagerly %ld", (long)compiled.i, (long)eager.i);
+                return eager.i == compiled.i ||
+                       differs("is %ld, eagerly %ld", (long)compiled.i, (long)eager.i);
         case VALUE_BOOL:
                 return eager.b == compiled.b || differs("is %d, eagerly %d", compiled.b, eager.b);
         case VALUE_FLOAT:
-                return memcmp(&eager.f, &compiled.f, sizeof(double)) == 0 || differs("is %g, eagerly %g", compiled.f, eager.f);
+                return memcmp(&eager.f, &compiled.f, sizeof(double)) == 0 ||
+                       differs("is %g, eagerly %g", compiled.f, eager.f);
         default:
                 return true;
         }
@@ -111,7 +118,8 @@ static Status copy_leaf(void *context, const Value *leaf, Value *out)
         TRY(tensor_new(&from->meta, NULL, &copy));
         TRY(meta_span(&from->meta, &span));
         if (span > 0)
-                memcpy(tensor_data(copy), tensor_data(from), (size_t)(span * dtype_info[from->meta.dtype].bytes));
+                memcpy(tensor_data(copy), tensor_data(from),
+                       (size_t)(span * dtype_info[from->meta.dtype].bytes));
         *out = value_tensor_take(copy);
         return STATUS_OK;
 }
@@ -161,12 +169,14 @@ static Status run_compiled(const Program *program, Frame *frame, ValueSpan input
         Value *copies = copy_inputs(inputs);
         if (frame->arena != NULL)
                 memset(frame->arena, 0xa5, frame->arena_bytes);
-        Status status = program_run(program, frame, &(ProgramRun){ .inputs = { copies, inputs.n } }, &ctx, out, NULL);
+        Status status =
+                program_run(program, frame, &(ProgramRun){ .inputs = { copies, inputs.n } }, &ctx, out, NULL);
         free_inputs(copies, inputs.n);
         return status;
 }
 
-static BothResult compare_runs(const Program *program, ValueSpan inputs, Status eager, Value want, Pairs *pairs, char *words)
+static BothResult compare_runs(const Program *program, ValueSpan inputs, Status eager, Value want,
+                               Pairs *pairs, char *words)
 {
         Frame frame;
         BothResult result = BOTH_EQUAL;
@@ -175,11 +185,13 @@ static BothResult compare_runs(const Program *program, ValueSpan inputs, Status 
                 _cleanup_(value_clear) Value have = value_none();
                 Status status = run_compiled(program, &frame, inputs, &have);
                 pairs->n = 0;
-                if (status != eager && status != STATUS_OK && eager != STATUS_OK && program->recording->rest != NULL)
-                        return BOTH_FAIL; // of a call and an earlier node of the rest, the call's failure is seen
+                if (status != eager && status != STATUS_OK && eager != STATUS_OK &&
+                    program->recording->rest != NULL)
+                        // of a call and an earlier node of the rest, the call's failure is seen
+                        return BOTH_FAIL;
                 if (status != eager)
-                        (void)differs("run %d: compiled says %s (%.300s), eager %s", i, status_code(status), failure_current()->message,
-                                      status_code(eager));
+                        (void)differs("run %d: compiled says %s (%.300s), eager %s", i, status_code(status),
+                                      failure_current()->message, status_code(eager));
                 if (status != eager || (status == STATUS_OK && !same(pairs, want, have, words)))
                         result = BOTH_DIFFER;
                 else if (status != STATUS_OK)
@@ -190,11 +202,14 @@ static BothResult compare_runs(const Program *program, ValueSpan inputs, Status 
 }
 
 // Compiled for `other` where the program then fits `inputs`, too.
-static Status compile_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options, Program **out_program)
+static Status compile_open(const Graph *graph, ValueSpan inputs, ValueSpan other,
+                           const CompileOptions *options, Program **out_program)
 {
         ProgramKey key;
-        if (other.items == inputs.items || compile_graph(graph, other, options, NULL, out_program) != STATUS_OK)
-                return compile_graph(graph, inputs, options, NULL, out_program); // other sizes, say, may not do
+        if (other.items == inputs.items ||
+            compile_graph(graph, other, options, NULL, out_program) != STATUS_OK)
+                return compile_graph(graph, inputs, options, NULL,
+                                     out_program); // other sizes, say, may not do
         if (program_key(graph, inputs, options, (*out_program)->by_value, &key) == STATUS_OK &&
             strcmp(program_key_id(&key).hex, (*out_program)->id.hex) == 0)
                 return STATUS_OK;
@@ -202,13 +217,14 @@ static Status compile_open(const Graph *graph, ValueSpan inputs, ValueSpan other
         return compile_graph(graph, inputs, options, NULL, out_program);
 }
 
-BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *options, double rtol, double atol, char words[600])
+BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *options, double rtol,
+                    double atol, char words[600])
 {
         return run_both_open(graph, inputs, inputs, options, rtol, atol, words);
 }
 
-BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options, double rtol, double atol,
-                         char words[600])
+BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options,
+                         double rtol, double atol, char words[600])
 {
         _cleanup_(value_clear) Value want = value_none();
         _cleanup_(program_unrefp) Program *program = NULL;
@@ -223,8 +239,8 @@ BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, 
                 return BOTH_FAIL;
         }
         if (compiled != STATUS_OK) {
-                snprintf(words, 600, "does not compile (eagerly %s): %s: %.400s", status_code(eager), status_code(compiled),
-                         failure_current()->message);
+                snprintf(words, 600, "does not compile (eagerly %s): %s: %.400s", status_code(eager),
+                         status_code(compiled), failure_current()->message);
                 return BOTH_DIFFER;
         }
         return compare_runs(program, inputs, eager, want, &pairs, words);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_passes.c: what passes make of convolutions and linear layers: the instructions that are left, and the numbers of an eager run.
+// conv_passes.c: what passes make of convolutions and linear layers: the instructions that are
+// left, and the numbers of an eager run.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,8 @@
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"
 
-// ---- graphs from text: nodes as FX JSON, states "name:4,3" and inputs "1,3,8,8" filled with noise ----
+// ---- graphs from text: nodes as FX JSON, states "name:4,3" and inputs "1,3,8,8" filled with noise
+// ----
 typedef struct Made {
         Graph *graph;
         Value inputs[4];
@@ -35,7 +37,8 @@ TestSuite(conv_passes, .init = start, .timeout = 60);
 static int read_sizes(const char *text, int64_t *size)
 {
         int rank = 0;
-        for (const char *at = text; at != NULL && *at != '\0'; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
+        for (const char *at = text; at != NULL && *at != '\0';
+             at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
                 size[rank++] = atol(at);
         return rank;
 }
@@ -96,16 +99,19 @@ static Made make(const char *const *inputs, const char *const *states, const cha
                 for (int64_t i = 0; i < meta_numel(&meta); i++)
                         ((float *)tensor_data(tensor))[i] = noise_next();
                 made.inputs[made.n_inputs] = value_tensor_take(tensor);
-                text_addf(&text, "{\"op\": \"placeholder\", \"name\": \"x%u\", \"target\": \"x%u\"},", made.n_inputs, made.n_inputs);
+                text_addf(&text, "{\"op\": \"placeholder\", \"name\": \"x%u\", \"target\": \"x%u\"},",
+                          made.n_inputs, made.n_inputs);
         }
         for (const char *const *state = states; *state != NULL; state++) {
                 int n = (int)strcspn(*state, ":");
-                text_addf(&text, "{\"op\": \"get_attr\", \"name\": \"%.*s\", \"target\": \"%.*s\"},", n, *state, n, *state);
+                text_addf(&text, "{\"op\": \"get_attr\", \"name\": \"%.*s\", \"target\": \"%.*s\"},", n,
+                          *state, n, *state);
         }
         text_addf(&text, "%s]}", nodes);
         UploadPart parts[] = { { .name = "graph", .bytes = storage_of(text.data, text.n) },
                                { .name = "weights", .bytes = make_weights(states) } };
-        cr_assert_eq(upload_decode(parts, states[0] == NULL ? 1 : 2, NULL, true, &made.graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(upload_decode(parts, states[0] == NULL ? 1 : 2, NULL, true, &made.graph), STATUS_OK,
+                     "%s", failure_current()->message);
         storage_unref(parts[0].bytes);
         storage_unref(parts[1].bytes);
         text_deinit(&text);
@@ -125,22 +131,26 @@ static void check(Made *made, uint32_t n_code, const char *what)
         char words[600];
         CompileOptions options = { .n_threads = 1 };
         ValueSpan inputs = { made->inputs, made->n_inputs };
-        cr_expect_eq(run_both(made->graph, inputs, &options, 1e-4, 1e-5, words), BOTH_EQUAL, "%s: %s", what, words);
+        cr_expect_eq(run_both(made->graph, inputs, &options, 1e-4, 1e-5, words), BOTH_EQUAL, "%s: %s", what,
+                     words);
         options.n_threads = 2;
-        cr_expect_eq(run_both(made->graph, inputs, &options, 1e-4, 1e-5, words), BOTH_EQUAL, "%s, two threads: %s", what, words);
+        cr_expect_eq(run_both(made->graph, inputs, &options, 1e-4, 1e-5, words), BOTH_EQUAL,
+                     "%s, two threads: %s", what, words);
         options.n_threads = 1;
         Program *program;
         cr_assert_eq(compile_graph(made->graph, inputs, &options, NULL, &program), STATUS_OK);
         if (program->n_code != n_code) {
                 Text text = { 0 };
                 program_print(program, &text);
-                cr_expect(false, "%s: %u instructions instead of %u\n%.*s", what, program->n_code, n_code, (int)text.n, text.data);
+                cr_expect(false, "%s: %u instructions instead of %u\n%.*s", what, program->n_code, n_code,
+                          (int)text.n, text.data);
                 text_deinit(&text);
         }
         program_unref(program);
 }
 
-static void try_graph(const char *what, const char *const *inputs, const char *const *states, const char *nodes, uint32_t n_code)
+static void try_graph(const char *what, const char *const *inputs, const char *const *states,
+                      const char *nodes, uint32_t n_code)
 {
         Made made = make(inputs, states, nodes);
         check(&made, n_code, what);
@@ -148,26 +158,42 @@ static void try_graph(const char *what, const char *const *inputs, const char *c
 }
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
-#define CALL(name, target, ...)                                                                                                            \
-        "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"torch.ops.aten." target "\", \"args\": [" __VA_ARGS__ "]},"
-#define OUTPUT(...)            "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [" __VA_ARGS__ "]}"
-#define CONV(name, in, weight) CALL(name, "conv2d.default", "\"%" in "\", \"%" weight "\", null, [1, 1], [1, 1]")
-#define NORM(name, in)         CALL(name, "batch_norm.default", "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", false, 0.1, 1e-05, true")
-#define NORM_STATES            "g:6", "b:6", "mean:6", "var:6"
+#define CALL(name, target, ...)                                                                              \
+        "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"torch.ops.aten." target           \
+        "\", \"args\": [" __VA_ARGS__ "]},"
+#define OUTPUT(...)                                                                                          \
+        "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [" __VA_ARGS__ "]}"
+#define CONV(name, in, weight)                                                                               \
+        CALL(name, "conv2d.default", "\"%" in "\", \"%" weight "\", null, [1, 1], [1, 1]")
+#define NORM(name, in)                                                                                       \
+        CALL(name, "batch_norm.default",                                                                     \
+             "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", false, 0.1, 1e-05, true")
+#define NORM_STATES "g:6", "b:6", "mean:6", "var:6"
 
 Test(conv_passes, batch_norm_goes_into_the_convolution_before_it)
 {
-        try_graph("training IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES), CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""), 1);
-        try_graph("core IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", "k:6", NORM_STATES),
-                  CALL("c", "convolution.default", "\"%x0\", \"%w\", \"%k\", [2, 2], [1, 1], [1, 1], false, [0, 0], 1")
-                          CALL("n", "_native_batch_norm_legit_no_training.default",
-                               "\"%c\", \"%g\", \"%b\", \"%mean\", \"%var\", 0.1, 1e-05") "{\"name\": \"i\", \"op\": \"call_function\", "
-                                                                                          "\"target\": \"_operator.getitem\", \"args\": "
-                                                                                          "[\"%n\", 0]}," OUTPUT("\"%i\""),
-                  1);
+        try_graph("training IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
+                  CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""), 1);
+        try_graph(
+                "core IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", "k:6", NORM_STATES),
+                CALL("c", "convolution.default",
+                     "\"%x0\", \"%w\", \"%k\", [2, 2], [1, 1], [1, 1], false, [0, 0], 1")
+                        CALL("n", "_native_batch_norm_legit_no_training.default",
+                             "\"%c\", \"%g\", \"%b\", \"%mean\", \"%var\", 0.1, 1e-05") "{\"name\": \"i\", "
+                                                                                        "\"op\": "
+                                                                                        "\"call_function\", "
+                                                                                        "\"target\": "
+                                                                                        "\"_operator."
+                                                                                        "getitem\", "
+                                                                                        "\"args\": "
+                                                                                        "[\"%n\", "
+                                                                                        "0]}," OUTPUT(
+                                                                                                "\"%i\""),
+                1);
         try_graph("groups, no affine", LIST("1,4,9,9"), LIST("w:6,2,3,3", NORM_STATES),
                   CALL("c", "conv2d.padding", "\"%x0\", \"%w\", null, [1, 1], \"same\", [1, 1], 2")
-                          CALL("n", "batch_norm.default", "\"%c\", null, null, \"%mean\", \"%var\", false, 0.1, 1e-05, true")
+                          CALL("n", "batch_norm.default",
+                               "\"%c\", null, null, \"%mean\", \"%var\", false, 0.1, 1e-05, true")
                                   OUTPUT("\"%n\""),
                   1);
         try_graph("transposed", LIST("1,4,9,9"), LIST("w:4,6,3,3", NORM_STATES),
@@ -179,17 +205,22 @@ Test(conv_passes, batch_norm_goes_into_the_convolution_before_it)
 // With an eps as large as the variances, results without it differ in the first digit.
 Test(conv_passes, folded_batch_norm_adds_eps_to_the_variance)
 {
-#define WIDE_NORM(name, in, target, rest) CALL(name, target, "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", " rest)
+#define WIDE_NORM(name, in, target, rest)                                                                    \
+        CALL(name, target, "\"%" in "\", \"%g\", \"%b\", \"%mean\", \"%var\", " rest)
         try_graph("convolution", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
-                  CONV("c", "x0", "w") WIDE_NORM("n", "c", "batch_norm.default", "false, 0.1, 0.75, true") OUTPUT("\"%n\""), 1);
-        try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\", \"%k\"") WIDE_NORM("n", "c", "batch_norm.default", "false, 0.1, 0.75, true")
+                  CONV("c", "x0", "w") WIDE_NORM("n", "c", "batch_norm.default", "false, 0.1, 0.75, true")
                           OUTPUT("\"%n\""),
                   1);
+        try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\", \"%k\"")
+                          WIDE_NORM("n", "c", "batch_norm.default", "false, 0.1, 0.75, true")
+                                  OUTPUT("\"%n\""),
+                  1);
         try_graph("core IR", LIST("2,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
-                  CONV("c", "x0", "w") WIDE_NORM("n", "c", "_native_batch_norm_legit_no_training.default",
-                                                 "0.1, 0.75") "{\"name\": \"i\", \"op\": \"call_function\", \"target\": "
-                                                              "\"_operator.getitem\", \"args\": [\"%n\", 0]}," OUTPUT("\"%i\""),
+                  CONV("c", "x0", "w") WIDE_NORM(
+                          "n", "c", "_native_batch_norm_legit_no_training.default",
+                          "0.1, 0.75") "{\"name\": \"i\", \"op\": \"call_function\", \"target\": "
+                                       "\"_operator.getitem\", \"args\": [\"%n\", 0]}," OUTPUT("\"%i\""),
                   1);
 #undef WIDE_NORM
 }
@@ -199,7 +230,8 @@ Test(conv_passes, batch_norm_goes_into_linear_and_addmm)
         try_graph("linear", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
                   CALL("c", "linear.default", "\"%x0\", \"%w\", \"%k\"") NORM("n", "c") OUTPUT("\"%n\""), 1);
         try_graph("addmm", LIST("5,4"), LIST("w:6,4", "k:6", NORM_STATES),
-                  CALL("t", "t.default", "\"%w\"") CALL("c", "addmm.default", "\"%k\", \"%x0\", \"%t\"") NORM("n", "c") OUTPUT("\"%n\""),
+                  CALL("t", "t.default", "\"%w\"") CALL("c", "addmm.default", "\"%k\", \"%x0\", \"%t\"")
+                          NORM("n", "c") OUTPUT("\"%n\""),
                   1);
         try_graph("channels are not the features", LIST("5,6,4"), LIST("w:6,4", NORM_STATES),
                   CALL("c", "linear.default", "\"%x0\", \"%w\"") NORM("n", "c") OUTPUT("\"%n\""), 2);
@@ -208,8 +240,9 @@ Test(conv_passes, batch_norm_goes_into_linear_and_addmm)
 Test(conv_passes, constants_per_channel_go_into_the_convolution)
 {
         try_graph("mul, add", LIST("2,4,9,9"), LIST("w:6,4,3,3", "m:1,6,1,1", "a:6,1,1"),
-                  CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%m\", \"%c\"") CALL("q", "add.Tensor", "\"%p\", \"%a\"")
-                          CALL("r", "mul.Tensor", "\"%q\", 0.5") OUTPUT("\"%r\""),
+                  CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%m\", \"%c\"")
+                          CALL("q", "add.Tensor", "\"%p\", \"%a\"") CALL("r", "mul.Tensor", "\"%q\", 0.5")
+                                  OUTPUT("\"%r\""),
                   1);
         try_graph("per column stays", LIST("1,4,9,9"), LIST("w:6,4,3,3", "m:9"),
                   CONV("c", "x0", "w") CALL("p", "mul.Tensor", "\"%c\", \"%m\"") OUTPUT("\"%p\""), 2);
@@ -217,7 +250,8 @@ Test(conv_passes, constants_per_channel_go_into_the_convolution)
 
 Test(conv_passes, statistics_that_overflow_stay_as_they_are)
 {
-        Made made = make(LIST("1,4,9,9"), LIST("w:6,4,3,3", NORM_STATES), CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""));
+        Made made = make(LIST("1,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
+                         CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""));
         Tensor *g = graph_state(made.graph, "g")->tensor;
         ((float *)tensor_data(g))[0] = INFINITY;
         check(&made, 2, "infinite weight");
@@ -226,27 +260,31 @@ Test(conv_passes, statistics_that_overflow_stay_as_they_are)
 
 Test(conv_passes, activations_become_part_of_the_product)
 {
-        static const char *const calls[] = { "relu.default\", \"args\": [\"%c\"]",
-                                             "relu_.default\", \"args\": [\"%c\"]",
-                                             "silu.default\", \"args\": [\"%c\"]",
-                                             "gelu.default\", \"args\": [\"%c\"]",
-                                             "gelu.default\", \"args\": [\"%c\"], \"kwargs\": {\"approximate\": \"tanh\"}",
-                                             "tanh.default\", \"args\": [\"%c\"]",
-                                             "sigmoid.default\", \"args\": [\"%c\"]",
-                                             "hardswish.default\", \"args\": [\"%c\"]",
-                                             "hardtanh.default\", \"args\": [\"%c\", 0, 6]",
-                                             "clamp.default\", \"args\": [\"%c\", null, 0.25]",
-                                             "relu6.default\", \"args\": [\"%c\"]" };
+        static const char *const calls[] = {
+                "relu.default\", \"args\": [\"%c\"]",
+                "relu_.default\", \"args\": [\"%c\"]",
+                "silu.default\", \"args\": [\"%c\"]",
+                "gelu.default\", \"args\": [\"%c\"]",
+                "gelu.default\", \"args\": [\"%c\"], \"kwargs\": {\"approximate\": \"tanh\"}",
+                "tanh.default\", \"args\": [\"%c\"]",
+                "sigmoid.default\", \"args\": [\"%c\"]",
+                "hardswish.default\", \"args\": [\"%c\"]",
+                "hardtanh.default\", \"args\": [\"%c\", 0, 6]",
+                "clamp.default\", \"args\": [\"%c\", null, 0.25]",
+                "relu6.default\", \"args\": [\"%c\"]"
+        };
         for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
                 char nodes[600];
-                snprintf(nodes, sizeof(nodes), "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s",
+                snprintf(nodes, sizeof(nodes),
+                         "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s",
                          CONV("c", "x0", "w"), calls[i], OUTPUT("\"%a\""));
                 Made made = make(LIST("1,4,9,9"), LIST("w:6,4,3,3"), nodes);
                 ((float *)tensor_data(made.inputs[0].tensor))[40] = NAN;
                 ((float *)tensor_data(made.inputs[0].tensor))[200] = INFINITY;
                 check(&made, 1, calls[i]);
                 made_deinit(&made);
-                snprintf(nodes, sizeof(nodes), "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s",
+                snprintf(nodes, sizeof(nodes),
+                         "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s",
                          CALL("c", "linear.default", "\"%x0\", \"%w\""), calls[i], OUTPUT("\"%a\""));
                 try_graph(calls[i], LIST("3,40"), LIST("w:20,40"), nodes, 1);
         }
@@ -255,42 +293,53 @@ Test(conv_passes, activations_become_part_of_the_product)
 Test(conv_passes, residuals_are_added_by_the_product_and_activated)
 {
         try_graph("block", LIST("1,6,9,9"), LIST("w:6,6,3,3", "v:6,6,3,3"),
-                  CONV("c", "x0", "w") CALL("r", "relu.default", "\"%c\"") CONV("d", "r", "v") CALL("s", "add.Tensor", "\"%d\", \"%x0\"")
-                          CALL("t", "relu.default", "\"%s\"") OUTPUT("\"%t\""),
+                  CONV("c", "x0", "w") CALL("r", "relu.default", "\"%c\"") CONV("d", "r", "v")
+                          CALL("s", "add.Tensor", "\"%d\", \"%x0\"") CALL("t", "relu.default", "\"%s\"")
+                                  OUTPUT("\"%t\""),
                   4);
         try_graph("in place", LIST("1,6,9,9"), LIST("w:6,6,3,3", "v:6,6,3,3"),
-                  CONV("c", "x0", "w") CALL("r", "relu_.default", "\"%c\"") CONV("d", "r", "v") CALL("s", "add_.Tensor", "\"%d\", \"%x0\"")
-                          CALL("t", "relu_.default", "\"%s\"") OUTPUT("\"%t\""),
+                  CONV("c", "x0", "w") CALL("r", "relu_.default", "\"%c\"") CONV("d", "r", "v")
+                          CALL("s", "add_.Tensor", "\"%d\", \"%x0\"") CALL("t", "relu_.default", "\"%s\"")
+                                  OUTPUT("\"%t\""),
                   4);
         try_graph("two products", LIST("1,6,9,9"), LIST("w:6,6,3,3", "v:6,6,3,3"),
-                  CONV("c", "x0", "w") CONV("d", "x0", "v") CALL("s", "add.Tensor", "\"%c\", \"%d\"") OUTPUT("\"%s\""), 4);
+                  CONV("c", "x0", "w") CONV("d", "x0", "v") CALL("s", "add.Tensor", "\"%c\", \"%d\"")
+                          OUTPUT("\"%s\""),
+                  4);
         try_graph("scaled residual stays", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") "{\"name\": \"s\", \"op\": \"call_function\", \"target\": "
-                                                                 "\"torch.ops.aten.add.Tensor\", \"args\": [\"%c\", "
-                                                                 "\"%x0\"], \"kwargs\": {\"alpha\": 2}}," OUTPUT("\"%s\""),
+                  CALL("c", "linear.default",
+                       "\"%x0\", \"%w\"") "{\"name\": \"s\", \"op\": \"call_function\", \"target\": "
+                                          "\"torch.ops.aten.add.Tensor\", \"args\": [\"%c\", "
+                                          "\"%x0\"], \"kwargs\": {\"alpha\": 2}}," OUTPUT("\"%s\""),
                   2);
         try_graph("broadcast stays", LIST("4,6", "6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%c\", \"%x1\"") OUTPUT("\"%s\""), 2);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%c\", \"%x1\"")
+                          OUTPUT("\"%s\""),
+                  2);
         try_graph("linear", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%x0\", \"%c\"") OUTPUT("\"%s\""), 1);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%x0\", \"%c\"")
+                          OUTPUT("\"%s\""),
+                  1);
 }
 
 Test(conv_passes, products_that_somebody_else_reads_stay)
 {
         try_graph("result", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%c\", \"%r\"]"), 2);
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"")
+                          OUTPUT("[\"%c\", \"%r\"]"),
+                  2);
         try_graph("two readers", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"") CALL("s", "sigmoid.default", "\"%c\"")
-                          OUTPUT("[\"%s\", \"%r\"]"),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("r", "relu.default", "\"%c\"")
+                          CALL("s", "sigmoid.default", "\"%c\"") OUTPUT("[\"%s\", \"%r\"]"),
                   3);
         try_graph("view", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"") CALL("r", "relu.default", "\"%c\"")
-                          OUTPUT("[\"%v\", \"%r\"]"),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"")
+                          CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%v\", \"%r\"]"),
                   2);
         // relu_ is seen through a view that was made before it.
         try_graph("view of what is written", LIST("4,6"), LIST("w:6,6"),
-                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"") CALL("r", "relu_.default", "\"%c\"")
-                          OUTPUT("[\"%v\", \"%r\"]"),
+                  CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("v", "t.default", "\"%c\"")
+                          CALL("r", "relu_.default", "\"%c\"") OUTPUT("[\"%v\", \"%r\"]"),
                   2);
 }
 
@@ -301,32 +350,43 @@ Test(conv_passes, a_product_does_not_move_behind_a_write_to_its_input)
                                  CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%r\", \"%z\"]"));
         char words[600];
         CompileOptions options = { .n_threads = 1 };
-        cr_expect_eq(run_both(made.graph, (ValueSpan){ made.inputs, 1 }, &options, 1e-5, 1e-5, words), BOTH_EQUAL, "%s", words);
+        cr_expect_eq(run_both(made.graph, (ValueSpan){ made.inputs, 1 }, &options, 1e-5, 1e-5, words),
+                     BOTH_EQUAL, "%s", words);
         made_deinit(&made);
 }
 
 Test(conv_passes, images_stay_channels_last_between_convolutions_and_leave_as_they_should)
 {
         try_graph("pool, cat, flatten", LIST("2,5,16,16"), LIST("w:8,5,3,3", "v:8,5,3,3", "l:3,784"),
-                  CONV("c", "x0", "w") CONV("d", "x0", "v") CALL("p", "max_pool2d.default", "\"%c\", [2, 2], [2, 2], [1, 1]")
+                  CONV("c", "x0", "w") CONV("d", "x0", "v") CALL("p", "max_pool2d.default",
+                                                                 "\"%c\", [2, 2], [2, 2], [1, 1]")
                           CALL("q", "avg_pool2d.default",
-                               "\"%d\", [2, 2], [2, 2], [1, 1]") "{\"name\": \"k\", \"op\": \"call_function\", \"target\": "
+                               "\"%d\", [2, 2], [2, 2], [1, 1]") "{\"name\": \"k\", \"op\": "
+                                                                 "\"call_function\", \"target\": "
                                                                  "\"torch.ops.aten.cat.default\", "
                                                                  "\"args\": [[\"%p\", \"%q\"], 1]}," CALL(
-                                                                         "m", "adaptive_avg_pool2d.default", "\"%k\", [7, 7]")
-                                                                         CALL("f", "flatten.using_ints", "\"%m\", 1")
-                                                                                 CALL("s", "slice.Tensor", "\"%f\", 1, 0, 784")
-                                                                                         CALL("o", "linear.default", "\"%s\", \"%l\"")
-                                                                                                 OUTPUT("[\"%o\", \"%k\"]"),
+                                                                         "m", "adaptive_avg_pool2d.default",
+                                                                         "\"%k\", [7, 7]") CALL("f",
+                                                                                                "flatten."
+                                                                                                "using_ints",
+                                                                                                "\"%m\", 1")
+                                                                         CALL("s", "slice.Tensor",
+                                                                              "\"%f\", 1, 0, 784")
+                                                                                 CALL("o", "linear.default",
+                                                                                      "\"%s\", \"%l\"")
+                                                                                         OUTPUT("[\"%o\", "
+                                                                                                "\"%k\"]"),
                   10);
         try_graph("input already channels last", LIST("1,5,16,16"), LIST("w:8,5,3,3"),
-                  "{\"name\": \"y\", \"op\": \"call_method\", \"target\": \"contiguous\", \"args\": [\"%x0\"], \"kwargs\": "
+                  "{\"name\": \"y\", \"op\": \"call_method\", \"target\": \"contiguous\", \"args\": "
+                  "[\"%x0\"], \"kwargs\": "
                   "{\"memory_format\": {\"$memory_format\": "
                   "\"channels_last\"}}}," CONV("c", "y", "w") OUTPUT("\"%c\""),
                   2);
         try_graph("winograd", LIST("2,32,15,17"), LIST("w:32,32,3,3", "v:48,32,3,3"),
-                  CONV("c", "x0", "w") CALL("r", "relu.default", "\"%c\"") CALL("s", "add.Tensor", "\"%r\", \"%x0\"") CONV("d", "s", "v")
-                          CALL("t", "silu.default", "\"%d\"") OUTPUT("\"%t\""),
+                  CONV("c", "x0", "w") CALL("r", "relu.default", "\"%c\"")
+                          CALL("s", "add.Tensor", "\"%r\", \"%x0\"") CONV("d", "s", "v")
+                                  CALL("t", "silu.default", "\"%d\"") OUTPUT("\"%t\""),
                   5);
         try_graph("scaled by channel", LIST("1,8,16,16", "1,8,1,1"), LIST("w:8,8,3,3"),
                   CONV("c", "x0", "w") CALL("m", "mul.Tensor", "\"%c\", \"%x1\"") CONV("d", "m", "w")
@@ -351,7 +411,8 @@ static Storage *read_file(const char *path)
 
 static bool is_norm_node(const Node *node)
 {
-        return node->op == OP_CALL_MODULE && (strstr(node->target, "bn") != NULL || strstr(node->target, "downsample.1") != NULL);
+        return node->op == OP_CALL_MODULE &&
+               (strstr(node->target, "bn") != NULL || strstr(node->target, "downsample.1") != NULL);
 }
 
 Test(conv_passes, all_twenty_batch_norms_of_resnet18_are_folded)
@@ -359,26 +420,32 @@ Test(conv_passes, all_twenty_batch_norms_of_resnet18_are_folded)
         const char *weights = getenv("RESNET18_WEIGHTS");
         if (weights == NULL)
                 cr_skip_test("RESNET18_WEIGHTS names the weights (the build makes them)");
-        UploadPart parts[] = { { .name = "graph", .bytes = read_file(RESNET18) }, { .name = "weights", .bytes = read_file(weights) } };
+        UploadPart parts[] = { { .name = "graph", .bytes = read_file(RESNET18) },
+                               { .name = "weights", .bytes = read_file(weights) } };
         Made made = { .n_inputs = 1 };
         TensorMeta meta;
         Tensor *tensor;
         Program *program;
-        cr_assert_eq(upload_decode(parts, 2, NULL, true, &made.graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(upload_decode(parts, 2, NULL, true, &made.graph), STATUS_OK, "%s",
+                     failure_current()->message);
         meta_init(&meta, DTYPE_F32, 4, (int64_t[]){ 1, 3, 224, 224 });
         cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
         made.inputs[0] = value_tensor_take(tensor);
         CompileOptions options = { .n_threads = 1 };
-        cr_assert_eq(compile_graph(made.graph, (ValueSpan){ made.inputs, 1 }, &options, NULL, &program), STATUS_OK);
+        cr_assert_eq(compile_graph(made.graph, (ValueSpan){ made.inputs, 1 }, &options, NULL, &program),
+                     STATUS_OK);
         int n_folded = 0, n_winograd = 0;
         for (uint32_t i = 0; i < program->n_code; i++) {
                 const RecordedCall *call = program->code[i].call;
                 for (uint32_t k = 0; call != NULL && k < call->n_nodes; k++)
-                        n_folded += is_norm_node(call->nodes[k]) && strstr(call->overload->name, "conv") != NULL;
+                        n_folded +=
+                                is_norm_node(call->nodes[k]) && strstr(call->overload->name, "conv") != NULL;
                 n_winograd += strncmp(program->code[i].name, "winograd", 8) == 0;
         }
         cr_expect_eq(n_folded, 20);
-        cr_expect_eq(n_winograd, 13, "which convolutions take Winograd's way is a rule, not a matter of time: %d", n_winograd);
+        cr_expect_eq(n_winograd, 13,
+                     "which convolutions take Winograd's way is a rule, not a matter of time: %d",
+                     n_winograd);
         program_unref(program);
         storage_unref(parts[0].bytes);
         storage_unref(parts[1].bytes);
@@ -387,11 +454,14 @@ Test(conv_passes, all_twenty_batch_norms_of_resnet18_are_folded)
 
 // ---- tune records ----
 // A convolution that every algorithm but depthwise can take.
-static const char *const tuned_inputs[] = { "1,32,14,14", NULL }, *const tuned_states[] = { "w:32,32,3,3", "b:32", NULL };
+static const char *const tuned_inputs[] = { "1,32,14,14", NULL }, *const tuned_states[] = { "w:32,32,3,3",
+                                                                                            "b:32", NULL };
 static const char tuned_nodes[] =
-        "{\"op\": \"call_function\", \"name\": \"c\", \"target\": \"torch.ops.aten.conv2d.default\", \"args\": [\"%x0\", \"%w\", \"%b\", "
+        "{\"op\": \"call_function\", \"name\": \"c\", \"target\": \"torch.ops.aten.conv2d.default\", "
+        "\"args\": [\"%x0\", \"%w\", \"%b\", "
         "[1, 1], [1, 1]]},"
-        "{\"op\": \"call_function\", \"name\": \"r\", \"target\": \"torch.ops.aten.relu.default\", \"args\": [\"%c\"]},"
+        "{\"op\": \"call_function\", \"name\": \"r\", \"target\": \"torch.ops.aten.relu.default\", \"args\": "
+        "[\"%c\"]},"
         "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%r\"]}";
 
 static Value tuned_run(const Made *made, TuneRecord *record, ProgramId *out_id, char kernel[64])
@@ -402,16 +472,19 @@ static Value tuned_run(const Made *made, TuneRecord *record, ProgramId *out_id, 
         Value out = value_none();
         CompileOptions options = { .n_threads = 1, .tune = record };
         ValueSpan inputs = { made->inputs, made->n_inputs };
-        cr_assert_eq(compile_graph(made->graph, inputs, &options, NULL, &program), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(compile_graph(made->graph, inputs, &options, NULL, &program), STATUS_OK, "%s",
+                     failure_current()->message);
         *out_id = program->id;
         kernel[0] = '\0';
         for (uint32_t i = 0; i < program->n_code; i++) {
-                if (program->code[i].call != NULL && strstr(program->code[i].call->overload->name, "conv") != NULL)
+                if (program->code[i].call != NULL &&
+                    strstr(program->code[i].call->overload->name, "conv") != NULL)
                         snprintf(kernel, 64, "%s", program->code[i].name);
         }
         frame_init(&frame);
         run_context_init(&ctx);
-        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = inputs }, &ctx, &out, NULL), STATUS_OK);
+        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = inputs }, &ctx, &out, NULL),
+                     STATUS_OK);
         frame_deinit(&frame);
         program_unref(program);
         return out;
@@ -419,7 +492,8 @@ static Value tuned_run(const Made *made, TuneRecord *record, ProgramId *out_id, 
 
 static bool equal_bits(Value a, Value b)
 {
-        return memcmp(tensor_data(a.tensor), tensor_data(b.tensor), (size_t)meta_numel(&a.tensor->meta) * sizeof(float)) == 0;
+        return memcmp(tensor_data(a.tensor), tensor_data(b.tensor),
+                      (size_t)meta_numel(&a.tensor->meta) * sizeof(float)) == 0;
 }
 
 static TuneRecord *record_for(const char *key, const char *algorithm)
@@ -451,7 +525,10 @@ Test(conv_passes, a_tune_record_decides_the_algorithm_and_the_id)
 {
         static const struct {
                 const char *algorithm, *kernel;
-        } cases[] = { { "direct", "direct:" }, { "winograd_4x4", "winograd_4x4:" }, { "winograd_2x2", "winograd_2x2:" }, { "onednn", "" } };
+        } cases[] = { { "direct", "direct:" },
+                      { "winograd_4x4", "winograd_4x4:" },
+                      { "winograd_2x2", "winograd_2x2:" },
+                      { "onednn", "" } };
         Made made = make(tuned_inputs, tuned_states, tuned_nodes);
         ProgramId plain_id, id;
         char key[300], kernel[64];
@@ -459,15 +536,18 @@ Test(conv_passes, a_tune_record_decides_the_algorithm_and_the_id)
         Value plain = tuned_run(&made, NULL, &plain_id, kernel);
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 TuneRecord *record = record_for(key, cases[i].algorithm);
-                Value out = tuned_run(&made, record, &id, kernel), again = tuned_run(&made, record, &id, kernel);
-                cr_expect_eq(strncmp(kernel, cases[i].kernel, strlen(cases[i].kernel)), 0, "%s ran %s", cases[i].algorithm, kernel);
+                Value out = tuned_run(&made, record, &id, kernel),
+                      again = tuned_run(&made, record, &id, kernel);
+                cr_expect_eq(strncmp(kernel, cases[i].kernel, strlen(cases[i].kernel)), 0, "%s ran %s",
+                             cases[i].algorithm, kernel);
                 cr_expect(strcmp(cases[i].algorithm, "onednn") != 0 ||
                                   (strstr(kernel, "direct") == NULL && strstr(kernel, "winograd") == NULL),
                           "%s ran %s", cases[i].algorithm, kernel);
                 cr_expect_str_neq(id.hex, plain_id.hex);
                 cr_expect(equal_bits(out, again));
                 for (int64_t k = 0; k < meta_numel(&out.tensor->meta); k++) {
-                        float a = ((float *)tensor_data(out.tensor))[k], b = ((float *)tensor_data(plain.tensor))[k];
+                        float a = ((float *)tensor_data(out.tensor))[k],
+                              b = ((float *)tensor_data(plain.tensor))[k];
                         cr_assert_leq(fabsf(a - b), 1e-5f + 1e-4f * fabsf(b), "%s", cases[i].algorithm);
                 }
                 value_unref(out);
@@ -510,7 +590,9 @@ Test(conv_passes, what_one_node_may_not_cost_is_not_timed)
         for (int i = 0; i < 3; i++) {
                 TuneRecord *record;
                 limits = usual;
-                *(i == 0 ? &limits.max_node_bytes : i == 1 ? &limits.max_node_flops : &limits.max_run_memory) = 80000;
+                *(i == 0   ? &limits.max_node_bytes
+                  : i == 1 ? &limits.max_node_flops
+                           : &limits.max_run_memory) = 80000;
                 cr_assert_eq(tune_new(true, &record), STATUS_OK);
                 value_unref(tuned_run(&made, record, &id, kernel));
                 cr_expect_eq(tune_count(record), 0, "case %d", i);
@@ -553,8 +635,8 @@ static void check_arena(const char *what, const char *input, const char *nodes, 
         Program *program;
         cr_expect_eq(run_both(made.graph, inputs, &options, 0, 0, words), BOTH_EQUAL, "%s: %s", what, words);
         cr_assert_eq(compile_graph(made.graph, inputs, &options, NULL, &program), STATUS_OK);
-        cr_expect_eq(program->figures.arena_bytes, arena_bytes, "%s: %zu bytes instead of %zu", what, program->figures.arena_bytes,
-                     arena_bytes);
+        cr_expect_eq(program->figures.arena_bytes, arena_bytes, "%s: %zu bytes instead of %zu", what,
+                     program->figures.arena_bytes, arena_bytes);
         program_unref(program);
         made_deinit(&made);
 }
@@ -563,27 +645,37 @@ Test(conv_passes, what_is_made_for_a_cat_is_made_inside_it)
 {
         enum { ONE = 4 * 8 * 8 * 4 };
         check_arena("both in the result", "1,4,8,8",
-                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") OUTPUT("\"%c\""), 0);
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            OUTPUT("\"%c\""),
+                    0);
         check_arena("both in a buffer", "1,4,8,8",
-                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") POOL("d", "max", "c") OUTPUT("\"%d\""),
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            POOL("d", "max", "c") OUTPUT("\"%d\""),
                     2 * ONE);
         check_arena("a cat of cats", "1,4,8,8",
-                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") POOL("d", "max", "x0")
-                            CAT("e", "\"%d\", \"%c\", \"%x0\"", "1") POOL("f", "max", "e") OUTPUT("\"%f\""),
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            POOL("d", "max", "x0") CAT("e", "\"%d\", \"%c\", \"%x0\"", "1")
+                                    POOL("f", "max", "e") OUTPUT("\"%f\""),
                     4 * ONE);
         check_arena("rows of the slices are apart", "2,4,8,8",
-                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") OUTPUT("\"%c\""), 4 * ONE);
-        check_arena("one twice", "1,4,8,8", POOL("a", "max", "x0") CAT("c", "\"%a\", \"%a\"", "1") OUTPUT("\"%c\""), 0);
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            OUTPUT("\"%c\""),
+                    4 * ONE);
+        check_arena("one twice", "1,4,8,8",
+                    POOL("a", "max", "x0") CAT("c", "\"%a\", \"%a\"", "1") OUTPUT("\"%c\""), 0);
         check_arena("read afterwards", "1,4,8,8",
-                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") POOL("d", "max", "a")
-                            OUTPUT("[\"%c\", \"%d\"]"),
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            POOL("d", "max", "a") OUTPUT("[\"%c\", \"%d\"]"),
                     ONE);
         check_arena("written in place before and after", "1,4,8,8",
-                    POOL("a", "max", "x0") CALL("w", "relu_.default", "\"%a\"") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
-                            CALL("v", "neg_.default", "\"%c\"") OUTPUT("\"%c\""),
+                    POOL("a", "max", "x0") CALL("w", "relu_.default", "\"%a\"") POOL("b", "avg", "x0")
+                            CAT("c", "\"%a\", \"%b\"", "1") CALL("v", "neg_.default", "\"%c\"")
+                                    OUTPUT("\"%c\""),
                     0);
         check_arena("slices that do not begin at a multiple of 64 bytes", "1,1,3,3",
-                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1") OUTPUT("\"%c\""), 64);
+                    POOL("a", "max", "x0") POOL("b", "avg", "x0") CAT("c", "\"%a\", \"%b\"", "1")
+                            OUTPUT("\"%c\""),
+                    64);
 }
 
 // ---- groups that end in an operator on rows ----
@@ -602,28 +694,37 @@ Test(conv_passes, pointwise_groups_take_in_what_is_done_to_their_rows)
                       { "rms_norm", CALL("t", "rms_norm.default", "\"%b\", [40], \"%g\"") } };
         for (size_t i = 0; i < ARRAY_LENGTH(tails); i++) {
                 char nodes[1000];
-                snprintf(nodes, sizeof(nodes), "%s%s%s", CALL("a", "mul.Tensor", "\"%x0\", \"%x1\"") CALL("b", "tanh.default", "\"%a\""),
+                snprintf(nodes, sizeof(nodes), "%s%s%s",
+                         CALL("a", "mul.Tensor", "\"%x0\", \"%x1\"") CALL("b", "tanh.default", "\"%a\""),
                          tails[i].call, OUTPUT("\"%t\""));
                 try_graph(tails[i].name, LIST("30,7,40", "40"), LIST("g:40", "k:40"), nodes, 1);
         }
         try_graph("long rows, one operator", LIST("3,30000"), LIST("g:1"),
-                  CALL("a", "sigmoid.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [1]") OUTPUT("\"%t\""), 1);
+                  CALL("a", "sigmoid.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [1]")
+                          OUTPUT("\"%t\""),
+                  1);
         try_graph("the norm's weight is an operand of the group, too", LIST("30,40", "40"), LIST("g:1"),
-                  CALL("a", "add.Tensor", "\"%x0\", \"%x1\"") CALL("t", "layer_norm.default", "\"%a\", [40], \"%x1\"") OUTPUT("\"%t\""), 1);
+                  CALL("a", "add.Tensor", "\"%x0\", \"%x1\"")
+                          CALL("t", "layer_norm.default", "\"%a\", [40], \"%x1\"") OUTPUT("\"%t\""),
+                  1);
 }
 
 Test(conv_passes, rows_that_others_read_or_that_lie_otherwise_stay_outside)
 {
         try_graph("read again", LIST("30,40"), LIST("g:1"),
-                  CALL("a", "tanh.default", "\"%x0\"") CALL("b", "neg.default", "\"%a\"") CALL("t", "softmax.int", "\"%b\", -1")
-                          CALL("c", "mul.Tensor", "\"%t\", \"%b\"") OUTPUT("\"%c\""),
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("b", "neg.default", "\"%a\"")
+                          CALL("t", "softmax.int", "\"%b\", -1") CALL("c", "mul.Tensor", "\"%t\", \"%b\"")
+                                  OUTPUT("\"%c\""),
                   3);
         try_graph("an earlier member is read", LIST("30,40"), LIST("g:1"),
-                  CALL("a", "tanh.default", "\"%x0\"") CALL("b", "neg.default", "\"%a\"") CALL("t", "softmax.int", "\"%b\", -1")
-                          OUTPUT("[\"%t\", \"%a\"]"),
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("b", "neg.default", "\"%a\"")
+                          CALL("t", "softmax.int", "\"%b\", -1") OUTPUT("[\"%t\", \"%a\"]"),
                   2);
         try_graph("another dimension", LIST("30,40"), LIST("g:1"),
-                  CALL("a", "tanh.default", "\"%x0\"") CALL("t", "softmax.int", "\"%a\", 0") OUTPUT("\"%t\""), 2);
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("t", "softmax.int", "\"%a\", 0") OUTPUT("\"%t\""),
+                  2);
         try_graph("everything", LIST("30,40"), LIST("g:1"),
-                  CALL("a", "tanh.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [0, 1]") OUTPUT("\"%t\""), 2);
+                  CALL("a", "tanh.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [0, 1]")
+                          OUTPUT("\"%t\""),
+                  2);
 }

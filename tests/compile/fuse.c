@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse.c: groups of pointwise calls: what a graph is before and after, as text, and random graphs of pointwise calls, views, reductions and
-// writes, which must give the bits of an eager run.
+// fuse.c: groups of pointwise calls: what a graph is before and after, as text, and random graphs
+// of pointwise calls, views, reductions and writes, which must give the bits of an eager run.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static Value node_value(Node *node)
 static Node *add_placeholder(Graph *graph, const char *name)
 {
         Node *node;
-        cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node), STATUS_OK);
+        cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node),
+                     STATUS_OK);
         return node;
 }
 
@@ -36,12 +37,14 @@ static Node *add_call(Graph *graph, const char *target, const Value *args, uint3
         Seq *seq;
         cr_assert_eq(seq_new(n, &seq), STATUS_OK);
         memcpy(seq->items, args, n * sizeof(Value));
-        cr_assert_eq(graph_add_node(graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+        cr_assert_eq(graph_add_node(graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq),
+                                    value_none(), &node),
                      STATUS_OK);
         return node;
 }
-#define CALL(graph, target, ...)                                                                                                           \
-        add_call(graph, "torch.ops.aten." target, (Value[]){ __VA_ARGS__ }, sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value))
+#define CALL(graph, target, ...)                                                                             \
+        add_call(graph, "torch.ops.aten." target, (Value[]){ __VA_ARGS__ },                                  \
+                 sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value))
 
 static void close_graph(Graph *graph, Node *const *results, uint32_t n)
 {
@@ -53,7 +56,9 @@ static void close_graph(Graph *graph, Node *const *results, uint32_t n)
                 seq->items[i] = node_value(results[i]);
         cr_assert_eq(seq_new(1, &args), STATUS_OK);
         args->items[0] = value_seq_take(VALUE_TUPLE, seq);
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args), value_none(), &node), STATUS_OK);
+        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args),
+                                    value_none(), &node),
+                     STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(graph_resolve(graph, &report), STATUS_OK, "%s", failure_current()->message);
         check_report_deinit(&report);
@@ -76,7 +81,8 @@ static void print_stage(const Graph *graph, ValueSpan inputs, ProgramStage stage
 {
         CompileOptions options = { .n_threads = 1 };
         _cleanup_(graph_unrefp) Graph *printed = NULL;
-        cr_assert_eq(compile_stage(graph, inputs, &options, stage, &printed), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(compile_stage(graph, inputs, &options, stage, &printed), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_eq(graph_print(printed, GRAPH_FORM_GRAPH, out), STATUS_OK);
         text_add(out, "\n");
         for (uint32_t i = 1; i < printed->n_modules; i++) {
@@ -100,7 +106,8 @@ Test(fuse, a_chain_with_a_second_reader_becomes_one_call_with_two_results)
         Sample sample = { 1 };
         Graph *graph;
         const int64_t size[] = { 3, 4 };
-        Value inputs[] = { random_tensor(&sample, DTYPE_F32, 2, size), random_tensor(&sample, DTYPE_F32, 1, size + 1) };
+        Value inputs[] = { random_tensor(&sample, DTYPE_F32, 2, size),
+                           random_tensor(&sample, DTYPE_F32, 1, size + 1) };
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         Node *x = add_placeholder(graph, "x"), *bias = add_placeholder(graph, "bias");
         Node *sum = CALL(graph, "add.Tensor", node_value(x), node_value(bias));
@@ -109,44 +116,57 @@ Test(fuse, a_chain_with_a_second_reader_becomes_one_call_with_two_results)
         Node *total = CALL(graph, "sum.default", node_value(relu));
         Node *late = CALL(graph, "tanh.default", node_value(scaled));
         close_graph(graph, (Node *[]){ late, total }, 2);
-        expect_stages(
-                graph, (ValueSpan){ inputs, 2 },
-                "graph():\n"
-                "    %x : [num_users=1] = placeholder[target=x]\n"
-                "    %bias : [num_users=1] = placeholder[target=bias]\n"
-                "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %bias), kwargs = {})\n"
-                "    %relu_default : [num_users=2] = call_function[target=torch.ops.aten.relu.default](args = (%add_tensor,), kwargs = "
-                "{})\n"
-                "    %mul_tensor : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%relu_default, 0.5), kwargs = "
-                "{})\n"
-                "    %sum_default : [num_users=1] = call_function[target=torch.ops.aten.sum.default](args = (%relu_default,), kwargs = "
-                "{})\n"
-                "    %tanh_default : [num_users=1] = call_function[target=torch.ops.aten.tanh.default](args = (%mul_tensor,), kwargs = "
-                "{})\n"
-                "    return (tanh_default, sum_default)\n",
-                "graph():\n"
-                "    %x : [num_users=1] = placeholder[target=x]\n"
-                "    %bias : [num_users=1] = placeholder[target=bias]\n"
-                "    %fused_0 : [num_users=1] = get_attr[target=fused_0]\n"
-                "    %fused_default : [num_users=2] = call_function[target=torch.ops.fxserve.fused.default](args = ([%x, %bias], "
-                "%fused_0), kwargs = {})\n"
-                "    %getitem : [num_users=1] = call_function[target=operator.getitem](args = (%fused_default, 0), kwargs = {})\n"
-                "    %getitem_1 : [num_users=1] = call_function[target=operator.getitem](args = (%fused_default, 1), kwargs = {})\n"
-                "    %sum_default : [num_users=1] = call_function[target=torch.ops.aten.sum.default](args = (%getitem,), kwargs = {})\n"
-                "    %tanh_default : [num_users=1] = call_function[target=torch.ops.aten.tanh.default](args = (%getitem_1,), kwargs = {})\n"
-                "    return (tanh_default, sum_default)\n"
-                "fused_0: graph():\n"
-                "    %x0 : [num_users=1] = placeholder[target=x0]\n"
-                "    %x1 : [num_users=1] = placeholder[target=x1]\n"
-                "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x0, %x1), kwargs = {})\n"
-                "    %relu_default : [num_users=2] = call_function[target=torch.ops.aten.relu.default](args = (%add_tensor,), kwargs = "
-                "{})\n"
-                "    %mul_tensor : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%relu_default, 0.5), kwargs = "
-                "{})\n"
-                "    return (relu_default, mul_tensor)\n");
+        expect_stages(graph, (ValueSpan){ inputs, 2 },
+                      "graph():\n"
+                      "    %x : [num_users=1] = placeholder[target=x]\n"
+                      "    %bias : [num_users=1] = placeholder[target=bias]\n"
+                      "    %add_tensor : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.add.Tensor](args = (%x, %bias), kwargs = {})\n"
+                      "    %relu_default : [num_users=2] = "
+                      "call_function[target=torch.ops.aten.relu.default](args = (%add_tensor,), kwargs = "
+                      "{})\n"
+                      "    %mul_tensor : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.mul.Tensor](args = (%relu_default, 0.5), kwargs = "
+                      "{})\n"
+                      "    %sum_default : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.sum.default](args = (%relu_default,), kwargs = "
+                      "{})\n"
+                      "    %tanh_default : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.tanh.default](args = (%mul_tensor,), kwargs = "
+                      "{})\n"
+                      "    return (tanh_default, sum_default)\n",
+                      "graph():\n"
+                      "    %x : [num_users=1] = placeholder[target=x]\n"
+                      "    %bias : [num_users=1] = placeholder[target=bias]\n"
+                      "    %fused_0 : [num_users=1] = get_attr[target=fused_0]\n"
+                      "    %fused_default : [num_users=2] = "
+                      "call_function[target=torch.ops.fxserve.fused.default](args = ([%x, %bias], "
+                      "%fused_0), kwargs = {})\n"
+                      "    %getitem : [num_users=1] = call_function[target=operator.getitem](args = "
+                      "(%fused_default, 0), kwargs = {})\n"
+                      "    %getitem_1 : [num_users=1] = call_function[target=operator.getitem](args = "
+                      "(%fused_default, 1), kwargs = {})\n"
+                      "    %sum_default : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.sum.default](args = (%getitem,), kwargs = {})\n"
+                      "    %tanh_default : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.tanh.default](args = (%getitem_1,), kwargs = {})\n"
+                      "    return (tanh_default, sum_default)\n"
+                      "fused_0: graph():\n"
+                      "    %x0 : [num_users=1] = placeholder[target=x0]\n"
+                      "    %x1 : [num_users=1] = placeholder[target=x1]\n"
+                      "    %add_tensor : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.add.Tensor](args = (%x0, %x1), kwargs = {})\n"
+                      "    %relu_default : [num_users=2] = "
+                      "call_function[target=torch.ops.aten.relu.default](args = (%add_tensor,), kwargs = "
+                      "{})\n"
+                      "    %mul_tensor : [num_users=1] = "
+                      "call_function[target=torch.ops.aten.mul.Tensor](args = (%relu_default, 0.5), kwargs = "
+                      "{})\n"
+                      "    return (relu_default, mul_tensor)\n");
         char words[600];
         CompileOptions options = { .n_threads = 1 };
-        cr_assert_eq(run_both(graph, (ValueSpan){ inputs, 2 }, &options, 0, 0, words), BOTH_EQUAL, "%s", words);
+        cr_assert_eq(run_both(graph, (ValueSpan){ inputs, 2 }, &options, 0, 0, words), BOTH_EQUAL, "%s",
+                     words);
         graph_unref(graph);
         value_clear(&inputs[0]);
         value_clear(&inputs[1]);
@@ -157,18 +177,22 @@ enum { MAX_NODES = 40 };
 
 static Node *random_cast(Sample *sample, Graph *graph, Value a)
 {
-        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_I64, DTYPE_I32, DTYPE_U8, DTYPE_BOOL };
-        Value there = value_dtype(dtypes[sample_int(sample, 0, ARRAY_LENGTH(dtypes) - 1)]), back = value_dtype(DTYPE_F32);
-        // Clamped, so that whole numbers hold it on all machines; and back, because most calls are for floats.
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64,
+                                        DTYPE_I64, DTYPE_I32, DTYPE_U8,   DTYPE_BOOL };
+        Value there = value_dtype(dtypes[sample_int(sample, 0, ARRAY_LENGTH(dtypes) - 1)]),
+              back = value_dtype(DTYPE_F32);
+        // Clamped, so that whole numbers hold it on all machines; and back, because most calls are
+        // for floats.
         Node *small = CALL(graph, "clamp.default", a, value_int(0), value_int(100));
         return CALL(graph, "to.dtype", node_value(CALL(graph, "to.dtype", node_value(small), there)), back);
 }
 
 static Node *random_call(Sample *sample, Graph *graph, Node *const *made, int n)
 {
-        Value a = node_value(made[sample_int(sample, MAX(0, n - 4), n - 1)]), b = node_value(made[sample_int(sample, 0, n - 1)]);
-        Value c = node_value(made[sample_int(sample, 0, n - 1)]), two = value_int(2), one = value_int(1), minus = value_int(-1),
-              yes = value_bool(true);
+        Value a = node_value(made[sample_int(sample, MAX(0, n - 4), n - 1)]),
+              b = node_value(made[sample_int(sample, 0, n - 1)]);
+        Value c = node_value(made[sample_int(sample, 0, n - 1)]), two = value_int(2), one = value_int(1),
+              minus = value_int(-1), yes = value_bool(true);
         Value dims;
         switch (sample_int(sample, 0, 23)) {
         case 0:
@@ -206,7 +230,9 @@ static Node *random_call(Sample *sample, Graph *graph, Node *const *made, int n)
                 return CALL(graph, "amax.default", a, dims, yes); // [n, 1]
         case 17:
                 return CALL(graph, "add_.Tensor",
-                            node_value(CALL(graph, "exp.default", node_value(CALL(graph, "clamp_max.default", a, one)))), b);
+                            node_value(CALL(graph, "exp.default",
+                                            node_value(CALL(graph, "clamp_max.default", a, one)))),
+                            b);
         case 18:
                 return CALL(graph, "t.default", node_value(CALL(graph, "t.default", a)));
         case 19:
@@ -239,7 +265,8 @@ static void random_graph(Sample *sample, Dtype dtype)
         }
         for (int64_t left = sample_int(sample, 2, MAX_NODES); left > 0; left--, n++)
                 made[n] = random_call(sample, graph, made, n);
-        Node *results[3] = { made[n - 1], made[sample_int(sample, 3, n - 1)], made[sample_int(sample, 3, n - 1)] };
+        Node *results[3] = { made[n - 1], made[sample_int(sample, 3, n - 1)],
+                             made[sample_int(sample, 3, n - 1)] };
         close_graph(graph, results, 3);
         char words[600];
         CompileOptions options = { .n_threads = 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden.c: every case of tests/golden as a graph of one node, eager and compiled. Its tensors are inputs, and results again, so that
-// writes show.
+// golden.c: every case of tests/golden as a graph of one node, eager and compiled. Its tensors are
+// inputs, and results again, so that writes show.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static Status add_input(void *context, const Value *leaf, Value *out)
         }
         out->kind = VALUE_NODE;
         for (uint32_t i = 0; i < made->n_inputs; i++) {
-                if (!number && made->inputs[i].kind == VALUE_TENSOR && made->inputs[i].tensor == leaf->tensor) {
+                if (!number && made->inputs[i].kind == VALUE_TENSOR &&
+                    made->inputs[i].tensor == leaf->tensor) {
                         out->node = made->nodes[i];
                         return STATUS_OK;
                 }
@@ -40,8 +41,8 @@ static Status add_input(void *context, const Value *leaf, Value *out)
         snprintf(name, sizeof(name), "x%u", made->n_inputs);
         if (made->constants)
                 TRY(graph_add_state(made->graph, name, tensor_ref(leaf->tensor), &state));
-        TRY(graph_add_node(made->graph, made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, NULL, name, value_none(), value_none(),
-                           &out->node));
+        TRY(graph_add_node(made->graph, made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, NULL, name,
+                           value_none(), value_none(), &out->node));
         made->nodes[made->n_inputs] = out->node;
         made->inputs[made->n_inputs++] = *leaf;
         return STATUS_OK;
@@ -67,7 +68,8 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
         }
         TRY(seq_new(1, &out_args));
         out_args->items[0] = value_seq_take(VALUE_TUPLE, results);
-        TRY(graph_add_node(made->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, out_args), value_none(), &output));
+        TRY(graph_add_node(made->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, out_args),
+                           value_none(), &output));
         CheckReport report;
         TRY(graph_finish(made->graph));
         Status status = graph_resolve(made->graph, &report);
@@ -112,8 +114,9 @@ static void run_group(const char *group, bool constants, bool numbers)
                 else {
                         uint32_t n = constants ? 0 : made.n_inputs;
                         change_numbers(&made, other);
-                        result = run_both_open(made.graph, (ValueSpan){ made.inputs, n }, (ValueSpan){ other, n }, &options, golden.rtol,
-                                               golden.atol, words);
+                        result = run_both_open(made.graph, (ValueSpan){ made.inputs, n },
+                                               (ValueSpan){ other, n }, &options, golden.rtol, golden.atol,
+                                               words);
                 }
                 counts[result]++;
                 if (result == BOTH_DIFFER)
@@ -130,18 +133,18 @@ static void run_group(const char *group, bool constants, bool numbers)
         cr_assert_eq(counts[BOTH_DIFFER], 0);
 }
 
-#define GOLDEN_GROUP(group)                                                                                                                \
-        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 120)                                                              \
-        {                                                                                                                                  \
-                run_group(#group, false, false);                                                                                           \
-        }                                                                                                                                  \
-        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 120)                                               \
-        {                                                                                                                                  \
-                run_group(#group, true, false);                                                                                            \
-        }                                                                                                                                  \
-        Test(golden, group##_compiled_for_other_numbers_gives_what_eager_gives, .timeout = 120)                                            \
-        {                                                                                                                                  \
-                run_group(#group, false, true);                                                                                            \
+#define GOLDEN_GROUP(group)                                                                                  \
+        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 120)                                \
+        {                                                                                                    \
+                run_group(#group, false, false);                                                             \
+        }                                                                                                    \
+        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 120)                 \
+        {                                                                                                    \
+                run_group(#group, true, false);                                                              \
+        }                                                                                                    \
+        Test(golden, group##_compiled_for_other_numbers_gives_what_eager_gives, .timeout = 120)              \
+        {                                                                                                    \
+                run_group(#group, false, true);                                                              \
         }
 #include "tests/ops/golden_groups.def"
 #undef GOLDEN_GROUP

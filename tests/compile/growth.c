@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// growth.h. Each call is tried on real tensors before it becomes a node, so that what stands in the graph is valid.
+// growth.h. Each call is tried on real tensors before it becomes a node, so that what stands in the
+// graph is valid.
 #include "tests/compile/growth.h"
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +40,8 @@ Tensor *random_tensor(Growth *growth, Dtype dtype, int rank, const int64_t *size
                         element_from_f64(dtype, element, scale * sample_double(&growth->sample));
                 else
                         element_from_i64(dtype, element,
-                                         dtype == DTYPE_BOOL ? pick(growth, 0, 1) : pick(growth, dtype == DTYPE_U8 ? 0 : -9, 9));
+                                         dtype == DTYPE_BOOL ? pick(growth, 0, 1)
+                                                             : pick(growth, dtype == DTYPE_U8 ? 0 : -9, 9));
         }
         return tensor;
 }
@@ -56,7 +58,9 @@ void add_input(Growth *growth, Tensor *take_tensor)
         char name[8];
         Node *node;
         snprintf(name, sizeof(name), "x%d", growth->n_inputs);
-        cr_assert_eq(graph_add_node(growth->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node), STATUS_OK);
+        cr_assert_eq(
+                graph_add_node(growth->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node),
+                STATUS_OK);
         growth->inputs[growth->n_inputs++] = value_tensor_take(take_tensor);
         hold(growth, node, copy_of(take_tensor));
 }
@@ -69,7 +73,9 @@ Made *add_state(Growth *growth, Tensor *take_tensor)
         Tensor *copy = copy_of(take_tensor);
         snprintf(path, sizeof(path), "w%d", growth->n_states++);
         cr_assert_eq(graph_add_state(growth->graph, path, take_tensor, &state), STATUS_OK);
-        cr_assert_eq(graph_add_node(growth->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), &node), STATUS_OK);
+        cr_assert_eq(
+                graph_add_node(growth->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), &node),
+                STATUS_OK);
         return hold(growth, node, copy);
 }
 
@@ -98,7 +104,9 @@ Made *made_of(Growth *growth, const Node *node)
 
 static Status take_tensor(void *context, const Value *leaf, Value *out)
 {
-        *out = leaf->kind == VALUE_NODE ? (Value){ .kind = VALUE_TENSOR, .tensor = made_of(context, leaf->node)->tensor } : *leaf;
+        *out = leaf->kind == VALUE_NODE
+                       ? (Value){ .kind = VALUE_TENSOR, .tensor = made_of(context, leaf->node)->tensor }
+                       : *leaf;
         value_ref(*out);
         return STATUS_OK;
 }
@@ -125,7 +133,8 @@ static Node *add_node(Growth *growth, const char *target, const Value *args, uin
         cr_assert_eq(seq_new(n, &seq), STATUS_OK);
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = value_ref(args[i]);
-        cr_assert_eq(graph_add_node(growth->graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+        cr_assert_eq(graph_add_node(growth->graph, OP_CALL_FUNCTION, NULL, target,
+                                    value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
                      STATUS_OK);
         return node;
 }
@@ -137,28 +146,33 @@ static void spread(Growth *growth, const Made *from)
                 growth->made[i].rounded |= growth->made[i].tensor->storage == from->tensor->storage;
 }
 
-static Made *take_result(Growth *growth, const char *name, const Value *args, uint32_t n, Value result, bool rounded)
+static Made *take_result(Growth *growth, const char *name, const Value *args, uint32_t n, Value result,
+                         bool rounded)
 {
         char target[80];
         bool list = value_is_sequence(result);
         uint32_t at = list ? (uint32_t)pick(growth, 0, result.seq->n - 1) : 0;
         Value leaf = list ? result.seq->items[at] : result;
-        if (leaf.kind != VALUE_TENSOR || meta_numel(&leaf.tensor->meta) > MAX_ELEMENTS || leaf.tensor->meta.rank > 5)
+        if (leaf.kind != VALUE_TENSOR || meta_numel(&leaf.tensor->meta) > MAX_ELEMENTS ||
+            leaf.tensor->meta.rank > 5)
                 return NULL;
         Dtype dtype = leaf.tensor->meta.dtype;
         if (rounded && dtype != DTYPE_F32 && dtype != DTYPE_F64)
                 return NULL;
-        snprintf(target, sizeof(target), "torch.ops.aten.%s%s", name, strchr(name, '.') == NULL ? ".default" : "");
+        snprintf(target, sizeof(target), "torch.ops.aten.%s%s", name,
+                 strchr(name, '.') == NULL ? ".default" : "");
         Node *node = add_node(growth, target, args, n);
         if (list)
-                node = add_node(growth, "_operator.getitem", (Value[]){ { .kind = VALUE_NODE, .node = node }, value_int(at) }, 2);
+                node = add_node(growth, "_operator.getitem",
+                                (Value[]){ { .kind = VALUE_NODE, .node = node }, value_int(at) }, 2);
         Made *made = hold(growth, node, tensor_ref(leaf.tensor));
         made->rounded = rounded;
         spread(growth, made);
         return made;
 }
 
-// NULL where such a call fails, or is not wanted. In-place calls that are not wanted have written, which no later call minds.
+// NULL where such a call fails, or is not wanted. In-place calls that are not wanted have written,
+// which no later call minds.
 Made *call(Growth *growth, const char *name, int flags, const Value *args, uint32_t n)
 {
         char full[80];
@@ -177,7 +191,9 @@ Made *call(Growth *growth, const char *name, int flags, const Value *args, uint3
                 status = emit_values(eager_emitter(growth->eager), full, with, n, &result);
         for (uint32_t i = 0; i < n; i++)
                 value_unref(with[i]);
-        Made *made = status == STATUS_OK ? take_result(growth, name, args, n, result, look.rounded || (flags & PRODUCT) != 0) : NULL;
+        Made *made = status == STATUS_OK ? take_result(growth, name, args, n, result,
+                                                       look.rounded || (flags & PRODUCT) != 0)
+                                         : NULL;
         look.read = true;
         for (uint32_t i = 0; i < n && made != NULL; i++)
                 (void)value_walk(args[i], look_at, &look);
@@ -217,8 +233,10 @@ const Made *any_of(Growth *growth, Wanted wanted, const Made *with)
 {
         bool fresh = pick(growth, 0, 2) > 0;
         for (int tries = 0; tries < 40; tries++) {
-                const Made *made = &growth->made[pick(growth, tries < 20 ? MAX(0, growth->n_made - 8) : 0, growth->n_made - 1)];
-                if (wanted(made->tensor->meta.dtype) && !made->hidden && (!fresh || !made->read || tries >= 12) &&
+                const Made *made = &growth->made[pick(growth, tries < 20 ? MAX(0, growth->n_made - 8) : 0,
+                                                      growth->n_made - 1)];
+                if (wanted(made->tensor->meta.dtype) && !made->hidden &&
+                    (!fresh || !made->read || tries >= 12) &&
                     (with == NULL || broadcasts(&made->tensor->meta, &with->tensor->meta)))
                         return made;
         }
@@ -248,9 +266,11 @@ Value argument(Growth *growth, char code, const Made *first)
         case 'm':
                 return of(any_of(growth, bool_dtype, first));
         case 'n':
-                return pick(growth, 0, 1) == 0 ? value_int(pick(growth, -3, 3)) : value_float(numbers[pick(growth, 0, 7)]);
+                return pick(growth, 0, 1) == 0 ? value_int(pick(growth, -3, 3))
+                                               : value_float(numbers[pick(growth, 0, 7)]);
         case 'p': // positive
-                return pick(growth, 0, 1) == 0 ? value_int(pick(growth, 1, 4)) : value_float((double)pick(growth, 1, 8) / 4);
+                return pick(growth, 0, 1) == 0 ? value_int(pick(growth, 1, 4))
+                                               : value_float((double)pick(growth, 1, 8) / 4);
         case 'k':
                 return value_int(pick(growth, 0, 3));
         case 'd':

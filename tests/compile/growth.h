@@ -55,11 +55,13 @@ Made *made_of(Growth *growth, const Node *node);
 Made *call(Growth *growth, const char *name, int flags, const Value *args, uint32_t n);
 Value of(const Made *made);
 bool any_dtype(Dtype dtype);
-// Mostly what nobody has read yet, so that chains become long; `with`: mostly of a shape that goes with it (may be NULL).
+// Mostly what nobody has read yet, so that chains become long; `with`: mostly of a shape that goes
+// with it (may be NULL).
 const Made *any_of(Growth *growth, Wanted wanted, const Made *with);
 Value list_of(const int64_t *items, uint32_t n);
 // `first`: what the call's first argument is; NULL for that itself.
 Value argument(Growth *growth, char code, const Made *first);
 
-#define CALL(growth, name, flags, ...)                                                                                                     \
-        call(growth, name, flags, (Value[]){ __VA_ARGS__ }, (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value)))
+#define CALL(growth, name, flags, ...)                                                                       \
+        call(growth, name, flags, (Value[]){ __VA_ARGS__ },                                                  \
+             (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value)))

@@ -4,8 +4,10 @@
 #include "api/safetensors.h"
 #include "core/graph/graph.h"
 
-// `file`: name within tests/models, or a path that starts with '/'. `weights` (another such file) may be NULL.
+// `file`: name within tests/models, or a path that starts with '/'. `weights` (another such file)
+// may be NULL.
 Status model_read(const char *file, const char *weights, Graph **out_graph);
-// The values of input set `set` of `<stem>.safetensors`, bound to the graph's placeholders; *out_found false when there is none.
+// The values of input set `set` of `<stem>.safetensors`, bound to the graph's placeholders;
+// *out_found false when there is none.
 Status model_inputs(const Graph *graph, const char *stem, int set, Value *out_inputs, bool *out_found);
 void model_inputs_free(const Graph *graph, Value *inputs);

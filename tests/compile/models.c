@@ -23,14 +23,17 @@ static int check_sets(const Graph *graph, const char *stem, BothResult wanted)
                 Value inputs[256];
                 bool found = false;
                 cr_assert_leq(graph->signature.n_inputs, 256);
-                cr_assert_eq(model_inputs(graph, stem, set, inputs, &found), STATUS_OK, "%s: %s", stem, failure_current()->message);
+                cr_assert_eq(model_inputs(graph, stem, set, inputs, &found), STATUS_OK, "%s: %s", stem,
+                             failure_current()->message);
                 if (!found)
                         break;
                 CompileOptions options = { .n_threads = 1 };
                 ValueSpan span = { inputs, graph->signature.n_inputs };
-                cr_expect_eq(run_both(graph, span, &options, 1e-4, 1e-4, words), wanted, "%s set %d: %s", stem, set, words);
+                cr_expect_eq(run_both(graph, span, &options, 1e-4, 1e-4, words), wanted, "%s set %d: %s",
+                             stem, set, words);
                 options.no_passes = true;
-                cr_expect_eq(run_both(graph, span, &options, 1e-4, 1e-4, words), wanted, "%s set %d without passes: %s", stem, set, words);
+                cr_expect_eq(run_both(graph, span, &options, 1e-4, 1e-4, words), wanted,
+                             "%s set %d without passes: %s", stem, set, words);
                 model_inputs_free(graph, inputs);
         }
         return set;
@@ -55,7 +58,8 @@ Test(models, give_compiled_what_they_give_eagerly)
                 char stem[64];
                 _cleanup_(graph_unrefp) Graph *graph = NULL;
                 snprintf(stem, sizeof(stem), "%.*s", (int)strcspn(files[i], "."), files[i]);
-                cr_assert_eq(model_read(files[i], NULL, &graph), STATUS_OK, "%s: %s", files[i], failure_current()->message);
+                cr_assert_eq(model_read(files[i], NULL, &graph), STATUS_OK, "%s: %s", files[i],
+                             failure_current()->message);
                 cr_assert_gt(check_sets(graph, stem, BOTH_EQUAL), 0, "%s has no inputs", stem);
         }
 }

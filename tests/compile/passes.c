@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.c: what each pass of the base set does to a small graph, as text before and after; and what it must leave alone.
+// passes.c: what each pass of the base set does to a small graph, as text before and after; and
+// what it must leave alone.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +40,9 @@ static Node *add(Opcode op, const char *target, Value a, Value b)
                 args->items[0] = a;
         if (n > 1)
                 args->items[1] = b;
-        cr_assert_eq(graph_add_node(graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(), &node), STATUS_OK, "%s",
-                     failure_current()->message);
+        cr_assert_eq(graph_add_node(graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(),
+                                    &node),
+                     STATUS_OK, "%s", failure_current()->message);
         return node;
 }
 
@@ -109,7 +111,8 @@ static void expect_text(const char *pass, const char *wanted)
         Recording *recording;
         RecordOptions options = { .inputs = { &x, 1 } };
         PassContext context = { .n_threads = 1 };
-        cr_assert_eq(record_graph(graph, &options, NULL, &recording), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(record_graph(graph, &options, NULL, &recording), STATUS_OK, "%s",
+                     failure_current()->message);
         for (unsigned i = 0; pass != NULL && i < n_passes; i++) {
                 if (strcmp(passes[i].name, pass) != 0)
                         continue;
@@ -120,7 +123,8 @@ static void expect_text(const char *pass, const char *wanted)
         Text text = { 0 };
         cr_assert_eq(recording_graph(recording, &shown), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(graph_print(shown, GRAPH_FORM_GRAPH, &text), STATUS_OK);
-        cr_expect_str_eq(text.data, wanted, "%s:\n%s\nwanted:\n%s", pass == NULL ? "as recorded" : pass, text.data, wanted);
+        cr_expect_str_eq(text.data, wanted, "%s:\n%s\nwanted:\n%s", pass == NULL ? "as recorded" : pass,
+                         text.data, wanted);
         text_deinit(&text);
         graph_unref(shown);
         recording_free(recording);
@@ -134,7 +138,8 @@ static void expect_equal_runs(void)
         CompileOptions options = { .n_threads = 1 };
         cr_expect_eq(run_both(graph, (ValueSpan){ &x, 1 }, &options, 0, 0, words), BOTH_EQUAL, "%s", words);
         options.no_passes = true;
-        cr_expect_eq(run_both(graph, (ValueSpan){ &x, 1 }, &options, 0, 0, words), BOTH_EQUAL, "without passes: %s", words);
+        cr_expect_eq(run_both(graph, (ValueSpan){ &x, 1 }, &options, 0, 0, words), BOTH_EQUAL,
+                     "without passes: %s", words);
         value_clear(&x);
 }
 
@@ -143,16 +148,18 @@ Test(passes, remove_dead_drops_what_nobody_reads)
         Node *x = input("x");
         call("torch.neg", of(x), absent);
         finish(call("torch.relu", of(x), absent));
-        expect_text(NULL,
-                    "graph():\n"
-                    "    %x : [num_users=2] = placeholder[target=x]\n"
-                    "    %neg_default : [num_users=0] = call_function[target=torch.ops.aten.neg.default](args = (%x,), kwargs = {})\n"
-                    "    %relu_default : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
-                    "    return relu_default");
+        expect_text(NULL, "graph():\n"
+                          "    %x : [num_users=2] = placeholder[target=x]\n"
+                          "    %neg_default : [num_users=0] = "
+                          "call_function[target=torch.ops.aten.neg.default](args = (%x,), kwargs = {})\n"
+                          "    %relu_default : [num_users=1] = "
+                          "call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
+                          "    return relu_default");
         expect_text("remove_dead",
                     "graph():\n"
                     "    %x : [num_users=1] = placeholder[target=x]\n"
-                    "    %relu_default : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
+                    "    %relu_default : [num_users=1] = "
+                    "call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
                     "    return relu_default");
         expect_equal_runs();
 }
@@ -163,18 +170,24 @@ Test(passes, remove_dead_keeps_what_may_refuse_its_values)
                 const char *target;
                 Dtype dtype;
                 bool kept;
-        } cases[] = { { "torch.ops.aten.embedding.default", DTYPE_NONE, true }, { "torch.ops.aten.floor_divide.default", DTYPE_I64, true },
-                      { "torch.ops.aten.remainder.Tensor", DTYPE_I64, true },   { "torch.ops.aten.floor_divide.default", DTYPE_F32, false },
-                      { "torch.ops.aten.remainder.Tensor", DTYPE_F32, false },  { "torch.ops.aten.div.Tensor", DTYPE_I64, false } };
+        } cases[] = { { "torch.ops.aten.embedding.default", DTYPE_NONE, true },
+                      { "torch.ops.aten.floor_divide.default", DTYPE_I64, true },
+                      { "torch.ops.aten.remainder.Tensor", DTYPE_I64, true },
+                      { "torch.ops.aten.floor_divide.default", DTYPE_F32, false },
+                      { "torch.ops.aten.remainder.Tensor", DTYPE_F32, false },
+                      { "torch.ops.aten.div.Tensor", DTYPE_I64, false } };
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Tensor *tensors[2];
                 Value inputs[2];
                 for (int k = 0; k < 2; k++) {
                         TensorMeta meta;
-                        meta_init(&meta, cases[i].dtype == DTYPE_NONE ? (k == 0 ? DTYPE_F32 : DTYPE_I64) : cases[i].dtype, 2,
-                                  (int64_t[]){ 2, 2 });
+                        meta_init(&meta,
+                                  cases[i].dtype == DTYPE_NONE ? (k == 0 ? DTYPE_F32 : DTYPE_I64)
+                                                               : cases[i].dtype,
+                                  2, (int64_t[]){ 2, 2 });
                         cr_assert_eq(tensor_new(&meta, NULL, &tensors[k]), STATUS_OK);
-                        memset(tensor_data(tensors[k]), k == 0 ? 0x11 : 0, tensors[k]->storage->n_bytes); // 0 divides; row 0 is there
+                        memset(tensor_data(tensors[k]), k == 0 ? 0x11 : 0,
+                               tensors[k]->storage->n_bytes); // 0 divides; row 0 is there
                         inputs[k] = value_tensor_take(tensors[k]);
                 }
                 if (cases[i].dtype == DTYPE_NONE)
@@ -184,8 +197,8 @@ Test(passes, remove_dead_keeps_what_may_refuse_its_values)
                 finish(call("torch.neg", of(x), absent));
                 char words[600];
                 CompileOptions options = { .n_threads = 1 };
-                cr_expect_eq(run_both(graph, (ValueSpan){ inputs, 2 }, &options, 0, 0, words), cases[i].kept ? BOTH_FAIL : BOTH_EQUAL,
-                             "case %zu: %s", i, words);
+                cr_expect_eq(run_both(graph, (ValueSpan){ inputs, 2 }, &options, 0, 0, words),
+                             cases[i].kept ? BOTH_FAIL : BOTH_EQUAL, "case %zu: %s", i, words);
                 value_clear(&inputs[0]);
                 value_clear(&inputs[1]);
                 graph_unref(graph);
@@ -201,8 +214,10 @@ Test(passes, remove_dead_keeps_writes_that_somebody_reads)
         const char *text =
                 "graph():\n"
                 "    %x : [num_users=1] = placeholder[target=x]\n"
-                "    %clone_default : [num_users=1] = call_function[target=torch.ops.aten.clone.default](args = (%x,), kwargs = {})\n"
-                "    %relu__default : [num_users=1] = call_function[target=torch.ops.aten.relu_.default](args = (%clone_default,), kwargs "
+                "    %clone_default : [num_users=1] = "
+                "call_function[target=torch.ops.aten.clone.default](args = (%x,), kwargs = {})\n"
+                "    %relu__default : [num_users=1] = "
+                "call_function[target=torch.ops.aten.relu_.default](args = (%clone_default,), kwargs "
                 "= {})\n"
                 "    return relu__default";
         expect_text(NULL, text);
@@ -216,14 +231,15 @@ Test(passes, merge_equal_makes_one_of_two_equal_calls)
 {
         Node *x = input("x"), *a = call("torch.relu", of(x), absent), *b = call("torch.relu", of(x), absent);
         finish(call("torch.add", of(a), of(b)));
-        expect_text(
-                "merge_equal",
-                "graph():\n"
-                "    %x : [num_users=1] = placeholder[target=x]\n"
-                "    %relu_default : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
-                "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%relu_default, %relu_default), "
-                "kwargs = {})\n"
-                "    return add_tensor");
+        expect_text("merge_equal",
+                    "graph():\n"
+                    "    %x : [num_users=1] = placeholder[target=x]\n"
+                    "    %relu_default : [num_users=1] = "
+                    "call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
+                    "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args "
+                    "= (%relu_default, %relu_default), "
+                    "kwargs = {})\n"
+                    "    return add_tensor");
         expect_equal_runs();
 }
 
@@ -252,7 +268,8 @@ Test(passes, merge_equal_takes_room_for_each_node_once)
 Test(passes, merge_equal_keeps_views_apart_that_stand_on_other_constants)
 {
         input("x");
-        Node *a = call("torch.sum", of(constant("a", 1)), absent), *b = call("torch.sum", of(constant("b", 1)), absent); // of equal bits
+        Node *a = call("torch.sum", of(constant("a", 1)), absent),
+             *b = call("torch.sum", of(constant("b", 1)), absent); // of equal bits
         call("torch.unsqueeze", of(a), value_int(0));
         finish_two(call("torch.unsqueeze", of(b), value_int(0)), b);
         expect_equal_runs();
@@ -278,18 +295,20 @@ Test(passes, fold_constants_computes_what_depends_on_weights_alone)
 {
         Node *x = input("x"), *w = constant("w", 1), *double_w = call("torch.mul", of(w), value_int(2));
         finish(call("torch.add", of(x), of(double_w)));
-        expect_text(
-                NULL,
-                "graph():\n"
-                "    %x : [num_users=1] = placeholder[target=x]\n"
-                "    %w : [num_users=1] = get_attr[target=w]\n"
-                "    %mul_scalar : [num_users=1] = call_function[target=torch.ops.aten.mul.Scalar](args = (%w, 2), kwargs = {})\n"
-                "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %mul_scalar), kwargs = {})\n"
-                "    return add_tensor");
+        expect_text(NULL,
+                    "graph():\n"
+                    "    %x : [num_users=1] = placeholder[target=x]\n"
+                    "    %w : [num_users=1] = get_attr[target=w]\n"
+                    "    %mul_scalar : [num_users=1] = call_function[target=torch.ops.aten.mul.Scalar](args "
+                    "= (%w, 2), kwargs = {})\n"
+                    "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args "
+                    "= (%x, %mul_scalar), kwargs = {})\n"
+                    "    return add_tensor");
         expect_text("fold_constants", "graph():\n"
                                       "    %x : [num_users=1] = placeholder[target=x]\n"
                                       "    %_constant_0 : [num_users=1] = get_attr[target=_constant_0]\n"
-                                      "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, "
+                                      "    %add_tensor : [num_users=1] = "
+                                      "call_function[target=torch.ops.aten.add.Tensor](args = (%x, "
                                       "%_constant_0), kwargs = {})\n"
                                       "    return add_tensor");
         expect_equal_runs();
@@ -302,7 +321,8 @@ Test(passes, remove_copies_reads_the_original)
         expect_text("remove_copies",
                     "graph():\n"
                     "    %x : [num_users=1] = placeholder[target=x]\n"
-                    "    %relu_default : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
+                    "    %relu_default : [num_users=1] = "
+                    "call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})\n"
                     "    return relu_default");
         expect_equal_runs();
 }
@@ -322,7 +342,8 @@ Test(passes, a_result_is_not_written_over_bytes_that_are_read_in_another_order)
         Value times; // more than a kernel's tile holds
         cr_assert_eq(value_ints_new(VALUE_LIST, (int64_t[]){ 50 }, 1, &times), STATUS_OK);
         Node *many = call("torch.ops.aten.repeat.default", of(input("x")), times);
-        Node *row = call("torch.unsqueeze", of(many), value_int(0)), *column = call("torch.unsqueeze", of(many), value_int(1));
+        Node *row = call("torch.unsqueeze", of(many), value_int(0)),
+             *column = call("torch.unsqueeze", of(many), value_int(1));
         Node *square = call("torch.neg", of(call("torch.sub", of(row), of(column))), absent);
         finish(call("torch.sub", of(square), of(call("torch.t", of(square), absent))));
         expect_equal_runs();
@@ -353,13 +374,15 @@ static Program *compile_for(const Value *x, const Node *const *fetch, uint32_t n
 {
         Program *program = NULL;
         CompileOptions options = { .n_threads = 1, .fetch = fetch, .n_fetch = n_fetch };
-        cr_assert_eq(compile_graph(graph, (ValueSpan){ x, 1 }, &options, NULL, &program), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(compile_graph(graph, (ValueSpan){ x, 1 }, &options, NULL, &program), STATUS_OK, "%s",
+                     failure_current()->message);
         return program;
 }
 
 Test(passes, fetched_nodes_come_along_even_where_they_would_be_fused_away)
 {
-        Node *x = input("x"), *relu = call("torch.relu", of(x), absent), *neg = call("torch.neg", of(relu), absent);
+        Node *x = input("x"), *relu = call("torch.relu", of(x), absent),
+             *neg = call("torch.neg", of(relu), absent);
         finish(call("torch.abs", of(neg), absent));
         Value value = value_tensor_take(numbers()), out, fetched[1];
         const Node *fetch[] = { neg };
@@ -368,7 +391,9 @@ Test(passes, fetched_nodes_come_along_even_where_they_would_be_fused_away)
         RunContext ctx;
         frame_init(&frame);
         run_context_init(&ctx);
-        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 1 } }, &ctx, &out, fetched), STATUS_OK);
+        cr_assert_eq(
+                program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 1 } }, &ctx, &out, fetched),
+                STATUS_OK);
         cr_expect_eq(((float *)tensor_data(fetched[0].tensor))[2], -2.0f);
         cr_expect_eq(((float *)tensor_data(out.tensor))[2], 2.0f);
         value_clear(&fetched[0]);
@@ -380,7 +405,8 @@ Test(passes, fetched_nodes_come_along_even_where_they_would_be_fused_away)
 
 Test(passes, rows_name_every_called_node_once)
 {
-        Node *x = input("x"), *view = call("torch.unsqueeze", of(x), value_int(0)), *relu = call("torch.relu", of(view), absent);
+        Node *x = input("x"), *view = call("torch.unsqueeze", of(x), value_int(0)),
+             *relu = call("torch.relu", of(view), absent);
         call("torch.neg", of(x), absent); // dead
         finish(relu);
         Value value = value_tensor_take(numbers());
@@ -409,8 +435,10 @@ Test(passes, a_program_refuses_inputs_it_was_not_made_for)
         frame_init(&frame);
         run_context_init(&ctx);
         value.tensor->meta.size[0] = 2;
-        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 1 } }, &ctx, &out, NULL), STATUS_INTERNAL);
-        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 0 } }, &ctx, &out, NULL), STATUS_INTERNAL);
+        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 1 } }, &ctx, &out, NULL),
+                     STATUS_INTERNAL);
+        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 0 } }, &ctx, &out, NULL),
+                     STATUS_INTERNAL);
         frame_deinit(&frame);
         program_unref(program);
         value_clear(&value);
@@ -422,7 +450,8 @@ Test(passes, a_graph_of_nothing_but_numbers_that_only_a_run_knows_stays_eager)
         char words[600];
         Value value = value_tensor_take(numbers());
         CompileOptions options = { .n_threads = 1 };
-        cr_expect_eq(run_both(graph, (ValueSpan){ &value, 1 }, &options, 0, 0, words), BOTH_DYNAMIC, "%s", words);
+        cr_expect_eq(run_both(graph, (ValueSpan){ &value, 1 }, &options, 0, 0, words), BOTH_DYNAMIC, "%s",
+                     words);
         value_clear(&value);
 }
 
@@ -440,7 +469,8 @@ Test(passes, a_cancelled_run_stops_and_gives_everything_back)
         run_context_init(&ctx);
         ctx.budget = &budget;
         atomic_store(&ctx.cancelled, 1);
-        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 1 } }, &ctx, &out, NULL), STATUS_CANCELLED);
+        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &value, 1 } }, &ctx, &out, NULL),
+                     STATUS_CANCELLED);
         cr_expect_eq(budget.used, 0u);
         frame_deinit(&frame);
         program_unref(program);
@@ -449,28 +479,36 @@ Test(passes, a_cancelled_run_stops_and_gives_everything_back)
 
 Test(passes, fuse_pointwise_takes_in_what_is_done_to_the_rows)
 {
-        Node *x = input("x"), *column = call("torch.unsqueeze", of(x), value_int(1)), *sum = call("torch.add", of(x), of(column));
+        Node *x = input("x"), *column = call("torch.unsqueeze", of(x), value_int(1)),
+             *sum = call("torch.add", of(x), of(column));
         finish(call("torch.softmax", of(call("torch.tanh", of(sum), absent)), value_int(-1)));
         expect_text(NULL, "graph():\n"
                           "    %x : [num_users=2] = placeholder[target=x]\n"
-                          "    %unsqueeze_default : [num_users=1] = call_function[target=torch.ops.aten.unsqueeze.default](args = (%x, 1), "
+                          "    %unsqueeze_default : [num_users=1] = "
+                          "call_function[target=torch.ops.aten.unsqueeze.default](args = (%x, 1), "
                           "kwargs = {})\n"
-                          "    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, "
+                          "    %add_tensor : [num_users=1] = "
+                          "call_function[target=torch.ops.aten.add.Tensor](args = (%x, "
                           "%unsqueeze_default), kwargs = {})\n"
-                          "    %tanh_default : [num_users=1] = call_function[target=torch.ops.aten.tanh.default](args = (%add_tensor,), "
+                          "    %tanh_default : [num_users=1] = "
+                          "call_function[target=torch.ops.aten.tanh.default](args = (%add_tensor,), "
                           "kwargs = {})\n"
-                          "    %softmax_int : [num_users=1] = call_function[target=torch.ops.aten.softmax.int](args = (%tanh_default, -1), "
+                          "    %softmax_int : [num_users=1] = "
+                          "call_function[target=torch.ops.aten.softmax.int](args = (%tanh_default, -1), "
                           "kwargs = {})\n"
                           "    return softmax_int");
         expect_text("fuse_pointwise",
                     "graph():\n"
                     "    %x : [num_users=2] = placeholder[target=x]\n"
-                    "    %unsqueeze_default : [num_users=1] = call_function[target=torch.ops.aten.unsqueeze.default](args = (%x, 1), "
+                    "    %unsqueeze_default : [num_users=1] = "
+                    "call_function[target=torch.ops.aten.unsqueeze.default](args = (%x, 1), "
                     "kwargs = {})\n"
                     "    %fused_0 : [num_users=1] = get_attr[target=fused_0]\n"
-                    "    %fused_default : [num_users=1] = call_function[target=torch.ops.fxserve.fused.default](args = ([%x, "
+                    "    %fused_default : [num_users=1] = "
+                    "call_function[target=torch.ops.fxserve.fused.default](args = ([%x, "
                     "%unsqueeze_default], %fused_0), kwargs = {})\n"
-                    "    %getitem : [num_users=1] = call_function[target=operator.getitem](args = (%fused_default, 0), kwargs = {})\n"
+                    "    %getitem : [num_users=1] = call_function[target=operator.getitem](args = "
+                    "(%fused_default, 0), kwargs = {})\n"
                     "    return getitem");
         expect_equal_runs();
 }

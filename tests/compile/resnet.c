@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resnet.c: what a planned program costs in memory, on ResNet-18. RESNET18_WEIGHTS names the seeded weights (tools/seeded_weights.py).
+// resnet.c: what a planned program costs in memory, on ResNet-18. RESNET18_WEIGHTS names the seeded
+// weights (tools/seeded_weights.py).
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,12 +12,13 @@
 #include "tests/compile/model_file.h"
 
 #ifndef __SANITIZE_ADDRESS__
-// Counts calls into the heap; sanitizers bring their own malloc. oneDNN builds a small map of arguments in every dnnl_primitive_execute
-// (through operator new, which ends in malloc), and its GEMM takes room to pack plain weights: the library's own, left out.
+// Counts calls into the heap; sanitizers bring their own malloc. oneDNN builds a small map of
+// arguments in every dnnl_primitive_execute (through operator new, which ends in malloc), and its
+// GEMM takes room to pack plain weights: the library's own, left out.
 static _Atomic long n_calls;
 static _Atomic bool counting;
-extern void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *old, size_t n),
-        *__libc_memalign(size_t align, size_t n);
+extern void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t size),
+        *__libc_realloc(void *old, size_t n), *__libc_memalign(size_t align, size_t n);
 
 static void count(void)
 {
@@ -27,7 +29,8 @@ static void count(void)
                 return;
         int n = backtrace(frames, 6);
         for (int i = 0; i < n; i++)
-                library |= dladdr(frames[i], &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "libdnnl") != NULL;
+                library |= dladdr(frames[i], &info) != 0 && info.dli_fname != NULL &&
+                           strstr(info.dli_fname, "libdnnl") != NULL;
         n_calls += !library;
         counting = true;
 }
@@ -73,7 +76,8 @@ static void start(void)
         cr_assert_not_null(weights, "RESNET18_WEIGHTS is not set");
         cr_assert_eq(ops_init(), STATUS_OK);
         cr_assert_eq(targets_init(), STATUS_OK);
-        cr_assert_eq(model_read("resnet18.fx.json", weights, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(model_read("resnet18.fx.json", weights, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         TensorMeta meta;
         Tensor *tensor;
         int64_t size[4] = { 1, 3, 224, 224 };
@@ -100,7 +104,8 @@ static Program *compiled(bool no_passes)
 {
         Program *program = NULL;
         CompileOptions options = { .n_threads = 1, .no_passes = no_passes };
-        cr_assert_eq(compile_graph(graph, (ValueSpan){ &input, 1 }, &options, NULL, &program), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(compile_graph(graph, (ValueSpan){ &input, 1 }, &options, NULL, &program), STATUS_OK,
+                     "%s", failure_current()->message);
         return program;
 }
 
@@ -108,7 +113,8 @@ Test(resnet18, gives_compiled_what_it_gives_eagerly)
 {
         char words[600];
         CompileOptions options = { .n_threads = 1 };
-        cr_assert_eq(run_both(graph, (ValueSpan){ &input, 1 }, &options, 1e-4, 1e-4, words), BOTH_EQUAL, "%s", words);
+        cr_assert_eq(run_both(graph, (ValueSpan){ &input, 1 }, &options, 1e-4, 1e-4, words), BOTH_EQUAL, "%s",
+                     words);
 }
 
 static void check_heap(bool no_passes)
@@ -127,7 +133,9 @@ static void check_heap(bool no_passes)
                 Value out = value_none();
                 before = n_calls;
                 counting = true;
-                Status status = program_run(program, &frame, &(ProgramRun){ .inputs = { &input, 1 }, .trace = &trace }, &ctx, &out, NULL);
+                Status status = program_run(program, &frame,
+                                            &(ProgramRun){ .inputs = { &input, 1 }, .trace = &trace }, &ctx,
+                                            &out, NULL);
                 counting = false;
                 cr_assert_eq(status, STATUS_OK);
                 during = n_calls - before;
@@ -161,8 +169,10 @@ Test(resnet18, needs_an_arena_close_to_the_lower_bound)
         cr_assert_eq(text_status(&text), STATUS_OK);
         if (getenv("SHOW_PROGRAM") != NULL)
                 fprintf(stderr, "%s\n", text.data);
-        fprintf(stderr, "resnet18: %u instructions of %u nodes; arena %zu, lower bound %zu, without reuse %zu\n", program->n_code,
-                graph->n_nodes, figures->arena_bytes, figures->lower_bound_bytes, figures->naive_bytes);
+        fprintf(stderr,
+                "resnet18: %u instructions of %u nodes; arena %zu, lower bound %zu, without reuse %zu\n",
+                program->n_code, graph->n_nodes, figures->arena_bytes, figures->lower_bound_bytes,
+                figures->naive_bytes);
         cr_assert_leq((double)figures->arena_bytes, 1.15 * (double)figures->lower_bound_bytes);
         cr_assert_gt(figures->naive_bytes, 2 * figures->arena_bytes);
         text_deinit(&text);

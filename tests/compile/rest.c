@@ -33,7 +33,8 @@ static Graph *graph_of(const char *nodes, const char *result, const char *more)
         cr_assert_eq(text_status(&text), STATUS_OK);
         for (size_t i = 0; i < text.n; i++)
                 text.data[i] = text.data[i] == '\'' ? '"' : text.data[i];
-        cr_assert_eq(fx_json_read(text.data, text.n, NULL, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(fx_json_read(text.data, text.n, NULL, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_eq(graph_resolve(graph, &report), STATUS_OK);
         cr_assert_eq(report.n_rows + report.n_missing_state + report.n_unknown_config, 0u, "%s",
                      check_report_status(&report, graph) == STATUS_OK ? "" : failure_current()->message);
@@ -59,7 +60,8 @@ static void names_of_rest(const Program *program, char *out, size_t cap)
         out[0] = '\0';
         for (uint32_t i = 0; rest != NULL && i < rest->n_nodes; i++) {
                 if (rest->nodes[i]->op != OP_OUTPUT)
-                        used += (size_t)snprintf(out + used, cap - used, "%s%s", used == 0 ? "" : " ", rest->nodes[i]->name);
+                        used += (size_t)snprintf(out + used, cap - used, "%s%s", used == 0 ? "" : " ",
+                                                 rest->nodes[i]->name);
         }
 }
 
@@ -72,7 +74,8 @@ static void expect_rest_with(Graph *graph, Value x, const char *wanted)
         for (int i = 0; i < 2; i++) {
                 CompileOptions options = { .n_threads = 1, .no_passes = i == 1 };
                 BothResult result = run_both(graph, inputs, &options, 1e-5, 1e-5, words);
-                cr_expect_eq(result, wanted == NULL ? BOTH_DYNAMIC : BOTH_EQUAL, "%s%s", words, i == 1 ? " (no passes)" : "");
+                cr_expect_eq(result, wanted == NULL ? BOTH_DYNAMIC : BOTH_EQUAL, "%s%s", words,
+                             i == 1 ? " (no passes)" : "");
         }
         CompileOptions options = { .n_threads = 1 };
         if (compile_graph(graph, inputs, &options, NULL, &program) == STATUS_OK) {
@@ -89,11 +92,13 @@ static void expect_rest(const char *nodes, const char *result, const char *wante
         expect_rest_with(graph_of(nodes, result, ""), image(3), wanted);
 }
 
-#define FUNCTION(name, target, ...) "{'op': 'call_function', 'name': '" name "', 'target': '" target "', 'args': [" __VA_ARGS__ "]}"
-#define METHOD(name, target, ...)   "{'op': 'call_method', 'name': '" name "', 'target': '" target "', 'args': [" __VA_ARGS__ "]}"
-#define ATTR(name)                  "{'op': 'get_attr', 'name': '" name "', 'target': '" name "'}"
-#define MASK                        FUNCTION("mask", "operator.gt", "'%x', 0.6") // planned
-#define COUNT                       METHOD("sum", "sum", "'%mask'") ", " METHOD("n", "item", "'%sum'")
+#define FUNCTION(name, target, ...)                                                                          \
+        "{'op': 'call_function', 'name': '" name "', 'target': '" target "', 'args': [" __VA_ARGS__ "]}"
+#define METHOD(name, target, ...)                                                                            \
+        "{'op': 'call_method', 'name': '" name "', 'target': '" target "', 'args': [" __VA_ARGS__ "]}"
+#define ATTR(name) "{'op': 'get_attr', 'name': '" name "', 'target': '" name "'}"
+#define MASK       FUNCTION("mask", "operator.gt", "'%x', 0.6") // planned
+#define COUNT      METHOD("sum", "sum", "'%mask'") ", " METHOD("n", "item", "'%sum'")
 
 // ---- what is left out ----
 Test(rest, a_number_from_a_tensor_takes_its_readers_along)
@@ -103,200 +108,292 @@ Test(rest, a_number_from_a_tensor_takes_its_readers_along)
                         "k", "operator.mul",
                         "'%n', 2") ", " FUNCTION("k1", "operator.add",
                                                  "'%k', 1") ", " FUNCTION("y", "operator.mul",
-                                                                          "'%relu', '%k1'") ", " FUNCTION("z", "torch.sigmoid", "'%relu'"),
+                                                                          "'%relu', '%k1'") ", " FUNCTION("z",
+                                                                                                          "to"
+                                                                                                          "rc"
+                                                                                                          "h."
+                                                                                                          "si"
+                                                                                                          "gm"
+                                                                                                          "oi"
+                                                                                                          "d",
+                                                                                                          "'%"
+                                                                                                          "re"
+                                                                                                          "lu"
+                                                                                                          "'"),
                 "{'$tuple': ['%y', '%z', '%k1']}", "n k k1 y");
 }
 
 Test(rest, places_that_are_not_zero_and_what_stands_there)
 {
-        expect_rest(FUNCTION("y", "torch.tanh", "'%x'") ", " FUNCTION("at", "torch.nonzero", "'%y'") ", " FUNCTION(
-                            "rows", "torch.ops.aten.select.int",
-                            "'%at', 1, 2") ", " FUNCTION("picked", "torch.ops.aten.index_select.default",
-                                                         "'%y', 2, '%rows'") ", " METHOD("sum", "sum", "'%picked'"),
-                    "'%sum'", "at rows picked sum");
+        expect_rest(
+                FUNCTION("y", "torch.tanh", "'%x'") ", " FUNCTION(
+                        "at", "torch.nonzero",
+                        "'%y'") ", " FUNCTION("rows", "torch.ops.aten.select.int",
+                                              "'%at', 1, 2") ", " FUNCTION("picked",
+                                                                           "torch.ops.aten.index_select."
+                                                                           "default",
+                                                                           "'%y', 2, '%rows'") ", " METHOD("s"
+                                                                                                           "u"
+                                                                                                           "m",
+                                                                                                           "s"
+                                                                                                           "u"
+                                                                                                           "m",
+                                                                                                           "'"
+                                                                                                           "%"
+                                                                                                           "p"
+                                                                                                           "i"
+                                                                                                           "c"
+                                                                                                           "k"
+                                                                                                           "e"
+                                                                                                           "d"
+                                                                                                           "'"),
+                "'%sum'", "at rows picked sum");
 }
 
 Test(rest, a_boolean_mask_then_a_sum)
 {
-        expect_rest(FUNCTION("y", "operator.mul", "'%x', 3") ", " MASK
-                                                             ", " FUNCTION("picked", "operator.getitem", "'%y', '%mask'") ", " METHOD(
-                                                                     "sum", "sum", "'%picked'") ", " FUNCTION("z", "torch.exp", "'%y'"),
+        expect_rest(FUNCTION("y", "operator.mul", "'%x', 3") ", " MASK ", " FUNCTION(
+                            "picked", "operator.getitem",
+                            "'%y', '%mask'") ", " METHOD("sum", "sum",
+                                                         "'%picked'") ", " FUNCTION("z", "torch.exp", "'%y'"),
                     "['%sum', '%z']", "picked sum");
 }
 
 // What type such a number has is looked at before anything is computed with it.
 Test(rest, a_tensor_in_the_place_of_a_number)
 {
-        expect_rest(FUNCTION("y", "torch.tanh", "'%x'") ", " METHOD("sum", "sum", "'%y'") ", " FUNCTION("mask", "torch.ops.aten.gt.Scalar",
-                                                                                                        "'%y', '%sum'"),
+        expect_rest(FUNCTION("y", "torch.tanh", "'%x'") ", " METHOD("sum", "sum", "'%y'") ", " FUNCTION(
+                            "mask", "torch.ops.aten.gt.Scalar", "'%y', '%sum'"),
                     "'%mask'", "mask");
 }
 
 Test(rest, a_graph_that_is_all_rest_stays_eager)
 {
-        expect_rest(FUNCTION("at", "torch.nonzero", "'%x'") ", " METHOD("sum", "sum", "'%at'"), "'%sum'", NULL);
+        expect_rest(FUNCTION("at", "torch.nonzero", "'%x'") ", " METHOD("sum", "sum", "'%at'"), "'%sum'",
+                    NULL);
 }
 
 Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
 {
         static const char branches[] =
-                "'modules': {'c1': {'type': 'torch.nn.Conv2d', 'config': {'in_channels': 3, 'out_channels': 2, 'kernel_size': 1}}, "
-                "'c2': {'type': 'torch.nn.Conv2d', 'config': {'in_channels': 2, 'out_channels': 1, 'kernel_size': 1}}, "
+                "'modules': {'c1': {'type': 'torch.nn.Conv2d', 'config': {'in_channels': 3, 'out_channels': "
+                "2, 'kernel_size': 1}}, "
+                "'c2': {'type': 'torch.nn.Conv2d', 'config': {'in_channels': 2, 'out_channels': 1, "
+                "'kernel_size': 1}}, "
                 "'yes': {'type': 'torch.fx.GraphModule', 'graph': {'format': 'fx/1', 'nodes': ["
-                "{'op': 'placeholder', 'name': 'a', 'target': 'a'}, {'op': 'call_function', 'name': 'b', 'target': 'torch.neg', 'args': "
+                "{'op': 'placeholder', 'name': 'a', 'target': 'a'}, {'op': 'call_function', 'name': 'b', "
+                "'target': 'torch.neg', 'args': "
                 "['%a']}, {'op': 'output', 'name': 'output', 'target': 'output', 'args': [['%b']]}]}}, "
                 "'no': {'type': 'torch.fx.GraphModule', 'graph': {'format': 'fx/1', 'nodes': ["
-                "{'op': 'placeholder', 'name': 'a', 'target': 'a'}, {'op': 'call_function', 'name': 'b', 'target': 'torch.exp', 'args': "
+                "{'op': 'placeholder', 'name': 'a', 'target': 'a'}, {'op': 'call_function', 'name': 'b', "
+                "'target': 'torch.exp', 'args': "
                 "['%a']}, {'op': 'output', 'name': 'output', 'target': 'output', 'args': [['%b']]}]}}}, "
-                "'state': {'c1.weight': {'dtype': 'float32', 'shape': [2, 3, 1, 1], 'data': [1, 2, 3, -1, -2, 0.5]}, "
+                "'state': {'c1.weight': {'dtype': 'float32', 'shape': [2, 3, 1, 1], 'data': [1, 2, 3, -1, "
+                "-2, 0.5]}, "
                 "'c1.bias': {'dtype': 'float32', 'shape': [2], 'data': [0.5, -0.5]}, "
                 "'c2.weight': {'dtype': 'float32', 'shape': [1, 2, 1, 1], 'data': [0.25, 2]}, "
                 "'c2.bias': {'dtype': 'float32', 'shape': [1], 'data': [1]}}";
-        static const char nodes[] = "{'op': 'call_module', 'name': 'c1', 'target': 'c1', 'args': ['%x']}, " FUNCTION("r", "torch.relu", "'%c1'") ", " METHOD(
-                "sum", "sum",
-                "'%r'") ", " FUNCTION("pred", "operator.gt",
-                                      "'%sum', 40") ", " ATTR("yes") ", " ATTR("no") ", " FUNCTION("cond",
-                                                                                                   "torch.ops.higher_order."
-                                                                                                   "cond",
-                                                                                                   "'%pred', '%yes', '%no', "
-                                                                                                   "['%r']") ", " FUNCTION("f"
-                                                                                                                           "i"
-                                                                                                                           "r"
-                                                                                                                           "s"
-                                                                                                                           "t",
-                                                                                                                           "o"
-                                                                                                                           "p"
-                                                                                                                           "e"
-                                                                                                                           "r"
-                                                                                                                           "a"
-                                                                                                                           "t"
-                                                                                                                           "o"
-                                                                                                                           "r"
-                                                                                                                           "."
-                                                                                                                           "g"
-                                                                                                                           "e"
-                                                                                                                           "t"
-                                                                                                                           "i"
-                                                                                                                           "t"
-                                                                                                                           "e"
-                                                                                                                           "m",
-                                                                                                                           "'"
-                                                                                                                           "%"
-                                                                                                                           "c"
-                                                                                                                           "o"
-                                                                                                                           "n"
-                                                                                                                           "d"
-                                                                                                                           "'"
-                                                                                                                           ","
-                                                                                                                           " "
-                                                                                                                           "0") ", "
-                                                                                                                                "{'op': "
-                                                                                                                                "'call_"
-                                                                                                                                "module', "
-                                                                                                                                "'name': "
-                                                                                                                                "'c2', "
-                                                                                                                                "'target': "
-                                                                                                                                "'c2', "
-                                                                                                                                "'args': "
-                                                                                                                                "['%first']"
-                                                                                                                                "},"
-                                                                                                                                " " FUNCTION(
-                                                                                                                                        "la"
-                                                                                                                                        "te"
-                                                                                                                                        "r",
-                                                                                                                                        "to"
-                                                                                                                                        "rc"
-                                                                                                                                        "h."
-                                                                                                                                        "ta"
-                                                                                                                                        "n"
-                                                                                                                                        "h",
-                                                                                                                                        "'%"
-                                                                                                                                        "r"
-                                                                                                                                        "'");
-        expect_rest_with(graph_of(nodes, "{'$tuple': ['%c2', '%later']}", branches), image(3), "yes no cond first c2");
+        static const char
+                nodes
+                        [] =
+                                "{'op': 'call_module', 'name': 'c1', 'target': 'c1', 'args': "
+                                "['%x']}, " FUNCTION("r", "torch.relu", "'%c1'") ", " METHOD("sum", "sum", "'%r'") ", " FUNCTION("pred", "operator.gt", "'%sum', 40") ", " ATTR(
+                                        "yes") ", " ATTR("no") ", " FUNCTION("cond",
+                                                                             "torch.ops.higher_order."
+                                                                             "cond",
+                                                                             "'%pred', '%yes', '%no', "
+                                                                             "['%r']") ", " FUNCTION("f"
+                                                                                                     "i"
+                                                                                                     "r"
+                                                                                                     "s"
+                                                                                                     "t",
+                                                                                                     "o"
+                                                                                                     "p"
+                                                                                                     "e"
+                                                                                                     "r"
+                                                                                                     "a"
+                                                                                                     "t"
+                                                                                                     "o"
+                                                                                                     "r"
+                                                                                                     "."
+                                                                                                     "g"
+                                                                                                     "e"
+                                                                                                     "t"
+                                                                                                     "i"
+                                                                                                     "t"
+                                                                                                     "e"
+                                                                                                     "m",
+                                                                                                     "'"
+                                                                                                     "%"
+                                                                                                     "c"
+                                                                                                     "o"
+                                                                                                     "n"
+                                                                                                     "d"
+                                                                                                     "'"
+                                                                                                     ","
+                                                                                                     " "
+                                                                                                     "0") ", "
+                                                                                                          "{'"
+                                                                                                          "op"
+                                                                                                          "':"
+                                                                                                          " "
+                                                                                                          "'c"
+                                                                                                          "al"
+                                                                                                          "l_"
+                                                                                                          "mo"
+                                                                                                          "du"
+                                                                                                          "le"
+                                                                                                          "',"
+                                                                                                          " "
+                                                                                                          "'n"
+                                                                                                          "am"
+                                                                                                          "e'"
+                                                                                                          ": "
+                                                                                                          "'c"
+                                                                                                          "2'"
+                                                                                                          ", "
+                                                                                                          "'t"
+                                                                                                          "ar"
+                                                                                                          "ge"
+                                                                                                          "t'"
+                                                                                                          ": "
+                                                                                                          "'c"
+                                                                                                          "2'"
+                                                                                                          ", "
+                                                                                                          "'a"
+                                                                                                          "rg"
+                                                                                                          "s'"
+                                                                                                          ": "
+                                                                                                          "['"
+                                                                                                          "%f"
+                                                                                                          "ir"
+                                                                                                          "st"
+                                                                                                          "']"
+                                                                                                          "},"
+                                                                                                          " " FUNCTION(
+                                                                                                                  "la"
+                                                                                                                  "te"
+                                                                                                                  "r",
+                                                                                                                  "to"
+                                                                                                                  "rc"
+                                                                                                                  "h."
+                                                                                                                  "ta"
+                                                                                                                  "n"
+                                                                                                                  "h",
+                                                                                                                  "'%"
+                                                                                                                  "r"
+                                                                                                                  "'");
+        expect_rest_with(graph_of(nodes, "{'$tuple': ['%c2', '%later']}", branches), image(3),
+                         "yes no cond first c2");
 }
 
 // ---- writes ----
 Test(rest, a_write_before_a_node_of_the_rest_is_planned)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " METHOD("w", "mul_", "'%y', 2") ", " FUNCTION(
-                            "z", "operator.mul", "'%y', '%n'"),
+        expect_rest(MASK ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " METHOD(
+                            "w", "mul_", "'%y', 2") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
                     "['%z', '%y']", "n z");
 }
 
 Test(rest, a_write_behind_a_node_of_the_rest_that_reads_the_bytes_joins_it)
 {
-        expect_rest(MASK
-                    ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION("picked", "operator.getitem", "'%y', '%mask'") ", " METHOD(
-                            "w", "mul_", "'%y', 2") ", " FUNCTION("after", "torch.neg", "'%y'") ", " METHOD("sum", "sum", "'%picked'"),
-                    "['%sum', '%y', '%after']", "picked w after sum");
+        expect_rest(
+                MASK ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION(
+                        "picked", "operator.getitem",
+                        "'%y', '%mask'") ", " METHOD("w", "mul_",
+                                                     "'%y', 2") ", " FUNCTION("after", "torch.neg",
+                                                                              "'%y'") ", " METHOD("sum",
+                                                                                                  "sum",
+                                                                                                  "'%"
+                                                                                                  "picked'"),
+                "['%sum', '%y', '%after']", "picked w after sum");
 }
 
 Test(rest, reads_behind_a_write_of_the_rest_join_it)
 {
-        expect_rest(
-                MASK ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION("before", "torch.neg", "'%y'") ", " COUNT ", " METHOD(
-                        "w", "mul_", "'%y', '%n'") ", " FUNCTION("after", "torch.neg", "'%y'") ", " FUNCTION("other", "torch.exp", "'%x'"),
-                "['%before', '%after', '%y', '%other']", "n w after");
+        expect_rest(MASK ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION(
+                            "before", "torch.neg",
+                            "'%y'") ", " COUNT
+                                    ", " METHOD("w", "mul_", "'%y', '%n'") ", " FUNCTION(
+                                            "after", "torch.neg", "'%y'") ", " FUNCTION("other", "torch.exp",
+                                                                                        "'%x'"),
+                    "['%before', '%after', '%y', '%other']", "n w after");
 }
 
 Test(rest, a_write_through_a_view_that_the_rest_made_is_seen)
 {
         expect_rest(
-                MASK ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " METHOD("flat", "view", "'%y', -1") ", " FUNCTION(
+                MASK
+                ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " METHOD("flat", "view", "'%y', -1") ", " FUNCTION(
                         "part", "operator.getitem",
-                        "'%flat', {'$slice': [0, '%n', null]}") ", " METHOD("w", "zero_", "'%part'") ", " METHOD("total", "sum", "'%y'"),
+                        "'%flat', {'$slice': [0, '%n', null]}") ", " METHOD("w", "zero_",
+                                                                            "'%part'") ", " METHOD("total",
+                                                                                                   "sum",
+                                                                                                   "'%y'"),
                 "['%total', '%flat']", "n part w total");
 }
 
 Test(rest, equal_calls_are_not_merged_when_the_rest_writes_one)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("a", "operator.add", "'%x', 1") ", " FUNCTION("b", "operator.add", "'%x', 1") ", " METHOD(
-                            "c", "clone", "'%a'") ", " METHOD("w", "mul_", "'%a', '%n'"),
-                    "['%a', '%b', '%c']", "n w");
+        expect_rest(
+                MASK ", " COUNT ", " FUNCTION("a", "operator.add", "'%x', 1") ", " FUNCTION(
+                        "b", "operator.add",
+                        "'%x', 1") ", " METHOD("c", "clone", "'%a'") ", " METHOD("w", "mul_", "'%a', '%n'"),
+                "['%a', '%b', '%c']", "n w");
 }
 
 Test(rest, a_planned_twin_that_the_rest_writes_again)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("a", "operator.add", "'%x', 1") ", " METHOD("r", "relu_", "'%a'") ", " FUNCTION(
-                            "b", "torch.sigmoid", "'%a'") ", " METHOD("c", "clone", "'%a'") ", " METHOD("w", "mul_", "'%r', '%n'"),
-                    "['%a', '%b', '%c', '%r']", "n w");
+        expect_rest(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("a", "operator.add", "'%x', 1") ", " METHOD("r", "relu_", "'%a'") ", " FUNCTION(
+                        "b", "torch.sigmoid",
+                        "'%a'") ", " METHOD("c", "clone", "'%a'") ", " METHOD("w", "mul_", "'%r', '%n'"),
+                "['%a', '%b', '%c', '%r']", "n w");
 }
 
 Test(rest, a_constant_that_the_rest_writes_is_made_anew_for_each_run)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("c", "torch.ones", "3") ", " FUNCTION("d", "operator.add", "'%c', 1") ", " METHOD(
-                            "w", "mul_", "'%d', '%n'") ", " FUNCTION("y", "torch.neg", "'%x'"),
+        expect_rest(MASK ", " COUNT ", " FUNCTION("c", "torch.ones", "3") ", " FUNCTION(
+                            "d", "operator.add",
+                            "'%c', 1") ", " METHOD("w", "mul_", "'%d', '%n'") ", " FUNCTION("y", "torch.neg",
+                                                                                            "'%x'"),
                     "['%d', '%c', '%y']", "n w");
 }
 
 Test(rest, an_input_that_the_rest_writes)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("y", "torch.neg",
-                                                  "'%x'") ", " METHOD("w", "mul_", "'%x', '%n'") ", " FUNCTION("z", "torch.neg", "'%x'"),
+        expect_rest(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " METHOD(
+                            "w", "mul_", "'%x', '%n'") ", " FUNCTION("z", "torch.neg", "'%x'"),
                     "['%x', '%y', '%z']", "n w z");
 }
 
 Test(rest, an_input_that_a_call_writes_is_seen_by_the_rest)
 {
-        expect_rest(MASK ", " COUNT ", " METHOD("w", "mul_", "'%x', 2") ", " FUNCTION("z", "operator.mul", "'%x', '%n'"), "['%x', '%z']",
-                    "n z");
+        expect_rest(MASK ", " COUNT
+                         ", " METHOD("w", "mul_", "'%x', 2") ", " FUNCTION("z", "operator.mul", "'%x', '%n'"),
+                    "['%x', '%z']", "n z");
 }
 
 Test(rest, a_view_that_changes_in_place_between_two_nodes_keeps_the_graph_eager)
 {
-        expect_rest(MASK ", " COUNT
-                         ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION("p", "operator.mul", "'%y', '%n'") ", " METHOD(
-                                 "u", "unsqueeze_", "'%y', 0") ", " FUNCTION("q", "operator.mul", "'%y', '%n'"),
-                    "['%p', '%q']", NULL);
+        expect_rest(
+                MASK ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION(
+                        "p", "operator.mul",
+                        "'%y', '%n'") ", " METHOD("u", "unsqueeze_",
+                                                  "'%y', 0") ", " FUNCTION("q", "operator.mul", "'%y', '%n'"),
+                "['%p', '%q']", NULL);
 }
 
 static const char counter[] = "'state': {'k': {'dtype': 'float32', 'shape': [3, 1, 1], 'data': [1, 2, 3]}}";
 
 Test(rest, state_that_only_calls_write_stays_planned)
 {
-        expect_rest_with(graph_of(MASK ", " COUNT ", " ATTR("k") ", " METHOD("w", "add_", "'%k', 1") ", " FUNCTION(
-                                          "y", "operator.mul", "'%x', '%k'") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+        expect_rest_with(graph_of(MASK ", " COUNT
+                                       ", " ATTR("k") ", " METHOD("w", "add_", "'%k', 1") ", " FUNCTION(
+                                               "y", "operator.mul",
+                                               "'%x', '%k'") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
                                   "['%z']", counter),
                          image(3), "n z");
 }
@@ -304,22 +401,30 @@ Test(rest, state_that_only_calls_write_stays_planned)
 Test(rest, state_that_both_sides_touch_is_the_rests)
 {
         expect_rest_with(
-                graph_of(MASK
-                         ", " COUNT
-                         ", " ATTR("k") ", " METHOD("w", "add_", "'%k', 1") ", " FUNCTION("y", "operator.mul", "'%x', '%k'") ", " FUNCTION(
-                                 "z", "operator.mul", "'%k', '%n'") ", " METHOD("v", "mul_", "'%k', '%n'") ", " FUNCTION("u", "torch.neg",
-                                                                                                                         "'%x'"),
-                         "['%z', '%y', '%k', '%u']", counter),
+                graph_of(
+                        MASK ", " COUNT ", " ATTR("k") ", " METHOD("w", "add_", "'%k', 1") ", " FUNCTION(
+                                "y", "operator.mul",
+                                "'%x', '%k'") ", " FUNCTION("z", "operator.mul",
+                                                            "'%k', '%n'") ", " METHOD("v", "mul_",
+                                                                                      "'%k', '%n'") ","
+                                                                                                    " " FUNCTION("u",
+                                                                                                                 "torch.neg",
+                                                                                                                 "'%x'"),
+                        "['%z', '%y', '%k', '%u']", counter),
                 image(3), "n k w y z v");
 }
 
 Test(rest, state_that_the_rest_writes_is_new_in_each_run)
 {
-        expect_rest_with(
-                graph_of(MASK ", " COUNT ", " ATTR("k") ", " FUNCTION("y", "operator.mul", "'%x', '%k'") ", " METHOD(
-                                 "c", "clone", "'%k'") ", " METHOD("v", "mul_", "'%k', '%n'") ", " FUNCTION("u", "operator.add", "'%k', 1"),
-                         "['%y', '%k', '%u', '%c']", counter),
-                image(3), "n k v u");
+        expect_rest_with(graph_of(MASK
+                                  ", " COUNT
+                                  ", " ATTR("k") ", " FUNCTION("y", "operator.mul", "'%x', '%k'") ", " METHOD(
+                                          "c", "clone",
+                                          "'%k'") ", " METHOD("v", "mul_",
+                                                              "'%k', '%n'") ", " FUNCTION("u", "operator.add",
+                                                                                          "'%k', 1"),
+                                  "['%y', '%k', '%u', '%c']", counter),
+                         image(3), "n k v u");
 }
 
 // ---- fetching, failures, rows ----
@@ -327,13 +432,15 @@ static Program *compile_fetching(Graph *graph, const Value *x, const Node *const
 {
         Program *program = NULL;
         CompileOptions options = { .n_threads = 1, .fetch = fetch, .n_fetch = n_fetch };
-        cr_assert_eq(compile_graph(graph, (ValueSpan){ x, 1 }, &options, NULL, &program), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(compile_graph(graph, (ValueSpan){ x, 1 }, &options, NULL, &program), STATUS_OK, "%s",
+                     failure_current()->message);
         return program;
 }
 
 Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
 {
-        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION(
+                                        "z", "operator.mul", "'%y', '%n'"),
                                 "'%z'", "");
         Value x = image(3), out, fetched[3];
         const Node *fetch[3] = { graph_node(graph, "sum"), graph_node(graph, "n"), graph_node(graph, "x") };
@@ -345,7 +452,9 @@ Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
         frame_init(&frame);
         run_context_init(&ctx);
         cr_assert_leq(program->n_rows, 16u);
-        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &x, 1 }, .trace = &trace }, &ctx, &out, fetched), STATUS_OK);
+        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &x, 1 }, .trace = &trace }, &ctx,
+                                 &out, fetched),
+                     STATUS_OK);
         cr_expect_eq(fetched[0].kind, VALUE_TENSOR);
         cr_expect_eq(fetched[1].kind, VALUE_INT);
         cr_expect_eq(*(int64_t *)tensor_data(fetched[0].tensor), fetched[1].i);
@@ -366,9 +475,9 @@ Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
 
 Test(rest, a_failure_names_the_node_of_the_rest)
 {
-        Graph *graph = graph_of(
-                MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION("part", "torch.ops.aten.select.int", "'%y', 0, '%n'"),
-                "'%part'", "");
+        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION(
+                                        "part", "torch.ops.aten.select.int", "'%y', 0, '%n'"),
+                                "'%part'", "");
         Value x = image(3), out = value_none();
         Program *program = compile_fetching(graph, &x, NULL, 0);
         Frame frame;
@@ -378,9 +487,11 @@ Test(rest, a_failure_names_the_node_of_the_rest)
         frame_init(&frame);
         run_context_init(&ctx);
         ctx.budget = &budget;
-        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &x, 1 } }, &ctx, &out, NULL), STATUS_INDEX);
+        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { &x, 1 } }, &ctx, &out, NULL),
+                     STATUS_INDEX);
         cr_expect_str_eq(failure_current()->node, "part");
-        cr_expect_not_null(strstr(failure_current()->message, "While executing %part"), "%s", failure_current()->message);
+        cr_expect_not_null(strstr(failure_current()->message, "While executing %part"), "%s",
+                           failure_current()->message);
         cr_expect_eq(budget.used, 0u);
         frame_deinit(&frame);
         program_unref(program);
@@ -390,15 +501,18 @@ Test(rest, a_failure_names_the_node_of_the_rest)
 
 Test(rest, stands_in_the_listing)
 {
-        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION(
+                                        "z", "operator.mul", "'%y', '%n'"),
                                 "'%z'", "");
         Value x = image(3);
         Program *program = compile_fetching(graph, &x, NULL, 0);
         _cleanup_(text_deinit) Text text = { 0 };
         program_print(program, &text);
         cr_assert_eq(text_status(&text), STATUS_OK);
-        cr_expect_not_null(strstr(text.data, "dynamic rest: 3 nodes on real tensors, after the instructions; from them: sum, y\n"), "%s",
-                           text.data);
+        cr_expect_not_null(
+                strstr(text.data,
+                       "dynamic rest: 3 nodes on real tensors, after the instructions; from them: sum, y\n"),
+                "%s", text.data);
         cr_expect_not_null(strstr(text.data, "# y\n        alone: no call beside it\n"), "%s", text.data);
         cr_expect_not_null(strstr(text.data, "      %z : [num_users=1] = call_function"), "%s", text.data);
         program_unref(program);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rest_random.c: random graphs of views, writes and numbers that only a run knows; eager and compiled with a dynamic rest they give the
-// same, sharing of bytes included.
+// rest_random.c: random graphs of views, writes and numbers that only a run knows; eager and
+// compiled with a dynamic rest they give the same, sharing of bytes included.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,14 +35,17 @@ static Node *add(Making *making, Opcode op, const char *target, uint32_t n, cons
         cr_assert_eq(seq_new(n, &seq), STATUS_OK);
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = args[i];
-        cr_assert_eq(graph_add_node(making->graph, op, NULL, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &node), STATUS_OK,
-                     "%s", failure_current()->message);
+        cr_assert_eq(graph_add_node(making->graph, op, NULL, target, value_seq_take(VALUE_TUPLE, seq),
+                                    value_none(), &node),
+                     STATUS_OK, "%s", failure_current()->message);
         return node;
 }
-#define CALL(target, ...)                                                                                                                  \
-        add(making, OP_CALL_FUNCTION, target, sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value), (const Value[]){ __VA_ARGS__ })
-#define METHOD(target, ...)                                                                                                                \
-        add(making, OP_CALL_METHOD, target, sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value), (const Value[]){ __VA_ARGS__ })
+#define CALL(target, ...)                                                                                    \
+        add(making, OP_CALL_FUNCTION, target, sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value),              \
+            (const Value[]){ __VA_ARGS__ })
+#define METHOD(target, ...)                                                                                  \
+        add(making, OP_CALL_METHOD, target, sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value),                \
+            (const Value[]){ __VA_ARGS__ })
 
 static Value matrix(Making *making)
 {
@@ -99,7 +102,8 @@ static Node *make_cond(Making *making)
         Seq *operands;
         cr_assert_eq(seq_new(1, &operands), STATUS_OK);
         operands->items[0] = matrix(making);
-        return CALL("torch.ops.higher_order.cond", of(any), of(yes), of(no), value_seq_take(VALUE_LIST, operands));
+        return CALL("torch.ops.higher_order.cond", of(any), of(yes), of(no),
+                    value_seq_take(VALUE_LIST, operands));
 }
 
 static Node *call_child(Making *making)
@@ -143,7 +147,8 @@ static void step(Making *making)
         case 6:
                 return keep_matrix(making, METHOD("contiguous", matrix(making)));
         case 7:
-                return keep_row(making, METHOD("select", matrix(making), value_int(below(making, 2)), value_int(below(making, 3))));
+                return keep_row(making, METHOD("select", matrix(making), value_int(below(making, 2)),
+                                               value_int(below(making, 3))));
         case 8:
                 return keep_row(making, CALL("operator.getitem", matrix(making), number(making)));
         case 9:
@@ -229,13 +234,16 @@ Test(rest_random, graphs_give_compiled_what_they_give_eagerly, .timeout = 120)
                 for (int i = 0; i < 2; i++) {
                         char words[600];
                         CompileOptions options = { .n_threads = 1, .no_passes = i == 1 };
-                        BothResult result = run_both(making.graph, (ValueSpan){ &input, 1 }, &options, 1e-5, 1e-5, words);
-                        cr_expect_neq(result, BOTH_DIFFER, "seed %u%s: %s", seed, i == 1 ? " without passes" : "", words);
+                        BothResult result =
+                                run_both(making.graph, (ValueSpan){ &input, 1 }, &options, 1e-5, 1e-5, words);
+                        cr_expect_neq(result, BOTH_DIFFER, "seed %u%s: %s", seed,
+                                      i == 1 ? " without passes" : "", words);
                         counts[result]++;
                 }
                 graph_unref(making.graph);
         }
         tensor_unref(x);
-        fprintf(stderr, "%u equal, %u wholly eager, %u failing alike\n", counts[BOTH_EQUAL], counts[BOTH_DYNAMIC], counts[BOTH_FAIL]);
+        fprintf(stderr, "%u equal, %u wholly eager, %u failing alike\n", counts[BOTH_EQUAL],
+                counts[BOTH_DYNAMIC], counts[BOTH_FAIL]);
         cr_expect_gt(counts[BOTH_EQUAL], N_SEEDS);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs as callers see them: eager, parked, ready. Graphs are FX JSON; "many" stands for more nodes than are compiled at once.
+// Programs as callers see them: eager, parked, ready. Graphs are FX JSON; "many" stands for more
+// nodes than are compiled at once.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -33,11 +34,17 @@ static GraphVersion *put_text(const char *name, Text *text);
 static GraphVersion *put_chain(const char *name, const char *function, int n)
 {
         Text text = { 0 };
-        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", \"target\": \"x\"}");
+        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"n0\", "
+                        "\"target\": \"x\"}");
         for (int i = 1; i <= n; i++)
-                text_addf(&text, ", {\"op\": \"call_function\", \"name\": \"n%d\", \"target\": \"%s\", \"args\": [\"%%n%d\"]}", i, function,
-                          i - 1);
-        text_addf(&text, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%n%d\"]}]}", n);
+                text_addf(&text,
+                          ", {\"op\": \"call_function\", \"name\": \"n%d\", \"target\": \"%s\", \"args\": "
+                          "[\"%%n%d\"]}",
+                          i, function, i - 1);
+        text_addf(&text,
+                  ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
+                  "[\"%%n%d\"]}]}",
+                  n);
         return put_text(name, &text);
 }
 
@@ -52,7 +59,8 @@ static GraphVersion *put_text(const char *name, Text *text)
         cr_assert_eq(storage_adopt(text_take(text), n_bytes, true, NULL, NULL, &bytes), STATUS_OK);
         UploadPart part = { .name = "", .bytes = bytes };
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
-        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK);
         graph_unref(graph);
         storage_unref(bytes);
@@ -73,7 +81,8 @@ static void call_with(Caller *caller, Graph *graph, Value take_input, RunMode mo
         *caller = (Caller){ .how = PLAN_READY, .input = take_input };
         RunRequest request = { .inputs = { &caller->input, 1 }, .mode = mode };
         cr_assert_eq(engine_bind(graph, &request, &caller->plan), STATUS_OK);
-        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->how, &caller->build), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->how, &caller->build),
+                     STATUS_OK);
 }
 
 static void call(Caller *caller, Graph *graph, int size, RunMode mode)
@@ -111,8 +120,11 @@ static float run(Caller *caller)
         RunResult result;
         frame_init(&frame);
         run_context_init(&ctx);
-        cr_assert_eq(run_profile_new((Graph *)(uintptr_t)caller->plan.graph, caller->plan.graph->n_nodes, &profile), STATUS_OK);
-        cr_assert_eq(engine_execute(&caller->plan, &ctx, &frame, profile, &result), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(run_profile_new((Graph *)(uintptr_t)caller->plan.graph, caller->plan.graph->n_nodes,
+                                     &profile),
+                     STATUS_OK);
+        cr_assert_eq(engine_execute(&caller->plan, &ctx, &frame, profile, &result), STATUS_OK, "%s",
+                     failure_current()->message);
         float first = ((float *)tensor_data(result.value.tensor))[0];
         run_result_deinit(&result);
         run_profile_unref(profile);
@@ -166,7 +178,8 @@ Test(build, the_second_sight_starts_a_build_and_everybody_goes_on_eagerly_until_
         cr_assert(second.how == PLAN_READY && second.plan.program == NULL && second.build != NULL);
         cr_assert_not(engine_build_is_small(second.build));
         call(&third, graph, 3, RUN_MODE_AUTO);
-        cr_assert(third.how == PLAN_READY && third.plan.program == NULL && third.build == NULL, "one build is enough");
+        cr_assert(third.how == PLAN_READY && third.plan.program == NULL && third.build == NULL,
+                  "one build is enough");
         cr_assert_null(engine_build(second.build), "nobody waited");
         call(&fourth, graph, 3, RUN_MODE_AUTO);
         cr_assert_not_null(fourth.plan.program);
@@ -265,7 +278,8 @@ Test(build, a_graph_deleted_while_it_is_built_still_serves_who_waits)
 
 Test(build, a_graph_keeps_its_sixty_four_most_recently_used_programs)
 {
-        GraphVersion *version = put_chain("short", "torch.neg", 1), *other = put_chain("other", "torch.abs", 1);
+        GraphVersion *version = put_chain("short", "torch.neg", 1),
+                     *other = put_chain("other", "torch.abs", 1);
         Graph *graph = graph_of(version), *graph_of_other = graph_of(other);
         ProgramInfo programs[ENGINE_MAX_PROGRAMS];
         Caller caller;
@@ -280,8 +294,10 @@ Test(build, a_graph_keeps_its_sixty_four_most_recently_used_programs)
         cr_assert_eq(engine_programs(engine, other, programs), 1);
         program_unref(programs[0].program);
         cr_assert_eq(engine_programs(engine, version, programs), ENGINE_MAX_PROGRAMS);
-        cr_assert_eq(programs[0].program->signature[0].tensor->meta.size[0], ENGINE_MAX_PROGRAMS + 3, "the newest first");
-        cr_assert_eq(programs[ENGINE_MAX_PROGRAMS - 1].program->signature[0].tensor->meta.size[0], 4, "the oldest have left");
+        cr_assert_eq(programs[0].program->signature[0].tensor->meta.size[0], ENGINE_MAX_PROGRAMS + 3,
+                     "the newest first");
+        cr_assert_eq(programs[ENGINE_MAX_PROGRAMS - 1].program->signature[0].tensor->meta.size[0], 4,
+                     "the oldest have left");
         for (int i = 0; i < ENGINE_MAX_PROGRAMS; i++)
                 program_unref(programs[i].program);
         cr_assert_eq(engine_stats(engine).programs.evictions, 3);
@@ -296,12 +312,13 @@ static GraphVersion *put_linear(const char *name, float bias)
 {
         enum { N = 256 };
         Text text = { 0 };
-        text_add(
-                &text,
-                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"get_attr\", "
-                "\"name\": \"w\", \"target\": \"w\"}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"torch.matmul\", \"args\": "
-                "[\"%x\", \"%w\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%y\"]}], \"state\": "
-                "{\"w\": {\"dtype\": \"float32\", \"shape\": [256, 256], \"data\": [");
+        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", "
+                        "\"target\": \"x\"}, {\"op\": \"get_attr\", "
+                        "\"name\": \"w\", \"target\": \"w\"}, {\"op\": \"call_function\", \"name\": \"y\", "
+                        "\"target\": \"torch.matmul\", \"args\": "
+                        "[\"%x\", \"%w\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": "
+                        "\"output\", \"args\": [\"%y\"]}], \"state\": "
+                        "{\"w\": {\"dtype\": \"float32\", \"shape\": [256, 256], \"data\": [");
         for (int i = 0; i < N * N; i++)
                 text_addf(&text, "%s%g", i == 0 ? "" : ", ", (double)(i % 7) + (double)bias);
         text_add(&text, "]}}}");
@@ -338,11 +355,13 @@ Test(build, programs_of_one_graph_share_its_packed_weights)
 
 Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
 {
-        static const char head[] =
-                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": "
-                "\"placeholder\", \"name\": \"s\", \"target\": \"s\"}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": "
-                "\"torch.mul\", \"args\": [\"%x\", \"%s\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
-                "[\"%y\"]}]}";
+        static const char head[] = "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": "
+                                   "\"x\", \"target\": \"x\"}, {\"op\": "
+                                   "\"placeholder\", \"name\": \"s\", \"target\": \"s\"}, {\"op\": "
+                                   "\"call_function\", \"name\": \"y\", \"target\": "
+                                   "\"torch.mul\", \"args\": [\"%x\", \"%s\"]}, {\"op\": \"output\", "
+                                   "\"name\": \"output\", \"target\": \"output\", \"args\": "
+                                   "[\"%y\"]}]}";
         Text text = { 0 };
         text_add(&text, head);
         GraphVersion *version = put_text("scale", &text);
@@ -360,8 +379,10 @@ Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
                 Value inputs[2] = { caller.input, { .kind = VALUE_FLOAT, .f = 0.5 * (i + 1) } };
                 RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_AUTO };
                 cr_assert_eq(engine_bind(graph, &request, &caller.plan), STATUS_OK);
-                cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build), STATUS_OK);
-                cr_assert_eq(caller.plan.program != NULL, i >= 2, "the first runs eagerly, the second builds");
+                cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build),
+                             STATUS_OK);
+                cr_assert_eq(caller.plan.program != NULL, i >= 2,
+                             "the first runs eagerly, the second builds");
                 cr_assert_eq(run(&caller), 2.0f * (float)(i + 1));
                 if (caller.build != NULL) {
                         n_builds++;
@@ -381,8 +402,8 @@ Test(build, what_eager_runs_leave_on_a_graph_is_counted_with_it)
         Graph *graph = graph_of(version);
         cr_assert_eq(run_labels_new(graph, NULL, &labels), STATUS_OK);
         size_t counted = engine_stats(engine).graphs.bytes - graph->weights_bytes - graph->arena.total_bytes;
-        cr_expect(counted > run_labels_bytes(labels) / 3 && counted < run_labels_bytes(labels) * 3, "%zu, not %zu", counted,
-                  run_labels_bytes(labels));
+        cr_expect(counted > run_labels_bytes(labels) / 3 && counted < run_labels_bytes(labels) * 3,
+                  "%zu, not %zu", counted, run_labels_bytes(labels));
         run_labels_unref(labels);
         graph_unref(graph);
         graph_version_unref(version);
@@ -403,10 +424,12 @@ static bool is_planned(Graph *graph, int64_t n)
         Value inputs[2] = { caller.input, value_int(n) };
         RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_COMPILED };
         cr_assert_eq(engine_bind(graph, &request, &caller.plan), STATUS_OK);
-        cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build),
+                     STATUS_OK);
         if (caller.build != NULL) {
                 engine_build(caller.build);
-                cr_assert_eq(engine_planned(&caller.plan, &caller.ticket, &again), STATUS_OK, "%s", failure_current()->message);
+                cr_assert_eq(engine_planned(&caller.plan, &caller.ticket, &again), STATUS_OK, "%s",
+                             failure_current()->message);
         }
         bool planned = caller.plan.program != NULL;
         cr_assert_eq(run(&caller), n == 0 ? -4.0f : 16.0f);
@@ -417,19 +440,29 @@ static bool is_planned(Graph *graph, int64_t n)
 Test(build, a_number_with_which_a_graph_cannot_be_planned_does_not_speak_for_others)
 {
         // With n = 0 it is neg of x; else it needs a number of x as soon as it begins.
-        static const char head[] =
-                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": "
-                "\"placeholder\", \"name\": \"n\", \"target\": \"n\"}, {\"op\": \"get_attr\", \"name\": \"yes\", \"target\": \"yes\"}, "
-                "{\"op\": \"get_attr\", \"name\": \"no\", \"target\": \"no\"}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": "
-                "\"torch.ops.higher_order.cond\", \"args\": [\"%n\", \"%yes\", \"%no\", [\"%x\"]]}, {\"op\": \"output\", \"name\": "
-                "\"output\", \"target\": \"output\", \"args\": [\"%y\"]}], \"modules\": {\"yes\": {\"type\": \"torch.fx.GraphModule\", "
-                "\"graph\": {\"nodes\": [{\"op\": \"placeholder\", \"name\": \"a\", \"target\": \"a\"}, {\"op\": \"call_method\", "
-                "\"name\": \"k\", \"target\": \"item\", \"args\": [\"%a\"]}, {\"op\": \"call_function\", \"name\": \"m\", \"target\": "
-                "\"torch.mul\", \"args\": [\"%a\", \"%k\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
-                "\"args\": [\"%m\"]}]}}, \"no\": {\"type\": \"torch.fx.GraphModule\", \"graph\": {\"nodes\": [{\"op\": "
-                "\"placeholder\", \"name\": \"a\", \"target\": \"a\"}, {\"op\": \"call_function\", \"name\": \"m\", \"target\": "
-                "\"torch.neg\", \"args\": [\"%a\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": "
-                "[\"%m\"]}]}}}}";
+        static const char head[] = "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": "
+                                   "\"x\", \"target\": \"x\"}, {\"op\": "
+                                   "\"placeholder\", \"name\": \"n\", \"target\": \"n\"}, {\"op\": "
+                                   "\"get_attr\", \"name\": \"yes\", \"target\": \"yes\"}, "
+                                   "{\"op\": \"get_attr\", \"name\": \"no\", \"target\": \"no\"}, {\"op\": "
+                                   "\"call_function\", \"name\": \"y\", \"target\": "
+                                   "\"torch.ops.higher_order.cond\", \"args\": [\"%n\", \"%yes\", \"%no\", "
+                                   "[\"%x\"]]}, {\"op\": \"output\", \"name\": "
+                                   "\"output\", \"target\": \"output\", \"args\": [\"%y\"]}], \"modules\": "
+                                   "{\"yes\": {\"type\": \"torch.fx.GraphModule\", "
+                                   "\"graph\": {\"nodes\": [{\"op\": \"placeholder\", \"name\": \"a\", "
+                                   "\"target\": \"a\"}, {\"op\": \"call_method\", "
+                                   "\"name\": \"k\", \"target\": \"item\", \"args\": [\"%a\"]}, {\"op\": "
+                                   "\"call_function\", \"name\": \"m\", \"target\": "
+                                   "\"torch.mul\", \"args\": [\"%a\", \"%k\"]}, {\"op\": \"output\", "
+                                   "\"name\": \"output\", \"target\": \"output\", "
+                                   "\"args\": [\"%m\"]}]}}, \"no\": {\"type\": \"torch.fx.GraphModule\", "
+                                   "\"graph\": {\"nodes\": [{\"op\": "
+                                   "\"placeholder\", \"name\": \"a\", \"target\": \"a\"}, {\"op\": "
+                                   "\"call_function\", \"name\": \"m\", \"target\": "
+                                   "\"torch.neg\", \"args\": [\"%a\"]}, {\"op\": \"output\", \"name\": "
+                                   "\"output\", \"target\": \"output\", \"args\": "
+                                   "[\"%m\"]}]}}}}";
         Text text = { 0 };
         text_add(&text, head);
         GraphVersion *version = put_text("choice", &text);
@@ -449,8 +482,10 @@ static GraphVersion *put_typed(const char *name, const char *size)
 {
         Text text = { 0 };
         text_addf(&text,
-                  "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\", \"meta\": {\"dtype\": "
-                  "\"float32\", \"shape\": [%s]}}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"torch.neg\", \"args\": "
+                  "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": "
+                  "\"x\", \"meta\": {\"dtype\": "
+                  "\"float32\", \"shape\": [%s]}}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": "
+                  "\"torch.neg\", \"args\": "
                   "[\"%%x\"]}, "
                   "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%y\"]}]}",
                   size);
@@ -486,7 +521,8 @@ Test(build, sizes_that_are_open_are_not_guessed)
 
 Test(build, sizes_that_no_tensor_can_have_are_not_warmed_up)
 {
-        GraphVersion *huge = put_typed("huge", "4611686018427387904, 4, 4"), *large = put_typed("large", "65536, 65536");
+        GraphVersion *huge = put_typed("huge", "4611686018427387904, 4, 4"),
+                     *large = put_typed("large", "65536, 65536");
         cr_assert_null(engine_idle_build(engine, 1));
         graph_version_unref(huge);
         graph_version_unref(large);
@@ -605,10 +641,11 @@ static void *race(void *argument)
         Ticket ticket = { .next = NULL };
         ProgramBuild *build = NULL;
         Planned how;
-        if (engine_bind(racer->graph, &request, &plan) == STATUS_OK && engine_plan(engine, &plan, &ticket, &how, &build) == STATUS_OK &&
-            build != NULL)
+        if (engine_bind(racer->graph, &request, &plan) == STATUS_OK &&
+            engine_plan(engine, &plan, &ticket, &how, &build) == STATUS_OK && build != NULL)
                 engine_build(build);
-        // Who is parked waits for its wake-up in the server; here it is enough to see that there was one build.
+        // Who is parked waits for its wake-up in the server; here it is enough to see that there
+        // was one build.
         if (!engine_cancel_plan(engine, &ticket))
                 engine_drop_ticket(&ticket);
         planned_run_deinit(&plan);

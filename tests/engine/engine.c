@@ -4,11 +4,13 @@
 #include "core/engine.h"
 #include "tests/engine/scratch.h"
 
-// A loader that makes an empty graph of any bytes but "broken" and "larger", and counts its calls. Bytes that are gone read as zeros.
+// A loader that makes an empty graph of any bytes but "broken" and "larger", and counts its calls.
+// Bytes that are gone read as zeros.
 static int n_loads;
 static char cut_path[512]; // cut before it is read
 
-static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
+                   Graph **out_graph)
 {
         (void)context;
         (void)model;
@@ -32,8 +34,8 @@ static Engine *open_engine(const char *folder)
         return engine;
 }
 
-static Status put_if(Engine *engine, const char *name, const char *text, const PutCondition *only_if, int64_t *out_number,
-                     bool *out_created)
+static Status put_if(Engine *engine, const char *name, const char *text, const PutCondition *only_if,
+                     int64_t *out_number, bool *out_created)
 {
         Storage *bytes = NULL;
         Graph *graph = NULL;
@@ -44,7 +46,8 @@ static Status put_if(Engine *engine, const char *name, const char *text, const P
         UploadPart part = { .name = "", .bytes = bytes };
         graph_new(GRAPH_FX_JSON, &graph);
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
-        Status status = engine_put_if(engine, name, &part, 1, &identified, graph, only_if, &version, out_created);
+        Status status =
+                engine_put_if(engine, name, &part, 1, &identified, graph, only_if, &version, out_created);
         if (status == STATUS_OK)
                 *out_number = version->stored.version;
         graph_version_unref(version);
@@ -56,7 +59,8 @@ static Status put_if(Engine *engine, const char *name, const char *text, const P
 static bool put(Engine *engine, const char *name, const char *text, int64_t *out_number)
 {
         bool created;
-        cr_assert_eq(put_if(engine, name, text, NULL, out_number, &created), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(put_if(engine, name, text, NULL, out_number, &created), STATUS_OK, "%s",
+                     failure_current()->message);
         return created;
 }
 
@@ -70,7 +74,8 @@ static int64_t default_of(Engine *engine, const char *name)
         return number;
 }
 
-// "Only if version 1 is the default." While it looks for the first time, another client's upload comes in behind its back.
+// "Only if version 1 is the default." While it looks for the first time, another client's upload
+// comes in behind its back.
 typedef struct Looks {
         Engine *engine;
         const char *other;
@@ -100,7 +105,8 @@ Test(engine, a_condition_that_another_upload_breaks_while_the_weights_are_stored
                 cr_assert_eq(put_if(engine, "m", "mine", &only_if, &number, &created), STATUS_PRECONDITION);
                 cr_assert_eq(looks.n, 2);
                 cr_assert_eq(default_of(engine, "m"), 2, "the other client's");
-                cr_assert_eq(scratch_count(folder, "blobs"), stored == 1 ? 2 : 0, "what was refused is not kept");
+                cr_assert_eq(scratch_count(folder, "blobs"), stored == 1 ? 2 : 0,
+                             "what was refused is not kept");
                 cr_assert_not(put(engine, "m", "other", &number));
                 engine_close(engine);
         }
@@ -186,7 +192,8 @@ Test(engine, stored_graphs_are_decoded_on_first_use_and_only_once)
         cr_assert_eq(engine_acquire(engine, version, &second, &how, &graph, &build), STATUS_OK);
         cr_assert_eq(how, ACQUIRE_PARKED);
         int n_woken = 0;
-        for (Ticket *ticket = engine_load(engine, version, build); ticket != NULL; ticket = ticket->next, n_woken++)
+        for (Ticket *ticket = engine_load(engine, version, build); ticket != NULL;
+             ticket = ticket->next, n_woken++)
                 graph_unref(ticket->object);
         cr_assert_eq(n_woken, 2);
         cr_assert_eq(n_loads, 1);
@@ -351,7 +358,8 @@ Test(engine, a_name_of_64_hex_digits_must_be_the_content_id)
         UploadPart part = { .name = "", .bytes = bytes };
         graph_new(GRAPH_FX_JSON, &graph);
         upload_identify(&part, 1, NULL, "fx", &identified);
-        cr_assert_eq(engine_put(engine, wrong, &part, 1, &identified, graph, &version, &created), STATUS_CONFLICT);
+        cr_assert_eq(engine_put(engine, wrong, &part, 1, &identified, graph, &version, &created),
+                     STATUS_CONFLICT);
         cr_assert_eq(engine_put(engine, NULL, &part, 1, &identified, graph, &version, &created), STATUS_OK);
         cr_assert_str_eq(version->name, identified.id.hex);
         graph_version_unref(version);
@@ -366,7 +374,8 @@ Test(engine, the_id_of_two_parts_is_the_hash_of_their_digests_sorted_by_part_nam
         StoreVersion forward, backward;
         storage_new(1, true, NULL, &a);
         storage_new(2, true, NULL, &b);
-        UploadPart parts[2] = { { .name = "graph", .bytes = a }, { .name = "weights", .bytes = b } }, swapped[2] = { parts[1], parts[0] };
+        UploadPart parts[2] = { { .name = "graph", .bytes = a }, { .name = "weights", .bytes = b } },
+                   swapped[2] = { parts[1], parts[0] };
         upload_identify(parts, 2, NULL, "fx", &forward);
         upload_identify(swapped, 2, NULL, "fx", &backward);
         cr_assert_str_eq(forward.id.hex, backward.id.hex);

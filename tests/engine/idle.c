@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stored graphs learn, and keep: tune records from the first build to the next start, and what runs leave behind.
+// What stored graphs learn, and keep: tune records from the first build to the next start, and what
+// runs leave behind.
 #include <criterion/criterion.h>
 #include "api/upload.h"
 #include "core/engine.h"
@@ -33,16 +34,22 @@ static void stop(void)
 TestSuite(idle, .init = start, .fini = stop);
 
 // A convolution of x, times the number s.
-static const char conv[] =
-        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"placeholder\", "
-        "\"name\": \"s\", \"target\": \"s\"}, {\"op\": \"get_attr\", \"name\": \"w\", \"target\": \"w\"}, {\"op\": \"call_function\", "
-        "\"name\": \"c\", \"target\": \"torch.conv2d\", \"args\": [\"%x\", \"%w\"]}, {\"op\": \"call_function\", \"name\": \"y\", "
-        "\"target\": \"torch.mul\", \"args\": [\"%c\", \"%s\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
-        "\"args\": [\"%y\"]}], \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [1, 1, 2, 2], \"data\": [1, 2, 3, 4]}}}";
+static const char conv[] = "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", "
+                           "\"target\": \"x\"}, {\"op\": \"placeholder\", "
+                           "\"name\": \"s\", \"target\": \"s\"}, {\"op\": \"get_attr\", \"name\": \"w\", "
+                           "\"target\": \"w\"}, {\"op\": \"call_function\", "
+                           "\"name\": \"c\", \"target\": \"torch.conv2d\", \"args\": [\"%x\", \"%w\"]}, "
+                           "{\"op\": \"call_function\", \"name\": \"y\", "
+                           "\"target\": \"torch.mul\", \"args\": [\"%c\", \"%s\"]}, {\"op\": \"output\", "
+                           "\"name\": \"output\", \"target\": \"output\", "
+                           "\"args\": [\"%y\"]}], \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [1, "
+                           "1, 2, 2], \"data\": [1, 2, 3, 4]}}}";
 // Needs a number of x as soon as it begins.
 static const char item[] =
-        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"placeholder\", "
-        "\"name\": \"s\", \"target\": \"s\"}, {\"op\": \"call_method\", \"name\": \"y\", \"target\": \"item\", \"args\": [\"%x\"]}, "
+        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, "
+        "{\"op\": \"placeholder\", "
+        "\"name\": \"s\", \"target\": \"s\"}, {\"op\": \"call_method\", \"name\": \"y\", \"target\": "
+        "\"item\", \"args\": [\"%x\"]}, "
         "{\"op\": "
         "\"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [[\"%y\", \"%s\"]]}]}";
 
@@ -57,15 +64,18 @@ static GraphVersion *put(const char *name, const char *text, const char *model)
         memcpy(bytes->data, text, strlen(text));
         UploadPart part = { .name = "", .bytes = bytes };
         cr_assert_eq(upload_identify(&part, 1, model, "fx", &identified), STATUS_OK);
-        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK);
         graph_unref(graph);
         storage_unref(bytes);
         return version;
 }
 
-// x of `size` by `size` (1: a single number) and s, bound and planned; a build that is due is done at once when `builds`.
-static void plan(GraphVersion *version, int64_t size, double s, bool builds, PlannedRun *out_plan, ProgramBuild **out_build)
+// x of `size` by `size` (1: a single number) and s, bound and planned; a build that is due is done
+// at once when `builds`.
+static void plan(GraphVersion *version, int64_t size, double s, bool builds, PlannedRun *out_plan,
+                 ProgramBuild **out_build)
 {
         TensorMeta meta;
         Tensor *x;
@@ -85,7 +95,8 @@ static void plan(GraphVersion *version, int64_t size, double s, bool builds, Pla
         cr_assert_eq(engine_plan(engine, out_plan, &ticket, &how, out_build), STATUS_OK);
         if (*out_build != NULL && builds) {
                 engine_build(*out_build);
-                cr_assert_eq(engine_planned(out_plan, &ticket, &again), STATUS_OK, "%s", failure_current()->message);
+                cr_assert_eq(engine_planned(out_plan, &ticket, &again), STATUS_OK, "%s",
+                             failure_current()->message);
         }
         value_clear(&inputs[0]);
         graph_unref(graph);
@@ -103,8 +114,10 @@ static bool run(GraphVersion *version, int64_t size, double s, char out_id[65])
         plan(version, size, s, true, &planned, &build);
         frame_init(&frame);
         run_context_init(&ctx);
-        cr_assert_eq(run_profile_new((Graph *)(uintptr_t)planned.graph, planned.graph->n_nodes, &profile), STATUS_OK);
-        cr_assert_eq(engine_execute(&planned, &ctx, &frame, profile, &result), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(run_profile_new((Graph *)(uintptr_t)planned.graph, planned.graph->n_nodes, &profile),
+                     STATUS_OK);
+        cr_assert_eq(engine_execute(&planned, &ctx, &frame, profile, &result), STATUS_OK, "%s",
+                     failure_current()->message);
         snprintf(out_id, 65, "%s", profile->program == NULL ? "" : profile->program->id.hex);
         engine_record(engine, version, profile);
         run_profile_unref(profile);
@@ -279,7 +292,8 @@ Test(idle, a_condition_is_asked_before_the_parts_are_written_and_again_before_th
                 UploadPart part = { .name = "", .bytes = bytes };
                 cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
                 cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK);
-                Status status = engine_put_if(engine, "m", &part, 1, &identified, graph, &only_if, &version, &created);
+                Status status = engine_put_if(engine, "m", &part, 1, &identified, graph, &only_if, &version,
+                                              &created);
                 cr_assert_eq(status, fails_at < 3 ? STATUS_PRECONDITION : STATUS_OK);
                 cr_assert_eq(seen.n_calls, MIN(fails_at, 2u));
                 cr_assert_eq(seen.n_blobs[0], 0);

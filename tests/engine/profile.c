@@ -26,7 +26,8 @@ static Graph *small_graph(void)
         return graph;
 }
 
-static RunProfile *profile_of(Graph *graph, const char *id, const char *signature, int64_t run_ns, uint32_t n_rows)
+static RunProfile *profile_of(Graph *graph, const char *id, const char *signature, int64_t run_ns,
+                              uint32_t n_rows)
 {
         RunProfile *profile = NULL;
         cr_assert_eq(run_profile_new(graph, n_rows, &profile), STATUS_OK);
@@ -35,7 +36,8 @@ static RunProfile *profile_of(Graph *graph, const char *id, const char *signatur
         profile->run_ns = profile->total_ns = run_ns;
         profile->n_rows = n_rows;
         for (uint32_t i = 0; i < n_rows; i++)
-                profile->rows[i] = (NodeTiming){ .start_ns = 0, .end_ns = run_ns / (n_rows + 1), .kernel = "relu" };
+                profile->rows[i] =
+                        (NodeTiming){ .start_ns = 0, .end_ns = run_ns / (n_rows + 1), .kernel = "relu" };
         return profile;
 }
 
@@ -121,7 +123,8 @@ Test(profile, the_oldest_runs_leave_when_bytes_are_short_and_shared_labels_count
         Graph *graph = small_graph();
         RunProfile *first = profile_of(graph, "r", "x", 1, 1);
         cr_assert(run_profile_detach(first));
-        profile_ring_open(3, 2 * (sizeof(RunProfile) + sizeof(NodeTiming)) + run_labels_bytes(first->labels), &ring);
+        profile_ring_open(3, 2 * (sizeof(RunProfile) + sizeof(NodeTiming)) + run_labels_bytes(first->labels),
+                          &ring);
         for (int i = 0; i < 3; i++) {
                 char id[8];
                 snprintf(id, sizeof(id), "r%d", i);
@@ -166,7 +169,9 @@ Test(profile, percentiles_are_nearest_rank_over_the_window_and_counts_go_on)
         cr_assert_float_eq(summary[0].run.max_us, 200, 1e-6);
         cr_assert_eq(summary[0].n_nodes, 2);
         cr_assert_float_eq(summary[0].nodes[0].share, 1.0 / 3, 0.01);
-        cr_assert_float_eq(summary[0].nodes[0].us.mean_us + summary[0].nodes[1].us.mean_us + summary[0].other_us, 136.5, 1e-3);
+        cr_assert_float_eq(summary[0].nodes[0].us.mean_us + summary[0].nodes[1].us.mean_us +
+                                   summary[0].other_us,
+                           136.5, 1e-3);
         profile_summary_free(summary, n);
         profile_stats_free(stats);
         graph_unref(graph);
@@ -190,7 +195,8 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &summary, &n);
         cr_assert_eq(n, PROFILE_MAX_SIGNATURES);
         for (uint32_t i = 0; i < n; i++) {
-                cr_assert_str_neq(summary[i].signature, "x: float32[1]", "the least recently used one is gone");
+                cr_assert_str_neq(summary[i].signature, "x: float32[1]",
+                                  "the least recently used one is gone");
                 if (strcmp(summary[i].signature, "x: float32[0]") == 0) {
                         first_is_there = true;
                         cr_assert_eq(summary[i].run.count, 2);
@@ -241,7 +247,9 @@ Test(profile, a_version_that_has_gone_longest_without_a_run_makes_room_for_other
         uint32_t n;
         StatsPool *small = NULL;
         Graph *graph = small_graph();
-        cr_assert_eq(stats_pool_open(2 * (sizeof(float) * PROFILE_WINDOW * 3 + 2 * sizeof(NodeTiming)) + 2048, &small), STATUS_OK);
+        cr_assert_eq(stats_pool_open(2 * (sizeof(float) * PROFILE_WINDOW * 3 + 2 * sizeof(NodeTiming)) + 2048,
+                                     &small),
+                     STATUS_OK);
         for (int i = 0; i < 3; i++) {
                 cr_assert_eq(profile_stats_new(small, &stats[i]), STATUS_OK);
                 add(stats[i], graph, "x", 1000);
@@ -264,9 +272,14 @@ Test(profile, a_version_that_has_gone_longest_without_a_run_makes_room_for_other
 static void add_fused(ProfileStats *stats, Graph *graph, const Node *const nodes[2], int64_t unit_us)
 {
         RunProfile *profile = profile_of(graph, "r", "x", 4000 * unit_us, 2);
-        profile->rows[0] = (NodeTiming){ .node = nodes[0], .end_ns = 1000 * unit_us, .kernel = "one", .flops = 10 };
-        profile->rows[1] =
-                (NodeTiming){ .node = nodes[0], .nodes = nodes, .n_nodes = 2, .end_ns = 2000 * unit_us, .kernel = "two", .flops = 8 };
+        profile->rows[0] =
+                (NodeTiming){ .node = nodes[0], .end_ns = 1000 * unit_us, .kernel = "one", .flops = 10 };
+        profile->rows[1] = (NodeTiming){ .node = nodes[0],
+                                         .nodes = nodes,
+                                         .n_nodes = 2,
+                                         .end_ns = 2000 * unit_us,
+                                         .kernel = "two",
+                                         .flops = 8 };
         profile_stats_add(stats, profile);
         run_profile_unref(profile);
 }

@@ -29,7 +29,8 @@ static Registry *open_registry(size_t max_bytes)
         return registry;
 }
 
-static Acquired acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, void **object, RegistryEntry **build)
+static Acquired acquire(Registry *registry, const RegistryKey *key, Ticket *ticket, void **object,
+                        RegistryEntry **build)
 {
         Acquisition got;
         cr_assert_eq(registry_acquire(registry, key, NULL, ticket, &got), STATUS_OK);
@@ -77,7 +78,8 @@ Test(registry, a_failed_build_answers_all_its_waiters_and_is_tried_again_by_the_
         cr_assert_str_eq(second.failure->message, "flipped bit");
         free(first.failure);
         free(second.failure);
-        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_START, "a failure is not remembered");
+        cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_START,
+                     "a failure is not remembered");
         registry_cancel(registry, &first);
         registry_publish(registry, build, NULL);
         registry_close(registry);
@@ -161,7 +163,8 @@ Test(registry, a_build_stops_when_the_last_caller_that_waits_for_it_has_left_and
         cr_assert(registry_cancel(registry, &second));
         cr_assert_eq(atomic_load(&stop), 1);
         cr_assert_not(registry_has(registry, &key_a));
-        cr_assert_eq(acquire(registry, &key_a, &third, &object, &again), ACQUIRE_START, "nobody waits for what is stopping");
+        cr_assert_eq(acquire(registry, &key_a, &third, &object, &again), ACQUIRE_START,
+                     "nobody waits for what is stopping");
         (void)fail(STATUS_CANCELLED, "stopped");
         cr_assert_null(registry_publish(registry, build, NULL));
         Object made = { 1, 10 };
@@ -170,7 +173,8 @@ Test(registry, a_build_stops_when_the_last_caller_that_waits_for_it_has_left_and
         registry_close(registry);
 }
 
-Test(registry, a_build_that_was_asked_for_without_waiting_goes_on_when_its_waiters_leave_but_not_when_it_is_dropped)
+Test(registry,
+     a_build_that_was_asked_for_without_waiting_goes_on_when_its_waiters_leave_but_not_when_it_is_dropped)
 {
         Registry *registry = open_registry(1000);
         Ticket ticket = { 0 };
@@ -212,10 +216,13 @@ Test(registry, a_dropped_build_with_waiters_is_finished_for_them)
 
 Test(registry, the_least_recently_used_of_a_group_leaves_when_the_group_is_full)
 {
-        static const RegistryType crowded = { .ref = ref, .unref = unref, .bytes = bytes, .max_per_group = 2 };
+        static const RegistryType crowded = {
+                .ref = ref, .unref = unref, .bytes = bytes, .max_per_group = 2
+        };
         Registry *registry = NULL;
         Object a = { 0, 1 }, b = { 0, 1 }, c = { 0, 1 }, other = { 0, 1 };
-        RegistryKey group = { { 7 } }, key_d = { { 4 } }, group_of_other = { { 7, 0, 0, 0, 1 } }; // the same bucket
+        RegistryKey group = { { 7 } }, key_d = { { 4 } },
+                    group_of_other = { { 7, 0, 0, 0, 1 } }; // the same bucket
         void *found[8];
         cr_assert_eq(registry_open(&crowded, 1000, &registry), STATUS_OK);
         registry_put_in(registry, &key_d, &group_of_other, &other);

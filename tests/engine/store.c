@@ -33,11 +33,14 @@ static struct Seen {
         StoreVersion versions[8];
 } seen;
 
-static Status see(void *context, Store *store, const StoreHead *head, const StoreVersion *versions, uint32_t n_versions)
+static Status see(void *context, Store *store, const StoreHead *head, const StoreVersion *versions,
+                  uint32_t n_versions)
 {
         (void)context;
         (void)store;
-        seen = (struct Seen){ .n = seen.n + 1, .next_version = head->next_version, .default_version = head->default_version };
+        seen = (struct Seen){ .n = seen.n + 1,
+                              .next_version = head->next_version,
+                              .default_version = head->default_version };
         memcpy(seen.name, head->name, sizeof(seen.name));
         for (; seen.n_versions < n_versions; seen.n_versions++)
                 seen.versions[seen.n_versions] = versions[seen.n_versions];
@@ -48,7 +51,8 @@ static Store *open_store(const char *folder)
 {
         Store *store = NULL;
         seen.n = 0;
-        cr_assert_eq(store_open(folder, log_line, NULL, see, NULL, &store), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(store_open(folder, log_line, NULL, see, NULL, &store), STATUS_OK, "%s",
+                     failure_current()->message);
         return store;
 }
 
@@ -60,7 +64,9 @@ static ByteSpan span(const char *text)
 static StoreVersion version_of(int64_t number, const char *bytes)
 {
         HashHex digest = sha256_of(bytes, strlen(bytes));
-        StoreVersion version = { .version = number, .id = digest, .created_ms = 12345, .format = "fx", .n_parts = 1 };
+        StoreVersion version = {
+                .version = number, .id = digest, .created_ms = 12345, .format = "fx", .n_parts = 1
+        };
         version.parts[0].digest = version.parts[0].document = digest;
         version.parts[0].n_bytes = strlen(bytes);
         return version;
@@ -74,8 +80,10 @@ static void put(Store *store, const char *name, const char *const *contents, uin
                 StoreVersion version = version_of(i + 1, contents[i]);
                 head.default_version = i + 1;
                 head.next_version = i + 2;
-                cr_assert_eq(store_hold_part(store, span(contents[i]), NULL, 0, &version.parts[0]), STATUS_OK);
-                cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK, "%s", failure_current()->message);
+                cr_assert_eq(store_hold_part(store, span(contents[i]), NULL, 0, &version.parts[0]),
+                             STATUS_OK);
+                cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK, "%s",
+                             failure_current()->message);
                 store_release_part(store, &version.parts[0]);
         }
 }
@@ -101,7 +109,8 @@ Test(store, what_was_put_is_there_after_opening_again)
         cr_assert_eq(seen.n_versions, 2);
         cr_assert_eq(seen.next_version, 3);
         Mapping *bytes = NULL;
-        cr_assert_eq(store_map_document(store, &seen.versions[seen.n_versions - 1].parts[0], &bytes), STATUS_OK);
+        cr_assert_eq(store_map_document(store, &seen.versions[seen.n_versions - 1].parts[0], &bytes),
+                     STATUS_OK);
         cr_assert_arr_eq(bytes->data, "second bytes", 12);
         mapping_unref(bytes);
         store_close(store);
@@ -212,7 +221,8 @@ Test(store, what_a_head_in_quarantine_names_is_kept_so_that_it_can_be_put_back)
         scratch_write(folder, "blobs/0123", "nobody's");
         store = open_store(folder);
         cr_assert_eq(seen.n, 1);
-        cr_assert_eq(store_map_document(store, &seen.versions[seen.n_versions - 1].parts[0], &bytes), STATUS_OK);
+        cr_assert_eq(store_map_document(store, &seen.versions[seen.n_versions - 1].parts[0], &bytes),
+                     STATUS_OK);
         cr_assert_eq(scratch_count(folder, "blobs"), 1, "what nobody names goes");
         mapping_unref(bytes);
         store_close(store);
@@ -251,7 +261,8 @@ Test(store, what_a_head_in_quarantine_may_name_outlives_the_graphs_that_share_it
         scratch_write(folder, "versions/m@1", entry);
         empty_quarantine(folder);
         store = open_store(folder);
-        cr_assert_eq(store_map_document(store, &seen.versions[seen.n_versions - 1].parts[0], &bytes), STATUS_OK);
+        cr_assert_eq(store_map_document(store, &seen.versions[seen.n_versions - 1].parts[0], &bytes),
+                     STATUS_OK);
         mapping_unref(bytes);
         remove_graph(store, "m", "one");
         cr_assert_eq(scratch_count(folder, "blobs") + scratch_count(folder, "tunes"), 0);
@@ -295,7 +306,8 @@ Test(store, a_folder_with_files_of_another_program_is_refused_and_nothing_is_tou
                 snprintf(name, sizeof(name), "%s/mine", below[i]);
                 scratch_write(folder, name, "mine");
                 cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_USAGE);
-                cr_assert(strstr(failure_current()->message, below[i]) != NULL, "%s", failure_current()->message);
+                cr_assert(strstr(failure_current()->message, below[i]) != NULL, "%s",
+                          failure_current()->message);
                 cr_assert_eq(scratch_count(folder, "."), 1);
                 cr_assert_eq(scratch_count(folder, below[i]), 1);
                 scratch_empty(path, 0);
@@ -305,7 +317,8 @@ Test(store, a_folder_with_files_of_another_program_is_refused_and_nothing_is_tou
         }
 }
 
-// As a crash leaves it: of this process, as if the next one had its pid, which in a container it has.
+// As a crash leaves it: of this process, as if the next one had its pid, which in a container it
+// has.
 static void leave_unfinished(const char *folder, const char *text)
 {
         char name[64];
@@ -317,7 +330,9 @@ static void leave_unfinished(const char *folder, const char *text)
 
 Test(store, a_crash_in_the_very_first_write_leaves_a_folder_that_opens_and_nothing_beside_it)
 {
-        static const char *const foreign[][2] = { { "1234", "2" }, { "12-", "2" }, { "-12", "2" }, { "12-x", "2" }, { "12-3", "2\n\n" } };
+        static const char *const foreign[][2] = {
+                { "1234", "2" }, { "12-", "2" }, { "-12", "2" }, { "12-x", "2" }, { "12-3", "2\n\n" }
+        };
         char *folder = scratch_make(), path[512], name[32];
         Store *store = NULL;
         snprintf(path, sizeof(path), "%s/tmp", folder);
@@ -402,7 +417,8 @@ Test(store, a_folder_that_cannot_be_locked_is_not_said_to_be_in_use)
         Store *store = NULL;
         lock_error = ENOLCK;
         cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_IO);
-        cr_assert(strstr(failure_current()->message, strerror(ENOLCK)) != NULL, "%s", failure_current()->message);
+        cr_assert(strstr(failure_current()->message, strerror(ENOLCK)) != NULL, "%s",
+                  failure_current()->message);
         lock_error = 0;
         store_close(open_store(folder));
         scratch_remove(folder);

@@ -48,21 +48,24 @@ static void fill(uint8_t seed)
 static Store *open_store(const char *folder)
 {
         Store *store = NULL;
-        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_OK, "%s",
+                     failure_current()->message);
         return store;
 }
 
 // The part as version 1 of `name`; `weights` are what its hole stands for.
 static StoreVersion put(Store *store, const char *name, ByteSpan weights)
 {
-        StoreVersion version = { .version = 1, .format = "pt2", .n_parts = 1, .id = sha256_of(part_bytes, PART_BYTES) };
+        StoreVersion version = {
+                .version = 1, .format = "pt2", .n_parts = 1, .id = sha256_of(part_bytes, PART_BYTES)
+        };
         StoreCut cut = { .offset = CUT_OFFSET, .n = CUT_BYTES, .content = weights };
         StoreHead head = { .next_version = 2, .default_version = 1 };
         snprintf(head.name, sizeof(head.name), "%s", name);
         version.parts[0].digest = version.id;
         version.parts[0].n_bytes = PART_BYTES;
-        cr_assert_eq(store_hold_part(store, (ByteSpan){ part_bytes, PART_BYTES }, &cut, 1, &version.parts[0]), STATUS_OK, "%s",
-                     failure_current()->message);
+        cr_assert_eq(store_hold_part(store, (ByteSpan){ part_bytes, PART_BYTES }, &cut, 1, &version.parts[0]),
+                     STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK);
         store_release_part(store, &version.parts[0]);
         return version;
@@ -101,10 +104,12 @@ Test(parts, what_the_holes_leave_and_what_they_stand_for_come_back_after_opening
         store_close(store);
         store = open_store(folder);
         Mapping *document = NULL, *weights = NULL;
-        cr_assert_eq(store_map_document(store, &version.parts[0], &document), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(store_map_document(store, &version.parts[0], &document), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_eq(document->n_bytes, PART_BYTES);
         cr_assert_arr_eq(document->data, part_bytes, CUT_OFFSET);
-        cr_assert_arr_eq(document->data + CUT_OFFSET + CUT_BYTES, part_bytes + CUT_OFFSET + CUT_BYTES, PART_BYTES - CUT_OFFSET - CUT_BYTES);
+        cr_assert_arr_eq(document->data + CUT_OFFSET + CUT_BYTES, part_bytes + CUT_OFFSET + CUT_BYTES,
+                         PART_BYTES - CUT_OFFSET - CUT_BYTES);
         cr_assert_eq(document->data[CUT_OFFSET + CUT_BYTES / 2], 0);
         cr_assert_eq(store_map_hole(store, &version.parts[0].holes->items[0], &weights), STATUS_OK);
         cr_assert_arr_eq(weights->data, part_bytes + CUT_OFFSET, CUT_BYTES);
@@ -222,7 +227,8 @@ static void hold_and_map(void)
         StorePart *part = &held_between.parts[0];
         StoreCut cut = { .offset = CUT_OFFSET, .n = CUT_BYTES, .content = same_bytes() };
         part->n_bytes = PART_BYTES;
-        cr_assert_eq(store_hold_part(busy_store, (ByteSpan){ part_bytes, PART_BYTES }, &cut, 1, part), STATUS_OK);
+        cr_assert_eq(store_hold_part(busy_store, (ByteSpan){ part_bytes, PART_BYTES }, &cut, 1, part),
+                     STATUS_OK);
         cr_assert_eq(store_map_hole(busy_store, &part->holes->items[0], &mapped_between), STATUS_OK);
 }
 
@@ -354,7 +360,8 @@ Test(parts, a_fault_outside_of_mappings_still_ends_the_process)
                 _exit(data[0] == 0 ? 70 : 71);
         }
         cr_assert_eq(waitpid(child, &status, 0), child);
-        cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) < 70, "a sanitizer may turn the signal into an exit code");
+        cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) < 70,
+                  "a sanitizer may turn the signal into an exit code");
 }
 
 Test(parts, temporary_files_have_no_name)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads and versions as files: their text, what a start makes of them, what a crash leaves, what is no file at all.
+// Heads and versions as files: their text, what a start makes of them, what a crash leaves, what is
+// no file at all.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -25,7 +26,8 @@ static struct Seen {
         uint32_t n_parts[MOST];
 } seen;
 
-static Status see(void *context, Store *store, const StoreHead *head, const StoreVersion *versions, uint32_t n_versions)
+static Status see(void *context, Store *store, const StoreHead *head, const StoreVersion *versions,
+                  uint32_t n_versions)
 {
         (void)context;
         (void)store;
@@ -46,7 +48,8 @@ static Store *open_store(const char *folder)
         Store *store = NULL;
         seen = (struct Seen){ .n = 0 };
         log_text[0] = '\0';
-        cr_assert_eq(store_open(folder, log_line, NULL, see, NULL, &store), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(store_open(folder, log_line, NULL, see, NULL, &store), STATUS_OK, "%s",
+                     failure_current()->message);
         return store;
 }
 
@@ -55,12 +58,15 @@ static StoreVersion put(Store *store, int64_t number)
         StoreHead head = { .name = "m", .next_version = number + 1, .default_version = number };
         char content[32];
         snprintf(content, sizeof(content), "content %lld", (long long)number);
-        StoreVersion version = { .version = number, .id = sha256_of(content, strlen(content)), .format = "fx", .n_parts = 1 };
+        StoreVersion version = {
+                .version = number, .id = sha256_of(content, strlen(content)), .format = "fx", .n_parts = 1
+        };
         version.parts[0].digest = version.id;
         version.parts[0].n_bytes = strlen(content);
         ByteSpan bytes = { (const uint8_t *)content, strlen(content) };
         cr_assert_eq(store_hold_part(store, bytes, NULL, 0, &version.parts[0]), STATUS_OK);
-        cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK, "%s",
+                     failure_current()->message);
         store_release_part(store, &version.parts[0]);
         return version;
 }
@@ -90,13 +96,18 @@ static void fill_version(StoreVersion *version)
         StoreHoles *holes = calloc(1, sizeof(*holes) + 2 * sizeof(StoreHole));
         refcount_init(&holes->ref);
         holes->n = 2;
-        holes->items[0] = (StoreHole){ .offset = 64, .n = 70000, .digest = sha256_of("x", 1), .n_bytes = 70000 };
-        holes->items[1] = (StoreHole){ .offset = 80000, .n = 100, .digest = sha256_of("y", 1), .n_bytes = 90000 };
-        *version = (StoreVersion){ .version = 4, .id = sha256_of("b", 1), .format = "fx", .created_ms = 12345, .model = "encoder" };
+        holes->items[0] =
+                (StoreHole){ .offset = 64, .n = 70000, .digest = sha256_of("x", 1), .n_bytes = 70000 };
+        holes->items[1] =
+                (StoreHole){ .offset = 80000, .n = 100, .digest = sha256_of("y", 1), .n_bytes = 90000 };
+        *version = (StoreVersion){
+                .version = 4, .id = sha256_of("b", 1), .format = "fx", .created_ms = 12345, .model = "encoder"
+        };
         for (int role = 0; role < STORE_ROLES; role++)
-                version->parts[version->n_parts++] = (StorePart){
-                        .role = (StoreRole)role, .digest = sha256_of(&role, 1), .document = sha256_of(&role, 2), .n_bytes = 7
-                };
+                version->parts[version->n_parts++] = (StorePart){ .role = (StoreRole)role,
+                                                                  .digest = sha256_of(&role, 1),
+                                                                  .document = sha256_of(&role, 2),
+                                                                  .n_bytes = 7 };
         version->parts[1].holes = holes;
 }
 
@@ -108,7 +119,8 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_version_is_noticed)
         bool foreign;
         fill_version(&version);
         cr_assert_eq(record_write_version(&head, &version, &text), STATUS_OK);
-        cr_assert_eq(record_read_version(text.data, text.n, &head, 4, &read, &foreign), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(record_read_version(text.data, text.n, &head, 4, &read, &foreign), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_assert_not(foreign);
         cr_assert_str_eq(read.model, "encoder");
         cr_assert_eq(read.n_parts, STORE_ROLES);
@@ -116,14 +128,17 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_version_is_noticed)
         cr_assert_eq(read.parts[1].holes->items[1].n_bytes, 90000);
         cr_assert_null(read.parts[0].holes);
         store_version_unref(&read);
-        cr_assert_eq(record_read_version(text.data, text.n, &head, 5, &read, &foreign), STATUS_DAMAGED, "another version's");
+        cr_assert_eq(record_read_version(text.data, text.n, &head, 5, &read, &foreign), STATUS_DAMAGED,
+                     "another version's");
         for (size_t i = 0; i < text.n; i++) {
                 for (int bit = 0; bit < 8; bit++) {
                         text.data[i] = (char)(text.data[i] ^ (1 << bit));
-                        cr_assert_eq(record_read_version(text.data, text.n, &head, 4, &read, &foreign), STATUS_DAMAGED, "byte %zu", i);
+                        cr_assert_eq(record_read_version(text.data, text.n, &head, 4, &read, &foreign),
+                                     STATUS_DAMAGED, "byte %zu", i);
                         text.data[i] = (char)(text.data[i] ^ (1 << bit));
                 }
-                cr_assert_eq(record_read_version(text.data, i, &head, 4, &read, &foreign), STATUS_DAMAGED, "cut at %zu", i);
+                cr_assert_eq(record_read_version(text.data, i, &head, 4, &read, &foreign), STATUS_DAMAGED,
+                             "cut at %zu", i);
         }
         store_version_unref(&version);
         text_deinit(&text);
@@ -134,7 +149,10 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
         Text text = { 0 };
         StoreAlias aliases[] = { { "canary", 3 }, { "prod", 2 } };
         int64_t gone[] = { 1 };
-        Head *read = NULL, head = { .head = { "digits", 5, 4, 2, aliases }, .incarnation = "0123456789abcdef", .n_gone = 1, .gone = gone };
+        Head *read = NULL, head = { .head = { "digits", 5, 4, 2, aliases },
+                                    .incarnation = "0123456789abcdef",
+                                    .n_gone = 1,
+                                    .gone = gone };
         cr_assert_eq(record_write_head(&head, &text), STATUS_OK);
         cr_assert_eq(record_read_head(text.data, text.n, &read), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(read->head.n_aliases, 2);
@@ -145,7 +163,8 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
         for (size_t i = 0; i < text.n; i++) {
                 for (int bit = 0; bit < 8; bit++) {
                         text.data[i] = (char)(text.data[i] ^ (1 << bit));
-                        cr_assert_eq(record_read_head(text.data, text.n, &read), STATUS_DAMAGED, "byte %zu bit %d", i, bit);
+                        cr_assert_eq(record_read_head(text.data, text.n, &read), STATUS_DAMAGED,
+                                     "byte %zu bit %d", i, bit);
                         text.data[i] = (char)(text.data[i] ^ (1 << bit));
                 }
                 cr_assert_eq(record_read_head(text.data, i, &read), STATUS_DAMAGED, "cut at %zu", i);
@@ -153,7 +172,8 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
         text_deinit(&text);
 }
 
-Test(records, attributes_of_a_newer_program_are_kept_in_heads_and_skipped_in_versions_and_other_lines_are_damage)
+Test(records,
+     attributes_of_a_newer_program_are_kept_in_heads_and_skipped_in_versions_and_other_lines_are_damage)
 {
         char *folder = scratch_make();
         Store *store = open_store(folder);
@@ -163,7 +183,9 @@ Test(records, attributes_of_a_newer_program_are_kept_in_heads_and_skipped_in_ver
         add_line(folder, "versions/m@1", "attribute quantised int8\n");
         store = open_store(folder);
         cr_assert_eq(seen.n_parts[0], 1);
-        cr_assert_eq(store_put_head(store, &(StoreHead){ .name = "m", .next_version = 2, .default_version = 1 }), STATUS_OK);
+        cr_assert_eq(
+                store_put_head(store, &(StoreHead){ .name = "m", .next_version = 2, .default_version = 1 }),
+                STATUS_OK);
         store_close(store);
         char *text = scratch_read(folder, "graphs/m");
         cr_assert(strstr(text, "attribute precision bf16 tolerance 0.01\n") != NULL, "%s", text);
@@ -203,7 +225,10 @@ Test(records, a_removed_version_stays_removed_though_its_file_came_back_and_its_
         put(store, 1);
         StoreVersion second = put(store, 2);
         char *entry = scratch_read(folder, "versions/m@2");
-        cr_assert_eq(store_remove_version(store, &(StoreHead){ .name = "m", .next_version = 3, .default_version = 1 }, &second), STATUS_OK);
+        cr_assert_eq(
+                store_remove_version(
+                        store, &(StoreHead){ .name = "m", .next_version = 3, .default_version = 1 }, &second),
+                STATUS_OK);
         cr_assert_eq(scratch_count(folder, "versions"), 1);
         store_close(store);
         scratch_write(folder, "versions/m@2", entry); // as if its removal had not reached the disk
@@ -244,18 +269,23 @@ Test(records, a_version_without_a_head_is_an_upload_that_never_finished)
         cr_assert_eq(unlink(path), 0);
         store_close(open_store(folder));
         cr_assert_eq(seen.n, 0);
-        cr_assert_eq(scratch_count(folder, "versions") + scratch_count(folder, "blobs") + scratch_count(folder, "quarantine"), 0);
+        cr_assert_eq(scratch_count(folder, "versions") + scratch_count(folder, "blobs") +
+                             scratch_count(folder, "quarantine"),
+                     0);
         scratch_remove(folder);
 }
 
-Test(records, a_damaged_entry_is_a_damaged_version_whose_bytes_are_kept_and_a_missing_default_is_not_replaced_by_another)
+Test(records,
+     a_damaged_entry_is_a_damaged_version_whose_bytes_are_kept_and_a_missing_default_is_not_replaced_by_another)
 {
         char *folder = scratch_make(), path[512];
         Store *store = open_store(folder);
         put(store, 1);
         put(store, 2);
         StoreVersion last = put(store, 3);
-        cr_assert_eq(store_put_head(store, &(StoreHead){ .name = "m", .next_version = 4, .default_version = 3 }), STATUS_OK);
+        cr_assert_eq(
+                store_put_head(store, &(StoreHead){ .name = "m", .next_version = 4, .default_version = 3 }),
+                STATUS_OK);
         store_close(store);
         char *text = scratch_read(folder, "versions/m@2");
         text[60] ^= 1;
@@ -298,7 +328,8 @@ static void make_irregular(const char *folder, const char *name, int kind)
 // A pipe would make who opens it wait for ever, a link leads elsewhere.
 Test(records, pipes_links_and_folders_among_the_stored_files_are_set_aside, .timeout = 60)
 {
-        static const char *const places[] = { "graphs/x", "versions/x@2", "versions/m@1x", "blobs/0123", "tunes/0123" };
+        static const char *const places[] = { "graphs/x", "versions/x@2", "versions/m@1x", "blobs/0123",
+                                              "tunes/0123" };
         for (int kind = 0; kind < 4; kind++) {
                 char *folder = scratch_make();
                 Store *store = open_store(folder);
@@ -312,7 +343,8 @@ Test(records, pipes_links_and_folders_among_the_stored_files_are_set_aside, .tim
                 cr_assert_eq(seen.n, 1, "kind %d: %s", kind, log_text);
                 cr_assert_eq(seen.n_versions, 1);
                 cr_assert_eq(seen.n_parts[0], 1);
-                cr_assert_eq(scratch_count(folder, "quarantine"), 1 + (int)ARRAY_LENGTH(places), "%s", log_text);
+                cr_assert_eq(scratch_count(folder, "quarantine"), 1 + (int)ARRAY_LENGTH(places), "%s",
+                             log_text);
                 cr_assert_eq(scratch_count(folder, "tmp"), 0);
                 cr_assert(strstr(log_text, "it is no regular file") != NULL, "%s", log_text);
                 put(store, 2);
@@ -322,7 +354,8 @@ Test(records, pipes_links_and_folders_among_the_stored_files_are_set_aside, .tim
 }
 
 // Its number must not be given to another content, nor must an older version answer in its place.
-Test(records, a_version_whose_file_became_a_pipe_link_or_folder_is_damaged_and_keeps_its_number, .timeout = 60)
+Test(records, a_version_whose_file_became_a_pipe_link_or_folder_is_damaged_and_keeps_its_number,
+     .timeout = 60)
 {
         for (int kind = 0; kind < 4; kind++) {
                 char *folder = scratch_make(), path[512];
@@ -354,7 +387,8 @@ Test(records, a_version_whose_file_became_a_pipe_link_or_folder_is_damaged_and_k
         }
 }
 
-Test(records, a_blob_that_became_a_pipe_after_the_start_is_damaged_and_mended_by_the_same_bytes, .timeout = 60)
+Test(records, a_blob_that_became_a_pipe_after_the_start_is_damaged_and_mended_by_the_same_bytes,
+     .timeout = 60)
 {
         char *folder = scratch_make(), name[80], path[512];
         Store *store = open_store(folder);
@@ -378,7 +412,8 @@ Test(records, a_blob_that_became_a_pipe_after_the_start_is_damaged_and_mended_by
 
 Test(records, a_pipe_or_link_in_place_of_a_folder_or_of_lock_or_format_is_refused, .timeout = 60)
 {
-        static const char *const places[] = { "FORMAT", "lock", "graphs", "versions", "blobs", "tmp", "tunes", "quarantine" };
+        static const char *const places[] = { "FORMAT", "lock", "graphs", "versions",
+                                              "blobs",  "tmp",  "tunes",  "quarantine" };
         for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
                 for (int kind = 0; kind < 2; kind++) {
                         char *folder = scratch_make(), path[512];
@@ -387,8 +422,10 @@ Test(records, a_pipe_or_link_in_place_of_a_folder_or_of_lock_or_format_is_refuse
                         snprintf(path, sizeof(path), "%s/%s", folder, places[i]);
                         cr_assert_eq(remove(path), 0);
                         make_irregular(folder, places[i], kind);
-                        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_USAGE, "%s", places[i]);
-                        cr_assert(strstr(failure_current()->message, places[i]) != NULL, "%s", failure_current()->message);
+                        cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_USAGE, "%s",
+                                     places[i]);
+                        cr_assert(strstr(failure_current()->message, places[i]) != NULL, "%s",
+                                  failure_current()->message);
                         scratch_remove(folder);
                 }
         }
@@ -415,7 +452,8 @@ Test(records, a_start_that_cannot_read_a_file_says_which_and_that_it_is_about_re
                 obey_modes();
                 cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_IO);
                 const char *message = failure_current()->message;
-                cr_assert(strstr(message, "cannot be read") != NULL && strstr(message, files[i]) != NULL, "%s", message);
+                cr_assert(strstr(message, "cannot be read") != NULL && strstr(message, files[i]) != NULL,
+                          "%s", message);
                 cr_assert(strstr(message, folder) == NULL, "%s", message);
                 scratch_remove(folder);
         }
@@ -423,14 +461,17 @@ Test(records, a_start_that_cannot_read_a_file_says_which_and_that_it_is_about_re
 
 Test(records, a_format_of_any_length_that_is_none_is_refused_as_such)
 {
-        static const char *const texts[] = { "",    "3",    "3\n\n",
-                                             "0\n", "-1\n", "3 junk that goes on for longer than a format can ever be; and on and on\n" };
+        static const char *const texts[] = {
+                "",    "3",    "3\n\n",
+                "0\n", "-1\n", "3 junk that goes on for longer than a format can ever be; and on and on\n"
+        };
         for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
                 char *folder = scratch_make();
                 Store *store = NULL;
                 scratch_write(folder, "FORMAT", texts[i]);
                 cr_assert_eq(store_open(folder, NULL, NULL, NULL, NULL, &store), STATUS_USAGE, "%zu", i);
-                cr_assert(strstr(failure_current()->message, "FORMAT file is not understood") != NULL, "%s", failure_current()->message);
+                cr_assert(strstr(failure_current()->message, "FORMAT file is not understood") != NULL, "%s",
+                          failure_current()->message);
                 scratch_remove(folder);
         }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of stored versions: one file, one mapping, one packed copy, whoever has them. Uploads are forms: a graph as JSON and safetensors.
+// Weights of stored versions: one file, one mapping, one packed copy, whoever has them. Uploads are
+// forms: a graph as JSON and safetensors.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include "api/upload.h"
@@ -13,7 +14,8 @@ static char *folder;
 
 static void (*after_load)(void);
 
-static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
+                   Graph **out_graph)
 {
         Status status = upload_loader.load(context, parts, n_parts, model, out_graph);
         void (*act)(void) = after_load;
@@ -62,12 +64,14 @@ static Storage *weights_file(float gain)
 {
         static const char *const names[] = { "gamma", "beta", "mean", "var" };
         Text text = { 0 };
-        text_addf(&text, "{\"w\": {\"dtype\": \"F32\", \"shape\": [%d, %d, 3, 3], \"data_offsets\": [0, %zu]}", CHANNELS, CHANNELS,
-                  weight_bytes);
+        text_addf(&text,
+                  "{\"w\": {\"dtype\": \"F32\", \"shape\": [%d, %d, 3, 3], \"data_offsets\": [0, %zu]}",
+                  CHANNELS, CHANNELS, weight_bytes);
         size_t at = weight_bytes, vector = CHANNELS * sizeof(float);
         for (int i = 0; i < 4; i++, at += vector)
-                text_addf(&text, ", \"%s\": {\"dtype\": \"F32\", \"shape\": [%d], \"data_offsets\": [%zu, %zu]}", names[i], CHANNELS, at,
-                          at + vector);
+                text_addf(&text,
+                          ", \"%s\": {\"dtype\": \"F32\", \"shape\": [%d], \"data_offsets\": [%zu, %zu]}",
+                          names[i], CHANNELS, at, at + vector);
         text_add(&text, "}");
         while (text.n % 8 != 0)
                 text_add(&text, " ");
@@ -88,18 +92,25 @@ static Storage *weights_file(float gain)
 // conv2d(x, w), batch norm when `normed`, then torch.<last>.
 static void graph_text(bool normed, const char *last, Text *out)
 {
-        text_add(out, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}");
+        text_add(out, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", "
+                      "\"target\": \"x\"}");
         static const char *const states[] = { "w", "gamma", "beta", "mean", "var" };
         for (int i = 0; i < 5; i++)
-                text_addf(out, ", {\"op\": \"get_attr\", \"name\": \"%s\", \"target\": \"%s\"}", states[i], states[i]);
-        text_add(out, ", {\"op\": \"call_function\", \"name\": \"c\", \"target\": \"torch.nn.functional.conv2d\", \"args\": [\"%x\", "
+                text_addf(out, ", {\"op\": \"get_attr\", \"name\": \"%s\", \"target\": \"%s\"}", states[i],
+                          states[i]);
+        text_add(out, ", {\"op\": \"call_function\", \"name\": \"c\", \"target\": "
+                      "\"torch.nn.functional.conv2d\", \"args\": [\"%x\", "
                       "\"%w\", null, 1, 1]}");
         if (normed)
-                text_add(out, ", {\"op\": \"call_function\", \"name\": \"n\", \"target\": \"torch.nn.functional.batch_norm\", \"args\": "
+                text_add(out, ", {\"op\": \"call_function\", \"name\": \"n\", \"target\": "
+                              "\"torch.nn.functional.batch_norm\", \"args\": "
                               "[\"%c\", \"%mean\", \"%var\", \"%gamma\", \"%beta\"]}");
-        text_addf(out, ", {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"%s\", \"args\": [\"%%%s\"]}", last,
-                  normed ? "n" : "c");
-        text_add(out, ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%y\"]}]}");
+        text_addf(out,
+                  ", {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"%s\", \"args\": [\"%%%s\"]}",
+                  last, normed ? "n" : "c");
+        text_add(
+                out,
+                ", {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%y\"]}]}");
 }
 
 static bool put(const char *name, bool normed, const char *last, float gain)
@@ -115,9 +126,10 @@ static bool put(const char *name, bool normed, const char *last, float gain)
         bool created;
         engine_collect(engine, parts, 2, pieces);
         cr_assert_eq(upload_identify(parts, 2, NULL, "fx", &identified), STATUS_OK);
-        cr_assert_eq(upload_decode(parts, 2, NULL, true, &graph), STATUS_OK, "%s", failure_current()->message);
-        cr_assert_eq(engine_put(engine, name, parts, 2, &identified, graph, &version, &created), STATUS_OK, "%s",
+        cr_assert_eq(upload_decode(parts, 2, NULL, true, &graph), STATUS_OK, "%s",
                      failure_current()->message);
+        cr_assert_eq(engine_put(engine, name, parts, 2, &identified, graph, &version, &created), STATUS_OK,
+                     "%s", failure_current()->message);
         graph_version_unref(version);
         graph_unref(graph);
         for (int i = 0; i < 2; i++) {
@@ -176,9 +188,12 @@ static void check_one_copy(void)
 {
         Graph *first = graph_of("m", 1), *second = graph_of("m", 2), *other = graph_of("other", 1);
         cr_assert(weight_of(first)->mapped);
-        cr_assert_eq((const void *)weight_of(first)->data, (const void *)weight_of(second)->data, "one mapping");
-        cr_assert_eq((const void *)weight_of(first)->data, (const void *)weight_of(other)->data, "of other names as well");
-        size_t one = compiled_bytes(first, 32), two = compiled_bytes(second, 32), three = compiled_bytes(other, 32);
+        cr_assert_eq((const void *)weight_of(first)->data, (const void *)weight_of(second)->data,
+                     "one mapping");
+        cr_assert_eq((const void *)weight_of(first)->data, (const void *)weight_of(other)->data,
+                     "of other names as well");
+        size_t one = compiled_bytes(first, 32), two = compiled_bytes(second, 32),
+               three = compiled_bytes(other, 32);
         cr_assert_geq(one, weight_bytes, "it is packed");
         cr_assert_lt(two - one, weight_bytes / 2, "once: %zu, then %zu", one, two);
         cr_assert_lt(three - two, weight_bytes / 2, "once: %zu, then %zu", two, three);
@@ -202,13 +217,15 @@ Test(weights, versions_with_the_same_weight_have_one_mapping_and_one_packed_copy
         cr_assert_eq(engine_stats(engine).programs.bytes, 0);
 }
 
-Test(weights, a_weight_into_which_a_norm_was_folded_is_shared_by_programs_and_versions_but_not_with_another_norm)
+Test(weights,
+     a_weight_into_which_a_norm_was_folded_is_shared_by_programs_and_versions_but_not_with_another_norm)
 {
         cr_assert(put("m", true, "torch.relu", 1.5f));
         cr_assert(put("m", true, "torch.neg", 1.5f));
         cr_assert(put("other", true, "torch.relu", 2.0f));
         Graph *first = graph_of("m", 1), *second = graph_of("m", 2), *other = graph_of("other", 1);
-        size_t one = compiled_bytes(first, 32), two = compiled_bytes(first, 40), three = compiled_bytes(second, 32);
+        size_t one = compiled_bytes(first, 32), two = compiled_bytes(first, 40),
+               three = compiled_bytes(second, 32);
         cr_assert_geq(one, 2 * weight_bytes, "the folded one and the packed one");
         cr_assert_lt(two - one, weight_bytes / 2, "another size: %zu, then %zu", one, two);
         cr_assert_lt(three - two, weight_bytes / 2, "another version: %zu, then %zu", two, three);
@@ -233,7 +250,8 @@ static int open_weight(const char *name)
 {
         char path[512];
         GraphVersion *version = version_of(name);
-        snprintf(path, sizeof(path), "%s/blobs/%s", folder, version->stored.parts[1].holes->items[0].digest.hex);
+        snprintf(path, sizeof(path), "%s/blobs/%s", folder,
+                 version->stored.parts[1].holes->items[0].digest.hex);
         graph_version_unref(version);
         chmod(path, 0600);
         int fd = open(path, O_RDWR);
@@ -333,7 +351,8 @@ Test(weights, a_program_of_bytes_that_are_stored_anew_while_their_graph_is_read_
         Graph *before = NULL;
         PlannedRun old, new;
         after_load = store_anew;
-        cr_assert_eq(engine_read_graph(engine, version, &before), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(engine_read_graph(engine, version, &before), STATUS_OK, "%s",
+                     failure_current()->message);
         Graph *after = graph_of("n", 1);
         cr_assert_eq(last_number(before), 0.0f);
         cr_assert_neq(last_number(after), 0.0f);

@@ -34,7 +34,9 @@ static Input *input(const char *name, int rank, const int64_t *size, const char 
         row->value_kind = VALUE_TENSOR;
         row->spec = (TensorSpec){ .dtype = DTYPE_F32, .rank = rank };
         for (int d = 0; d < rank; d++)
-                row->spec.size[d] = (SymDim){ .value = size[d], .expr = exprs == NULL || exprs[d][0] == '\0' ? NULL : exprs[d] };
+                row->spec.size[d] =
+                        (SymDim){ .value = size[d],
+                                  .expr = exprs == NULL || exprs[d][0] == '\0' ? NULL : exprs[d] };
         signature->n_user_inputs++;
         return row;
 }
@@ -42,7 +44,9 @@ static Input *input(const char *name, int rank, const int64_t *size, const char 
 
 static Value tensor(int rank, const int64_t *size)
 {
-        return F32(&sample, SIZES(1), NULL).kind == VALUE_TENSOR ? sample_tensor(&sample, DTYPE_F32, rank, size, NULL) : value_none();
+        return F32(&sample, SIZES(1), NULL).kind == VALUE_TENSOR
+                       ? sample_tensor(&sample, DTYPE_F32, rank, size, NULL)
+                       : value_none();
 }
 
 static Status bind(uint32_t n, const Value *values, Value *out)
@@ -73,7 +77,8 @@ static void add_guard(const char *guard)
 
 static void add_range(const char *symbol, int64_t min, int64_t max)
 {
-        ranges[sample.graph->signature.n_ranges++] = (SymbolRange){ .symbol = symbol, .min = min, .max = max };
+        ranges[sample.graph->signature.n_ranges++] =
+                (SymbolRange){ .symbol = symbol, .min = min, .max = max };
 }
 
 static const Value absent = { .kind = VALUE_ABSENT };
@@ -93,14 +98,16 @@ Test(bind, the_count_must_be_right)
 {
         input("x", SIZES(3), NULL);
         expect_failure(STATUS_INPUT, "the graph takes 1 input, but 0 were given", 0, NULL);
-        expect_failure(STATUS_INPUT, "the graph takes 1 input, but 2 were given", VALUES(tensor(SIZES(3)), tensor(SIZES(3))));
+        expect_failure(STATUS_INPUT, "the graph takes 1 input, but 2 were given",
+                       VALUES(tensor(SIZES(3)), tensor(SIZES(3))));
 }
 
 Test(bind, a_missing_input_is_named_with_all_that_the_graph_takes)
 {
         input("x", SIZES(3), NULL);
         input("mask", SIZES(3), NULL);
-        expect_failure(STATUS_INPUT, "input \"mask\" is missing; the graph takes: x, mask", VALUES(tensor(SIZES(3)), absent));
+        expect_failure(STATUS_INPUT, "input \"mask\" is missing; the graph takes: x, mask",
+                       VALUES(tensor(SIZES(3)), absent));
         cr_assert_str_eq(failure_current()->argument, "mask");
 }
 
@@ -122,33 +129,43 @@ Test(bind, kinds_are_checked_first)
         inputs[1] = (Input){ .kind = INPUT_USER, .value_kind = VALUE_INT, .spec = { .rank = -1 } };
         inputs[1].placeholder = add_input(&sample, "n");
         sample.graph->signature.n_inputs = 2;
-        expect_failure(STATUS_INPUT, "input \"x\" must be a tensor, not int", VALUES(value_int(1), value_int(1)));
-        expect_failure(STATUS_INPUT, "input \"n\" must be int, not float", VALUES(tensor(SIZES(4)), value_float(1)));
+        expect_failure(STATUS_INPUT, "input \"x\" must be a tensor, not int",
+                       VALUES(value_int(1), value_int(1)));
+        expect_failure(STATUS_INPUT, "input \"n\" must be int, not float",
+                       VALUES(tensor(SIZES(4)), value_float(1)));
         expect_ok(VALUES(tensor(SIZES(3)), value_int(1)));
 }
 
 Test(bind, literals_are_filled_in_or_must_be_equal)
 {
         Value word = sample_text(&sample, "mean");
-        inputs[0] = (Input){ .kind = INPUT_LITERAL, .placeholder = add_input(&sample, "scale"), .literal = value_float(0.5) };
-        inputs[1] = (Input){ .kind = INPUT_LITERAL, .placeholder = add_input(&sample, "mode"), .literal = value_ref(word) };
+        inputs[0] = (Input){ .kind = INPUT_LITERAL,
+                             .placeholder = add_input(&sample, "scale"),
+                             .literal = value_float(0.5) };
+        inputs[1] = (Input){ .kind = INPUT_LITERAL,
+                             .placeholder = add_input(&sample, "mode"),
+                             .literal = value_ref(word) };
         sample.graph->signature.n_inputs = 2;
         Value out[8];
         must(bind(VALUES(absent, absent), out));
         cr_assert_float_eq(out[0].f, 0.5, 0);
         cr_assert_eq(out[1].str, word.str);
         expect_ok(VALUES(value_float(0.5), sample_text(&sample, "mean")));
-        expect_failure(STATUS_INPUT, "input \"scale\" was fixed to 0.5 when the graph was exported, but got 2",
+        expect_failure(STATUS_INPUT,
+                       "input \"scale\" was fixed to 0.5 when the graph was exported, but got 2",
                        VALUES(value_int(2), absent));
-        expect_failure(STATUS_INPUT, "input \"mode\" was fixed to \"mean\" when the graph was exported, but got \"sum\"",
+        expect_failure(STATUS_INPUT,
+                       "input \"mode\" was fixed to \"mean\" when the graph was exported, but got \"sum\"",
                        VALUES(absent, sample_text(&sample, "sum")));
 }
 
 Test(bind, ranks_and_fixed_sizes_are_checked_before_symbols)
 {
         input("x", SIZES(-1, 3), EXPRS("s31", ""));
-        expect_failure(STATUS_SHAPE, "input \"x\" has shape [3], expected [s31, 3]", VALUES(tensor(SIZES(3))));
-        expect_failure(STATUS_SHAPE, "input \"x\" has shape [2, 4], expected [s31, 3]", VALUES(tensor(SIZES(2, 4))));
+        expect_failure(STATUS_SHAPE, "input \"x\" has shape [3], expected [s31, 3]",
+                       VALUES(tensor(SIZES(3))));
+        expect_failure(STATUS_SHAPE, "input \"x\" has shape [2, 4], expected [s31, 3]",
+                       VALUES(tensor(SIZES(2, 4))));
         cr_assert_str_eq(failure_current()->detail_key, "guard");
         cr_assert_str_eq(failure_current()->detail, "x.size()[1] == 3");
         expect_ok(VALUES(tensor(SIZES(5, 3))));
@@ -166,7 +183,8 @@ Test(bind, a_symbol_has_one_value_in_all_inputs)
         input("x", SIZES(-1, 3), EXPRS("s31", ""));
         input("y", SIZES(-1), EXPRS("s31"));
         expect_ok(VALUES(tensor(SIZES(2, 3)), tensor(SIZES(2))));
-        expect_failure(STATUS_SHAPE, "input \"y\" has shape [4], expected [s31] with s31 = 2 as in input \"x\"",
+        expect_failure(STATUS_SHAPE,
+                       "input \"y\" has shape [4], expected [s31] with s31 = 2 as in input \"x\"",
                        VALUES(tensor(SIZES(2, 3)), tensor(SIZES(4))));
 }
 
@@ -175,7 +193,8 @@ Test(bind, a_compound_size_is_computed_or_solved)
         input("x", SIZES(-1), EXPRS("2*s39"));
         input("y", SIZES(-1), EXPRS("s39 + 1"));
         expect_ok(VALUES(tensor(SIZES(6)), tensor(SIZES(4))));
-        expect_failure(STATUS_SHAPE, "input \"x\" has shape [7], expected [2*s39]", VALUES(tensor(SIZES(7)), tensor(SIZES(4))));
+        expect_failure(STATUS_SHAPE, "input \"x\" has shape [7], expected [2*s39]",
+                       VALUES(tensor(SIZES(7)), tensor(SIZES(4))));
         expect_failure(STATUS_SHAPE, "input \"y\" has shape [5], expected [s39 + 1], where s39 + 1 is 4",
                        VALUES(tensor(SIZES(6)), tensor(SIZES(5))));
 }
@@ -195,11 +214,13 @@ Test(bind, ranges_hold_above_and_below_but_two_is_no_lower_bound)
         add_range("s31", 2, 64);
         expect_ok(VALUES(tensor(SIZES(1, 3))));
         expect_ok(VALUES(tensor(SIZES(64, 3))));
-        expect_failure(STATUS_GUARD, "input \"x\" has size 65 in dimension 0 (s31); the graph was exported for s31 <= 64",
+        expect_failure(STATUS_GUARD,
+                       "input \"x\" has size 65 in dimension 0 (s31); the graph was exported for s31 <= 64",
                        VALUES(tensor(SIZES(65, 3))));
         cr_assert_str_eq(failure_current()->detail, "x.size()[0] <= 64");
         ranges[0].min = 4;
-        expect_failure(STATUS_GUARD, "input \"x\" has size 3 in dimension 0 (s31); the graph was exported for s31 >= 4",
+        expect_failure(STATUS_GUARD,
+                       "input \"x\" has size 3 in dimension 0 (s31); the graph was exported for s31 >= 4",
                        VALUES(tensor(SIZES(3, 3))));
         cr_assert_str_eq(failure_current()->detail, "x.size()[0] >= 4");
 }
@@ -209,7 +230,8 @@ Test(bind, ranges_of_expressions_hold_too)
         input("x", SIZES(-1), EXPRS("s0"));
         add_range("2*s0", 0, 10);
         expect_ok(VALUES(tensor(SIZES(5))));
-        expect_failure(STATUS_GUARD, "2*s0 is 12; the graph was exported for 2*s0 <= 10", VALUES(tensor(SIZES(6))));
+        expect_failure(STATUS_GUARD, "2*s0 is 12; the graph was exported for 2*s0 <= 10",
+                       VALUES(tensor(SIZES(6))));
 }
 
 Test(bind, a_guard_is_shown_as_pytorch_prints_it)
@@ -218,7 +240,9 @@ Test(bind, a_guard_is_shown_as_pytorch_prints_it)
         input("y", SIZES(-1), EXPRS("s1"));
         add_guard("L['x'].size()[0] <= L['y'].size()[0]");
         expect_ok(VALUES(tensor(SIZES(2)), tensor(SIZES(3))));
-        expect_failure(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs x.size()[0] <= y.size()[0]",
+        expect_failure(STATUS_GUARD,
+                       "these inputs do not fit what the graph was exported for: it needs x.size()[0] <= "
+                       "y.size()[0]",
                        VALUES(tensor(SIZES(4)), tensor(SIZES(3))));
         cr_assert_str_eq(failure_current()->detail_key, "guard");
         cr_assert_str_eq(failure_current()->detail, "x.size()[0] <= y.size()[0]");
@@ -230,7 +254,8 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
                                   { .kind = TREE_LEAF, .first_leaf = 1, .n_leaves = 1 },
                                   { .kind = TREE_LEAF, .first_leaf = 2, .n_leaves = 1 },
                                   { .kind = TREE_LEAF, .first_leaf = 3, .n_leaves = 1 } };
-        static const char *dict_keys[] = { "a", "b" }, *kwarg_keys[] = { "n" }, *names[] = { "d", "pair", "n" };
+        static const char *dict_keys[] = { "a", "b" }, *kwarg_keys[] = { "n" },
+                          *names[] = { "d", "pair", "n" };
         static Tree *in_dict[] = { &leaves[0], &leaves[1] }, *in_pair[] = { &leaves[2] };
         static Tree dict = { .kind = TREE_DICT, .n = 2, .keys = dict_keys, .children = in_dict },
                     pair = { .kind = TREE_TUPLE, .n = 1, .children = in_pair, .first_leaf = 2 };
@@ -242,7 +267,10 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
         input("d_a", SIZES(-1), EXPRS("s0"));
         input("d_b", SIZES(-1), EXPRS("s1"));
         input("pair_0", SIZES(-1), EXPRS("s2"));
-        inputs[3] = (Input){ .kind = INPUT_USER, .value_kind = VALUE_INT, .spec = { .rank = -1 }, .placeholder = add_input(&sample, "n") };
+        inputs[3] = (Input){ .kind = INPUT_USER,
+                             .value_kind = VALUE_INT,
+                             .spec = { .rank = -1 },
+                             .placeholder = add_input(&sample, "n") };
         Signature *signature = &sample.graph->signature;
         signature->n_inputs = 4;
         signature->in_tree = &whole;
@@ -253,9 +281,12 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
         Value two = tensor(SIZES(2)), three = tensor(SIZES(3));
         expect_ok(VALUES(two, three, three, value_int(2)));
         expect_failure(STATUS_GUARD,
-                       "these inputs do not fit what the graph was exported for: it needs d['b'].size()[0] == pair[0].size()[0]",
+                       "these inputs do not fit what the graph was exported for: it needs d['b'].size()[0] "
+                       "== pair[0].size()[0]",
                        VALUES(two, two, three, value_int(2)));
-        expect_failure(STATUS_GUARD, "these inputs do not fit what the graph was exported for: it needs n >= 0 and n <= d['a'].size()[0]",
+        expect_failure(STATUS_GUARD,
+                       "these inputs do not fit what the graph was exported for: it needs n >= 0 and n <= "
+                       "d['a'].size()[0]",
                        VALUES(two, three, three, value_int(3)));
 }
 
@@ -264,7 +295,9 @@ static void int_input(const char *name, SymDim dim)
 {
         Signature *signature = &sample.graph->signature;
         Input *row = &inputs[signature->n_inputs++];
-        *row = (Input){ .kind = INPUT_USER, .value_kind = VALUE_INT, .placeholder = add_input(&sample, name) };
+        *row = (Input){ .kind = INPUT_USER,
+                        .value_kind = VALUE_INT,
+                        .placeholder = add_input(&sample, name) };
         row->spec = (TensorSpec){ .dtype = DTYPE_I64, .size = { dim } };
         signature->n_user_inputs++;
 }
@@ -292,7 +325,8 @@ Test(bind, a_symbolic_int_agrees_with_the_sizes_it_stands_for)
                        VALUES(x, value_int(4), value_int(6), value_int(4)));
         expect_failure(STATUS_SHAPE, "input \"m\" is 5, expected 2*s0, where 2*s0 is 6",
                        VALUES(x, value_int(3), value_int(5), value_int(4)));
-        expect_failure(STATUS_SHAPE, "input \"four\" is 5, expected 4", VALUES(x, value_int(3), value_int(6), value_int(5)));
+        expect_failure(STATUS_SHAPE, "input \"four\" is 5, expected 4",
+                       VALUES(x, value_int(3), value_int(6), value_int(5)));
 }
 
 Test(bind, a_guard_about_what_is_not_known_holds)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over a part of a graph: nodes whose values are known, nodes that are left out, and storages that several parts share.
+// Walks over a part of a graph: nodes whose values are known, nodes that are left out, and storages
+// that several parts share.
 #include "tests/eval/sample.h"
 
 static Sample sample;
@@ -27,7 +28,8 @@ static Chain chain(void)
         made.y = add_input(&sample, "y");
         made.relu = add_node(&sample, OP_CALL_FUNCTION, "relu", "torch.relu", VALUES(node_value(made.x)));
         made.neg = add_node(&sample, OP_CALL_FUNCTION, "neg", "torch.neg", VALUES(node_value(made.relu)));
-        made.add = add_node(&sample, OP_CALL_FUNCTION, "add", "torch.add", VALUES(node_value(made.neg), node_value(made.y)));
+        made.add = add_node(&sample, OP_CALL_FUNCTION, "add", "torch.add",
+                            VALUES(node_value(made.neg), node_value(made.y)));
         add_output(&sample, node_value(made.add));
         finish(&sample);
         return made;
@@ -37,15 +39,20 @@ Test(part, goes_on_from_values_that_are_known)
 {
         Chain nodes = chain();
         bool skip[6] = { [0] = true, [2] = true }; // x, relu
-        Value y = F32(&sample, SIZES(2), DOUBLES(10, 20)), relu = F32(&sample, SIZES(2), DOUBLES(1, 2)), out, fetched[2];
+        Value y = F32(&sample, SIZES(2), DOUBLES(10, 20)), relu = F32(&sample, SIZES(2), DOUBLES(1, 2)), out,
+              fetched[2];
         const WalkKnown known[] = { { nodes.relu, relu } };
         const Node *const fetch[] = { nodes.relu, nodes.neg };
         NodeTiming rows[6];
         WalkTrace trace = { .rows = rows, .capacity = 6 };
         const Value inputs[] = { value_none(), y };
-        WalkOptions options = {
-                .inputs = { inputs, 2 }, .skip = skip, .known = known, .n_known = 1, .fetch = fetch, .n_fetch = 2, .trace = &trace
-        };
+        WalkOptions options = { .inputs = { inputs, 2 },
+                                .skip = skip,
+                                .known = known,
+                                .n_known = 1,
+                                .fetch = fetch,
+                                .n_fetch = 2,
+                                .trace = &trace };
         must(walk_graph(sample_emitter(&sample), sample.graph, &options, &out, fetched));
         EXPECT(keep(&sample, out), 9, 18);
         cr_expect_eq(keep(&sample, fetched[0]).tensor, relu.tensor);
@@ -87,7 +94,8 @@ Test(part, leaves_out_a_node_and_all_that_read_it)
         bool marks[6] = { [3] = true };
         Left left = { .n = 0 };
         WalkSplit split = { .left = marks, .leave = note_left, .context = &left };
-        const Value inputs[] = { F32(&sample, SIZES(2), DOUBLES(1, -2)), F32(&sample, SIZES(2), DOUBLES(1, 1)) };
+        const Value inputs[] = { F32(&sample, SIZES(2), DOUBLES(1, -2)),
+                                 F32(&sample, SIZES(2), DOUBLES(1, 1)) };
         Value out;
         WalkOptions options = { .inputs = { inputs, 2 }, .split = &split };
         must(walk_graph(sample_emitter(&sample), sample.graph, &options, &out, NULL));

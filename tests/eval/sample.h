@@ -56,21 +56,23 @@ static inline Value keep(Sample *sample, Value value)
 }
 
 // Contiguous; `values` as doubles are converted to `dtype`.
-static inline Value sample_tensor(Sample *sample, Dtype dtype, int rank, const int64_t *size, const double *values)
+static inline Value sample_tensor(Sample *sample, Dtype dtype, int rank, const int64_t *size,
+                                  const double *values)
 {
         TensorMeta meta;
         Tensor *tensor;
         meta_init(&meta, dtype, rank, size);
         must(tensor_new(&meta, &sample->budget, &tensor));
         for (int64_t i = 0; i < meta_numel(&meta); i++)
-                element_from_f64(dtype, (char *)tensor_data(tensor) + i * dtype_info[dtype].bytes, values == NULL ? (double)i : values[i]);
+                element_from_f64(dtype, (char *)tensor_data(tensor) + i * dtype_info[dtype].bytes,
+                                 values == NULL ? (double)i : values[i]);
         return keep(sample, value_tensor_take(tensor));
 }
 #define DOUBLES(...) ((const double[]){ __VA_ARGS__ })
-#define SIZES(...)                                                                                                                         \
-        (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (const int64_t[])                                               \
-        {                                                                                                                                  \
-                __VA_ARGS__                                                                                                                \
+#define SIZES(...)                                                                                           \
+        (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (const int64_t[])                 \
+        {                                                                                                    \
+                __VA_ARGS__                                                                                  \
         }
 #define F32(sample, sizes, values) sample_tensor((sample), DTYPE_F32, sizes, values)
 
@@ -82,10 +84,10 @@ static inline Value sample_list(Sample *sample, ValueKind kind, uint32_t n, cons
                 seq->items[i] = value_ref(items[i]);
         return keep(sample, value_seq_take(kind, seq));
 }
-#define VALUES(...)                                                                                                                        \
-        (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (const Value[])                                                \
-        {                                                                                                                                  \
-                __VA_ARGS__                                                                                                                \
+#define VALUES(...)                                                                                          \
+        (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (const Value[])                  \
+        {                                                                                                    \
+                __VA_ARGS__                                                                                  \
         }
 
 static inline Value sample_text(Sample *sample, const char *text)
@@ -118,7 +120,8 @@ static inline double at(Value value, int64_t index)
         Tensor *dense;
         must(tensor_contiguous(value.tensor, NULL, &dense));
         cr_assert_lt(index, meta_numel(&dense->meta));
-        double element = element_as_f64(dense->meta.dtype, (char *)tensor_data(dense) + index * dtype_info[dense->meta.dtype].bytes);
+        double element = element_as_f64(
+                dense->meta.dtype, (char *)tensor_data(dense) + index * dtype_info[dense->meta.dtype].bytes);
         tensor_unref(dense);
         return element;
 }
@@ -128,10 +131,12 @@ static inline void expect_elements(Value value, int n, const double *want)
         cr_assert_eq(value.kind, VALUE_TENSOR, "a %s is no tensor", value_kind_name(value.kind));
         cr_assert_eq(meta_numel(&value.tensor->meta), n);
         for (int i = 0; i < n; i++)
-                cr_assert_float_eq(at(value, i), want[i], 1e-6, "element %d is %g, expected %g", i, at(value, i), want[i]);
+                cr_assert_float_eq(at(value, i), want[i], 1e-6, "element %d is %g, expected %g", i,
+                                   at(value, i), want[i]);
 }
-#define EXPECT(value, ...)                                                                                                                 \
-        expect_elements((value), (int)(sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ })
+#define EXPECT(value, ...)                                                                                   \
+        expect_elements((value), (int)(sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double)),            \
+                        (const double[]){ __VA_ARGS__ })
 
 // ---- graphs ----
 static inline Value node_value(const Node *node)
@@ -139,14 +144,16 @@ static inline Value node_value(const Node *node)
         return (Value){ .kind = VALUE_NODE, .node = (Node *)(uintptr_t)node };
 }
 
-static inline Node *add_node(Sample *sample, Opcode op, const char *name, const char *target, uint32_t n, const Value *args)
+static inline Node *add_node(Sample *sample, Opcode op, const char *name, const char *target, uint32_t n,
+                             const Value *args)
 {
         Node *node;
         Seq *seq;
         must(seq_new(n, &seq));
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = value_ref(args[i]);
-        must(graph_add_node(sample->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &node));
+        must(graph_add_node(sample->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq), value_none(),
+                            &node));
         return node;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk_graph: the six opcodes with torch.fx.Interpreter's meaning, failures with the line PyTorch prints, state that no run leaks into
-// another.
+// walk_graph: the six opcodes with torch.fx.Interpreter's meaning, failures with the line PyTorch
+// prints, state that no run leaks into another.
 #include "tests/eval/sample.h"
 
 static Sample sample;
@@ -67,7 +67,8 @@ Test(walk, a_missing_input_is_named)
         finish(&sample);
         Value out;
         cr_assert_eq(run_graph(&sample, 0, NULL, &out), STATUS_INPUT);
-        cr_assert(strstr(failure_current()->message, "Expected positional argument for parameter x, but one was not passed in!") != NULL);
+        cr_assert(strstr(failure_current()->message,
+                         "Expected positional argument for parameter x, but one was not passed in!") != NULL);
         cr_assert_str_eq(failure_current()->argument, "x");
 }
 
@@ -195,8 +196,10 @@ Test(walk, a_failure_goes_on_with_the_line_pytorch_prints)
         Value a = F32(&sample, SIZES(3), NULL), b = F32(&sample, SIZES(4), NULL), out;
         cr_assert_eq(run_graph(&sample, VALUES(a, b), &out), STATUS_SHAPE);
         cr_assert_str_eq(failure_current()->message,
-                         "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0\n\n"
-                         "While executing %add : [num_users=1] = call_function[target=operator.add](args = (%x, %y), kwargs = {})");
+                         "The size of tensor a (3) must match the size of tensor b (4) at non-singleton "
+                         "dimension 0\n\n"
+                         "While executing %add : [num_users=1] = call_function[target=operator.add](args = "
+                         "(%x, %y), kwargs = {})");
         cr_assert_str_eq(failure_current()->node, "add");
 }
 
@@ -284,17 +287,21 @@ static Graph *child_graph(const char *target)
         Seq *seq;
         must(graph_new(GRAPH_FX_JSON, &graph));
         must(seq_new(0, &seq));
-        must(graph_add_node(graph, OP_PLACEHOLDER, "a", "a", value_seq_take(VALUE_TUPLE, seq), value_none(), &a));
+        must(graph_add_node(graph, OP_PLACEHOLDER, "a", "a", value_seq_take(VALUE_TUPLE, seq), value_none(),
+                            &a));
         must(seq_new(1, &seq));
         seq->items[0] = value_int(100);
-        must(graph_add_node(graph, OP_PLACEHOLDER, "b", "b", value_seq_take(VALUE_TUPLE, seq), value_none(), &b));
+        must(graph_add_node(graph, OP_PLACEHOLDER, "b", "b", value_seq_take(VALUE_TUPLE, seq), value_none(),
+                            &b));
         must(seq_new(2, &seq));
         seq->items[0] = node_value(a);
         seq->items[1] = node_value(b);
-        must(graph_add_node(graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &call));
+        must(graph_add_node(graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq),
+                            value_none(), &call));
         must(seq_new(1, &seq));
         seq->items[0] = node_value(call);
-        must(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &output));
+        must(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq),
+                            value_none(), &output));
         must(graph_finish(graph));
         return graph;
 }
@@ -322,7 +329,8 @@ Test(walk, a_child_graph_takes_positions_keywords_and_defaults)
         dict->items[0].value = value_int(2);
         must(graph_add_node(sample.graph, OP_CALL_MODULE, NULL, "inner", value_seq_take(VALUE_TUPLE, seq),
                             (Value){ .kind = VALUE_DICT, .dict = dict }, &keyword));
-        add_output(&sample, sample_list(&sample, VALUE_TUPLE, VALUES(node_value(plain), node_value(both), node_value(keyword))));
+        add_output(&sample, sample_list(&sample, VALUE_TUPLE,
+                                        VALUES(node_value(plain), node_value(both), node_value(keyword))));
         finish(&sample);
         Value out = run(VALUES(F32(&sample, SIZES(1), DOUBLES(5))));
         EXPECT(out.seq->items[0], 105);
@@ -352,15 +360,19 @@ Test(walk, a_condition_chooses_its_branch)
         add_output(&sample, value_none());
         finish(&sample);
         Emitter *emitter = sample_emitter(&sample);
-        const Graph *yes = graph_module(sample.graph, "yes")->graph, *no = graph_module(sample.graph, "no")->graph;
+        const Graph *yes = graph_module(sample.graph, "yes")->graph,
+                    *no = graph_module(sample.graph, "no")->graph;
         Value operands[] = { F32(&sample, SIZES(1), DOUBLES(3)), value_int(4) }, out;
         ValueSpan span = { .items = operands, .n = 2 };
         must(emitter->vtbl->cond(emitter, value_bool(true), yes, no, span, &out));
         EXPECT(keep(&sample, out), 7);
-        must(emitter->vtbl->cond(emitter, sample_tensor(&sample, DTYPE_BOOL, 0, NULL, DOUBLES(0)), yes, no, span, &out));
+        must(emitter->vtbl->cond(emitter, sample_tensor(&sample, DTYPE_BOOL, 0, NULL, DOUBLES(0)), yes, no,
+                                 span, &out));
         EXPECT(keep(&sample, out), 12);
-        cr_assert_eq(emitter->vtbl->cond(emitter, F32(&sample, SIZES(2), NULL), yes, no, span, &out), STATUS_VALUE);
-        cr_assert_str_eq(failure_current()->message, "Boolean value of Tensor with more than one value is ambiguous");
+        cr_assert_eq(emitter->vtbl->cond(emitter, F32(&sample, SIZES(2), NULL), yes, no, span, &out),
+                     STATUS_VALUE);
+        cr_assert_str_eq(failure_current()->message,
+                         "Boolean value of Tensor with more than one value is ambiguous");
 }
 
 Test(walk, a_loop_carries_values_until_its_condition_fails_and_polls)
@@ -370,10 +382,11 @@ Test(walk, a_loop_carries_values_until_its_condition_fails_and_polls)
         add_output(&sample, value_none());
         finish(&sample);
         Emitter *emitter = sample_emitter(&sample);
-        const Graph *less = graph_module(sample.graph, "less")->graph, *step = graph_module(sample.graph, "step")->graph;
+        const Graph *less = graph_module(sample.graph, "less")->graph,
+                    *step = graph_module(sample.graph, "step")->graph;
         Value carried = F32(&sample, SIZES(1), DOUBLES(1)), additional = value_int(10), out;
-        must(emitter->vtbl->loop(emitter, less, step, (ValueSpan){ .items = &carried, .n = 1 }, (ValueSpan){ .items = &additional, .n = 1 },
-                                 &out));
+        must(emitter->vtbl->loop(emitter, less, step, (ValueSpan){ .items = &carried, .n = 1 },
+                                 (ValueSpan){ .items = &additional, .n = 1 }, &out));
         keep(&sample, out);
         cr_assert_eq(out.seq->n, 1);
         EXPECT(out.seq->items[0], 11);
@@ -394,10 +407,12 @@ static void add_identity(const char *path)
         must(graph_add_module(sample.graph, path, "torch.fx.GraphModule", &module));
         must(graph_new(GRAPH_FX_JSON, &module->graph));
         must(seq_new(0, &seq));
-        must(graph_add_node(module->graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, seq), value_none(), &x));
+        must(graph_add_node(module->graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, seq),
+                            value_none(), &x));
         must(seq_new(1, &seq));
         seq->items[0] = node_value(x);
-        must(graph_add_node(module->graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &output));
+        must(graph_add_node(module->graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq),
+                            value_none(), &output));
         must(graph_finish(module->graph));
 }
 
@@ -413,7 +428,8 @@ static void add_wrapping_nodes(Opcode op, const char *target, uint32_t n, uint32
                         list->items[k] = node_value(last);
                 must(seq_new(1, &args));
                 args->items[0] = value_seq_take(VALUE_LIST, list);
-                must(graph_add_node(sample.graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(), &node));
+                must(graph_add_node(sample.graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args),
+                                    value_none(), &node));
                 last = node;
         }
         add_output(&sample, node_value(last));
@@ -424,8 +440,9 @@ static void expect_too_deep(void)
 {
         Value out;
         cr_assert_eq(run_graph(&sample, VALUES(value_int(1)), &out), STATUS_TOO_LARGE);
-        cr_assert(strstr(failure_current()->message, "nests deeper than 32 levels or holds more than 65536 items") != NULL, "%s",
-                  failure_current()->message);
+        cr_assert(strstr(failure_current()->message,
+                         "nests deeper than 32 levels or holds more than 65536 items") != NULL,
+                  "%s", failure_current()->message);
 }
 
 Test(walk, a_list_around_a_list_at_every_call_ends_at_the_limit)
@@ -484,7 +501,8 @@ Test(walk, child_graphs_nest_no_deeper_than_the_limit)
         Emitter *emitter = sample_emitter(&sample);
         Value in = F32(&sample, SIZES(1), NULL), out;
         emitter->depth = 16;
-        cr_assert_eq(emitter->vtbl->call(emitter, graph_module(sample.graph, "inner")->graph, (ValueSpan){ .items = &in, .n = 1 }, &out),
+        cr_assert_eq(emitter->vtbl->call(emitter, graph_module(sample.graph, "inner")->graph,
+                                         (ValueSpan){ .items = &in, .n = 1 }, &out),
                      STATUS_RUN);
         emitter->depth = 0;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library to preload (LD_PRELOAD) that makes the n-th fallible call of a process fail. Two classes of calls are counted, files (open,
-// write, sync, rename, ... on regular files and folders, not on sockets, and not what the C library opens for itself) and memory (malloc
-// and its relatives). What is to fail, and what has been counted, stands in a page shared with the test: the file named by FAULT_PAGE,
-// which the test has made; memory that a library named by FAULT_SPARE (a word of its path) asks for is given. Layout: struct Page;
-// tests/fault/page.py is its twin. Live heap blocks are counted all the time, so that the test can see a leak.
+// A library to preload (LD_PRELOAD) that makes the n-th fallible call of a process fail. Two
+// classes of calls are counted, files (open, write, sync, rename, ... on regular files and folders,
+// not on sockets, and not what the C library opens for itself) and memory (malloc and its
+// relatives). What is to fail, and what has been counted, stands in a page shared with the test:
+// the file named by FAULT_PAGE, which the test has made; memory that a library named by FAULT_SPARE
+// (a word of its path) asks for is given. Layout: struct Page; tests/fault/page.py is its twin.
+// Live heap blocks are counted all the time, so that the test can see a leak.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -86,10 +88,12 @@ __attribute__((constructor)) static void find_page(void)
         tracing = getenv("FAULT_TRACE") != NULL;
 }
 
-// Whether this call fails. Only reads and writes can be short; other calls are counted then, but go on.
+// Whether this call fails. Only reads and writes can be short; other calls are counted then, but go
+// on.
 static bool fails(Class *class, const char *name, bool can_be_short, const void *from)
 {
-        if (atomic_load_explicit(&class->armed, memory_order_relaxed) == 0 || (class == &page->memory && is_spared(from)))
+        if (atomic_load_explicit(&class->armed, memory_order_relaxed) == 0 ||
+            (class == &page->memory && is_spared(from)))
                 return false;
         uint64_t number = atomic_fetch_add(&class->calls, 1) + 1, at = atomic_load(&class->fail_at);
         if (at == 0 || number < at || (number > at && atomic_load(&class->always) == 0))
@@ -105,7 +109,8 @@ static bool fails(Class *class, const char *name, bool can_be_short, const void 
                 char text[256];
                 dladdr(from, &info);
                 const char *file = info.dli_fname == NULL ? "" : info.dli_fname;
-                int length = snprintf(text, sizeof(text), "fault: %s number %llu from %s+0x%llx\n", name, (unsigned long long)number,
+                int length = snprintf(text, sizeof(text), "fault: %s number %llu from %s+0x%llx\n", name,
+                                      (unsigned long long)number,
                                       strrchr(file, '/') == NULL ? file : strrchr(file, '/') + 1,
                                       (unsigned long long)((uintptr_t)from - (uintptr_t)info.dli_fbase));
                 if (length > 0)
@@ -127,9 +132,9 @@ static int error_of(const Class *class)
 
 // ---- files ----
 // The next definition of a function; found at its first use.
-#define NEXT(function)                                                                                                                     \
-        static __typeof__(function) *next;                                                                                                 \
-        if (next == NULL)                                                                                                                  \
+#define NEXT(function)                                                                                       \
+        static __typeof__(function) *next;                                                                   \
+        if (next == NULL)                                                                                    \
         next = (__typeof__(function) *)(uintptr_t)dlsym(RTLD_NEXT, #function)
 
 static bool is_file(int fd)
@@ -151,10 +156,10 @@ static bool is_ours(const char *path)
         return true;
 }
 
-#define FAIL_IF(condition, name)                                                                                                           \
-        if ((condition) && FAILS(files, name, false)) {                                                                                    \
-                errno = error_of(&page->files);                                                                                            \
-                return -1;                                                                                                                 \
+#define FAIL_IF(condition, name)                                                                             \
+        if ((condition) && FAILS(files, name, false)) {                                                      \
+                errno = error_of(&page->files);                                                              \
+                return -1;                                                                                   \
         }
 
 static mode_t mode_of(int flags, va_list *arguments)
@@ -189,13 +194,13 @@ static size_t shortened(size_t n)
 {
         return n > 1 ? n / 2 : n;
 }
-#define SHORT_OR_FAIL(name)                                                                                                                \
-        if (is_file(fd) && FAILS(files, name, true)) {                                                                                     \
-                if (atomic_load(&page->files.how) != HOW_SHORT) {                                                                          \
-                        errno = error_of(&page->files);                                                                                    \
-                        return -1;                                                                                                         \
-                }                                                                                                                          \
-                n = shortened(n);                                                                                                          \
+#define SHORT_OR_FAIL(name)                                                                                  \
+        if (is_file(fd) && FAILS(files, name, true)) {                                                       \
+                if (atomic_load(&page->files.how) != HOW_SHORT) {                                            \
+                        errno = error_of(&page->files);                                                      \
+                        return -1;                                                                           \
+                }                                                                                            \
+                n = shortened(n);                                                                            \
         }
 
 ssize_t write(int fd, const void *data, size_t n)
@@ -300,7 +305,8 @@ void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t off
         return next(address, n, protection, flags, fd, offset);
 }
 
-// Programs built for large files call these, and fortified ones those that check for a forgotten mode.
+// Programs built for large files call these, and fortified ones those that check for a forgotten
+// mode.
 #define ALIAS(name, of) __typeof__(of) name __attribute__((alias(#of)))
 ALIAS(open64, open);
 ALIAS(openat64, openat);
@@ -340,7 +346,8 @@ static void *made(void *data)
 {
         if (data != NULL) {
                 atomic_fetch_add_explicit(&page->live_blocks, 1, memory_order_relaxed);
-                atomic_fetch_add_explicit(&page->live_bytes, (int64_t)malloc_usable_size(data), memory_order_relaxed);
+                atomic_fetch_add_explicit(&page->live_bytes, (int64_t)malloc_usable_size(data),
+                                          memory_order_relaxed);
         }
         return data;
 }
@@ -349,14 +356,15 @@ static void gone(void *data)
 {
         if (data != NULL) {
                 atomic_fetch_sub_explicit(&page->live_blocks, 1, memory_order_relaxed);
-                atomic_fetch_sub_explicit(&page->live_bytes, (int64_t)malloc_usable_size(data), memory_order_relaxed);
+                atomic_fetch_sub_explicit(&page->live_bytes, (int64_t)malloc_usable_size(data),
+                                          memory_order_relaxed);
         }
 }
 
-#define NONE_IF_FAILS(name)                                                                                                                \
-        if (FAILS(memory, name, false)) {                                                                                                  \
-                errno = ENOMEM;                                                                                                            \
-                return NULL;                                                                                                               \
+#define NONE_IF_FAILS(name)                                                                                  \
+        if (FAILS(memory, name, false)) {                                                                    \
+                errno = ENOMEM;                                                                              \
+                return NULL;                                                                                 \
         }
 
 void *malloc(size_t n)
@@ -378,7 +386,9 @@ void *realloc(void *data, size_t n)
         void *moved = __libc_realloc(data, n);
         if (moved != NULL) {
                 atomic_fetch_add_explicit(&page->live_blocks, data == NULL, memory_order_relaxed);
-                atomic_fetch_add_explicit(&page->live_bytes, (int64_t)malloc_usable_size(moved) - (int64_t)before, memory_order_relaxed);
+                atomic_fetch_add_explicit(&page->live_bytes,
+                                          (int64_t)malloc_usable_size(moved) - (int64_t)before,
+                                          memory_order_relaxed);
         } else if (n == 0 && data != NULL) {
                 atomic_fetch_sub_explicit(&page->live_blocks, 1, memory_order_relaxed);
                 atomic_fetch_sub_explicit(&page->live_bytes, (int64_t)before, memory_order_relaxed);

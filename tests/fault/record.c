@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library to preload (LD_PRELOAD) that records what a process does to the files below RECORD_ROOT, in order, to the file RECORD_FILE, for
-// tests/fault/crashes.py. One record per call that succeeded:
+// A library to preload (LD_PRELOAD) that records what a process does to the files below
+// RECORD_ROOT, in order, to the file RECORD_FILE, for tests/fault/crashes.py. One record per call
+// that succeeded:
 //
 //   NAME\tPATH\tOTHER\tA\tB\n     and B bytes of payload for a write
 //
-// PATH and OTHER are relative to the root. Calls and their records are serialised, so that the order is that of the file system. Writes
-// through shared mappings are not seen.
+// PATH and OTHER are relative to the root. Calls and their records are serialised, so that the
+// order is that of the file system. Writes through shared mappings are not seen.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,9 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int out = -1;
 static char root[PATH_MAX];
 
-#define NEXT(name)                                                                                                                         \
-        static __typeof__(name) *next;                                                                                                     \
-        if (next == NULL)                                                                                                                  \
+#define NEXT(name)                                                                                           \
+        static __typeof__(name) *next;                                                                       \
+        if (next == NULL)                                                                                    \
         next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
 __attribute__((constructor)) static void begin(void)
@@ -47,7 +48,8 @@ static bool path_of(int fd, char path[PATH_MAX])
         if (length < 0)
                 return false;
         whole[length] = '\0';
-        if (strncmp(whole, root, n) != 0 || (whole[n] != '/' && whole[n] != '\0') || strstr(whole, " (deleted)") != NULL)
+        if (strncmp(whole, root, n) != 0 || (whole[n] != '/' && whole[n] != '\0') ||
+            strstr(whole, " (deleted)") != NULL)
                 return false;
         snprintf(path, PATH_MAX, "%s", whole[n] == '\0' ? "" : whole + n + 1);
         return true;
@@ -68,7 +70,8 @@ static bool path_at(int folder, const char *name, char path[PATH_MAX])
         return snprintf(path, PATH_MAX, "%s%s%s", above, above[0] == '\0' ? "" : "/", name) < PATH_MAX;
 }
 
-static void record(const char *name, const char *path, const char *other, long long a, size_t n, const void *data)
+static void record(const char *name, const char *path, const char *other, long long a, size_t n,
+                   const void *data)
 {
         char head[3 * PATH_MAX];
         NEXT(write);
@@ -77,12 +80,12 @@ static void record(const char *name, const char *path, const char *other, long l
                 abort();
 }
 
-#define LOCKED(call)                                                                                                                       \
-        pthread_mutex_lock(&mutex);                                                                                                        \
-        call;                                                                                                                              \
+#define LOCKED(call)                                                                                         \
+        pthread_mutex_lock(&mutex);                                                                          \
+        call;                                                                                                \
         int error = errno
-#define UNLOCKED                                                                                                                           \
-        pthread_mutex_unlock(&mutex);                                                                                                      \
+#define UNLOCKED                                                                                             \
+        pthread_mutex_unlock(&mutex);                                                                        \
         errno = error
 
 int openat(int folder, const char *name, int flags, ...)
@@ -96,7 +99,8 @@ int openat(int folder, const char *name, int flags, ...)
         if ((flags & (O_CREAT | O_TRUNC)) == 0 || !path_at(folder, name, path))
                 return next(folder, name, flags, mode);
         struct stat info;
-        LOCKED(bool was = fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0; int fd = next(folder, name, flags, mode));
+        LOCKED(bool was = fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+               int fd = next(folder, name, flags, mode));
         if (fd >= 0 && !was)
                 record("create", path, "", mode, 0, NULL);
         UNLOCKED;
@@ -181,7 +185,8 @@ int mkdirat(int folder, const char *name, mode_t mode)
         return result;
 }
 
-// Programs built for large files call these, and fortified ones those that check for a forgotten mode.
+// Programs built for large files call these, and fortified ones those that check for a forgotten
+// mode.
 #define ALIAS(name, of) __typeof__(of) name __attribute__((alias(#of)))
 ALIAS(openat64, openat);
 ALIAS(pwrite64, pwrite);

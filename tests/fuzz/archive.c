@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives: opened, every member read, then read as a .pt2. The last byte's low bit asks that checksums of stored members be made right
-// before, so that changed content gets past them.
+// Zip archives: opened, every member read, then read as a .pt2. The last byte's low bit asks that
+// checksums of stored members be made right before, so that changed content gets past them.
 #include <zlib.h>
 #include "api/pt2.h"
 #include "api/zip.h"
@@ -18,7 +18,8 @@ static uint64_t word(const uint8_t *at, int n_bytes)
         return value;
 }
 
-// For each central header whose local header and stored content lie within the file: the content's checksum in both.
+// For each central header whose local header and stored content lie within the file: the content's
+// checksum in both.
 static void mend_checksums(uint8_t *data, size_t n)
 {
         for (size_t at = 0; at + CENTRAL <= n; at++) {
@@ -48,7 +49,8 @@ static void read_members(ByteSpan bytes)
         for (uint32_t i = 0; i < zip_count(zip); i++) {
                 const ZipEntry *entry = zip_entry(zip, i);
                 ZipContent content = { .owned = NULL };
-                require(entry->name[0] != '/' && strstr(entry->name, "..") == NULL, "a name that escapes: %s", entry->name);
+                require(entry->name[0] != '/' && strstr(entry->name, "..") == NULL, "a name that escapes: %s",
+                        entry->name);
                 require(zip_find(zip, entry->name) == entry, "%s is not found", entry->name);
                 total += entry->packed_bytes;
                 status = zip_read(zip, entry, MOST_BYTES, &content);
@@ -56,8 +58,10 @@ static void read_members(ByteSpan bytes)
                         require_told(status);
                         continue;
                 }
-                require(content.span.n == entry->n_bytes && content.span.n <= MOST_BYTES, "%s has another size", entry->name);
-                require(crc32_z(0, content.span.data, content.span.n) == entry->crc, "%s has another checksum", entry->name);
+                require(content.span.n == entry->n_bytes && content.span.n <= MOST_BYTES,
+                        "%s has another size", entry->name);
+                require(crc32_z(0, content.span.data, content.span.n) == entry->crc,
+                        "%s has another checksum", entry->name);
                 zip_content_deinit(&content);
         }
         require(total <= bytes.n, "members overlap");

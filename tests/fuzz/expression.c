@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of dimensions and guards: parsed, evaluated with and without known symbols, solved, printed; what is printed must parse.
+// Expressions of dimensions and guards: parsed, evaluated with and without known symbols, solved,
+// printed; what is printed must parse.
 #include "core/graph/expr.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FX JSON: a document into a graph; the graph in all forms, resolved, and written again, which must read back as the same graph.
+// FX JSON: a document into a graph; the graph in all forms, resolved, and written again, which must
+// read back as the same graph.
 #include "api/fx_json.h"
 #include "core/graph/print.h"
 #include "core/ops/op.h"
@@ -27,11 +28,12 @@ static void write_and_read(const Graph *graph)
                 require_told(status);
         } else {
                 status = fx_json_read(first.data, first.n, NULL, &again);
-                require(status == STATUS_OK, "what was written is not read: %s\n%.*s", failure_current()->message, (int)first.n,
-                        first.data);
+                require(status == STATUS_OK, "what was written is not read: %s\n%.*s",
+                        failure_current()->message, (int)first.n, first.data);
                 require(fx_json_write(again, true, &second) == STATUS_OK, "written once, but not twice");
-                require(first.n == second.n && memcmp(first.data, second.data, first.n) == 0, "written twice differs:\n%.*s\n%.*s",
-                        (int)first.n, first.data, (int)second.n, second.data);
+                require(first.n == second.n && memcmp(first.data, second.data, first.n) == 0,
+                        "written twice differs:\n%.*s\n%.*s", (int)first.n, first.data, (int)second.n,
+                        second.data);
         }
         graph_unref(again);
         text_deinit(&first);

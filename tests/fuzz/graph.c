@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that run: an FX JSON document is read and resolved as an upload is; if it is accepted it runs eagerly, is compiled, and runs
-// compiled three times. Both ways must end alike, with results of equal bits, or close where a product or a sum in another order took part.
-// Placeholders say their dtype and shape under "meta"; their numbers come from a fixed pattern. The mutator (graph_mutate.c) knows the
-// operators: it writes calls that fit their schemas.
+// Graphs that run: an FX JSON document is read and resolved as an upload is; if it is accepted it
+// runs eagerly, is compiled, and runs compiled three times. Both ways must end alike, with results
+// of equal bits, or close where a product or a sum in another order took part. Placeholders say
+// their dtype and shape under "meta"; their numbers come from a fixed pattern. The mutator
+// (graph_mutate.c) knows the operators: it writes calls that fit their schemas.
 #include <math.h>
 #include "api/fx_json.h"
 #include "core/base/limits.h"
@@ -16,8 +17,10 @@ enum { MAX_INPUTS = 8, DEADLINE_MS = 2000 };
 // Ordinary numbers mostly, and the ones at which kernels differ.
 static double number_at(Dtype dtype, uint32_t i, bool tame)
 {
-        static const double strange[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, 3e38, 65504, -1, 0.5, 1e-320, 1e308 };
-        static const double whole[] = { 0, 1, -1, 2, 127, -128, 255, 32767, -32768, 2147483647, -2147483648.0, 9007199254740992.0 };
+        static const double strange[] = { 0.0,  -0.0,  INFINITY, -INFINITY, NAN,    1e-40,
+                                          3e38, 65504, -1,       0.5,       1e-320, 1e308 };
+        static const double whole[] = { 0,   1,     -1,     2,          127,           -128,
+                                        255, 32767, -32768, 2147483647, -2147483648.0, 9007199254740992.0 };
         double plain = (double)((i * 7 + 3) % 11) - 5;
         if (dtype_is_float(dtype) || dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
                 return tame || i % 5 != 4 ? plain / 4 : strange[(i / 5) % ARRAY_LENGTH(strange)];
@@ -32,7 +35,8 @@ static bool fits(Dtype dtype, double number)
                 return number == 0 || number == 1;
         int bits = dtype_info[dtype].bytes * 8;
         bool is_signed = dtype == DTYPE_I8 || dtype == DTYPE_I16 || dtype == DTYPE_I32;
-        return number >= (is_signed ? -ldexp(1, bits - 1) : 0) && number < ldexp(1, is_signed ? bits - 1 : bits) && number < 9e15;
+        return number >= (is_signed ? -ldexp(1, bits - 1) : 0) &&
+               number < ldexp(1, is_signed ? bits - 1 : bits) && number < 9e15;
 }
 
 static Status input_of(const Input *input, uint32_t seed, bool tame, Value *out)
@@ -64,15 +68,17 @@ static Status input_of(const Input *input, uint32_t seed, bool tame, Value *out)
         return STATUS_OK;
 }
 
-// ---- what may differ ----
-// Products and sums are added up in another order when compiled; such a graph gets ordinary numbers, so that rounding stays small.
+// ---- what may differ ---- Products and sums are added up in another order when compiled; such a
+// graph gets ordinary numbers, so that rounding stays small.
 static bool adds_up(const Graph *graph, int depth)
 {
-        static const char *const words[] = { "mm",          "mat",     "conv", "linear",  "bilinear",  "einsum",  "dot",
-                                             "attention",   "mv",      "norm", "addr",    "tensordot", "inner",   "outer",
-                                             "sum",         "mean",    "var",  "std",     "pool",      "softmax", "loss",
-                                             "cumsum",      "cumprod", "prod", "trace",   "cosine",    "cdist",   "upsample",
-                                             "interpolate", "kron",    "rnn",  "forward", "interp",    "trapz",   "gelu" };
+        static const char *const words[] = { "mm",     "mat",       "conv",      "linear",      "bilinear",
+                                             "einsum", "dot",       "attention", "mv",          "norm",
+                                             "addr",   "tensordot", "inner",     "outer",       "sum",
+                                             "mean",   "var",       "std",       "pool",        "softmax",
+                                             "loss",   "cumsum",    "cumprod",   "prod",        "trace",
+                                             "cosine", "cdist",     "upsample",  "interpolate", "kron",
+                                             "rnn",    "forward",   "interp",    "trapz",       "gelu" };
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 const Node *node = graph->nodes[i];
                 if (node->op == OP_CALL_MODULE)
@@ -89,12 +95,14 @@ static bool adds_up(const Graph *graph, int depth)
         return false;
 }
 
-// Time and memory that only one side needs. Where both fail, a later node's shapes are looked at before an earlier node's numbers.
+// Time and memory that only one side needs. Where both fail, a later node's shapes are looked at
+// before an earlier node's numbers.
 static bool is_undecided(const char *words)
 {
         if (strncmp(words, "does not compile", 16) == 0 && strstr(words, "(eagerly ok)") == NULL)
                 return true;
-        return strstr(words, "too_large") != NULL || strstr(words, "deadline") != NULL || strstr(words, "no_memory") != NULL;
+        return strstr(words, "too_large") != NULL || strstr(words, "deadline") != NULL ||
+               strstr(words, "no_memory") != NULL;
 }
 
 static bool worked;
@@ -120,9 +128,10 @@ static void run(const Graph *graph, const uint8_t *data, size_t n)
         for (int pass = 0; pass < 2 && status == STATUS_OK; pass++) {
                 CompileOptions options = { .n_threads = 1, .no_passes = pass == 1 };
                 double close = sums ? 1e-2 : 0;
-                BothResult result = run_both(graph, (ValueSpan){ inputs, n_inputs }, &options, close, close, words);
-                require(result != BOTH_DIFFER || is_undecided(words), "%s%s\n%.*s", words, pass == 1 ? " (no passes)" : "", (int)n,
-                        (const char *)data);
+                BothResult result =
+                        run_both(graph, (ValueSpan){ inputs, n_inputs }, &options, close, close, words);
+                require(result != BOTH_DIFFER || is_undecided(words), "%s%s\n%.*s", words,
+                        pass == 1 ? " (no passes)" : "", (int)n, (const char *)data);
                 worked = result == BOTH_EQUAL;
                 require(result != BOTH_FAIL || strstr(words, "internal error") == NULL, "%s", words);
         }

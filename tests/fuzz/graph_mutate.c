@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mutator of graph.c: documents of FX JSON, changed where it matters. Calls are added whose arguments fit the schema of an operator,
-// arguments are replaced by others of their type, inputs change dtype and shape, nodes go. Bytes are changed now and then, too.
+// The mutator of graph.c: documents of FX JSON, changed where it matters. Calls are added whose
+// arguments fit the schema of an operator, arguments are replaced by others of their type, inputs
+// change dtype and shape, nodes go. Bytes are changed now and then, too.
 #include <jansson.h>
 #include "core/targets/targets.h"
 #include "tests/fuzz/fuzz.h"
@@ -20,8 +21,9 @@ static uint32_t below(uint32_t n)
 #define PICK(array) ((array)[below(ARRAY_LENGTH(array))])
 
 // ---- values ----
-static const char *const dtypes[] = { "float32", "float32", "float32", "float64", "float16", "bfloat16", "int64",
-                                      "int32",   "int16",   "int8",    "uint8",   "bool",    "complex64" };
+static const char *const dtypes[] = { "float32",  "float32", "float32",  "float64", "float16",
+                                      "bfloat16", "int64",   "int32",    "int16",   "int8",
+                                      "uint8",    "bool",    "complex64" };
 
 static json_t *tagged(const char *tag, json_t *value)
 {
@@ -32,23 +34,27 @@ static json_t *tagged(const char *tag, json_t *value)
 
 static json_t *an_int(void)
 {
-        static const int64_t strange[] = { INT64_MIN, INT64_MAX, 2147483648, -2147483649, 4294967296, 100, -100, 64, 1000000, 65536 };
+        static const int64_t strange[] = { INT64_MIN, INT64_MAX, 2147483648, -2147483649, 4294967296,
+                                           100,       -100,      64,         1000000,     65536 };
         return json_integer(below(16) == 0 ? PICK(strange) : (int64_t)below(6) - 1 - (below(8) == 0 ? 2 : 0));
 }
 
 static json_t *a_float(void)
 {
-        static const double plain[] = { 0.0, 1.0, 0.5, -1.0, 2.0, 0.1, 3.25, -0.0, 1e-5, 1e30, -1e30, 1e300, 65504.0, 2147483648.0, 1e-45 };
+        static const double plain[] = { 0.0,  1.0,  0.5,   -1.0,  2.0,     0.1,          3.25, -0.0,
+                                        1e-5, 1e30, -1e30, 1e300, 65504.0, 2147483648.0, 1e-45 };
         static const char *const strange[] = { "inf", "-inf", "nan" };
         return below(12) == 0 ? tagged("$float", json_string(PICK(strange))) : json_real(PICK(plain));
 }
 
 static json_t *a_text(void)
 {
-        static const char *const texts[] = { "none",    "mean",      "sum",     "tanh",     "constant", "reflect", "replicate", "bilinear",
-                                             "nearest", "bicubic",   "floor",   "trunc",    "same",     "valid",   "ij",        "xy",
-                                             "ij->ji",  "ij,jk->ik", "ij,ij->", "...->...", "fro",      "ii->i",   "left",      "right",
-                                             "area",    "linear",    "shape",   "T",        "dtype",    "" };
+        static const char *const texts[] = { "none",    "mean",      "sum",       "tanh",    "constant",
+                                             "reflect", "replicate", "bilinear",  "nearest", "bicubic",
+                                             "floor",   "trunc",     "same",      "valid",   "ij",
+                                             "xy",      "ij->ji",    "ij,jk->ik", "ij,ij->", "...->...",
+                                             "fro",     "ii->i",     "left",      "right",   "area",
+                                             "linear",  "shape",     "T",         "dtype",   "" };
         return json_string(PICK(texts));
 }
 
@@ -60,7 +66,9 @@ static json_t *a_dtype(void)
 static json_t *a_shape(void)
 {
         static const int sizes[] = { 1, 2, 3, 3, 2, 4, 5, 0, 7, 8, 17, 64 };
-        static const int usual[][4] = { { 2, 3 }, { 3 }, { 2, 3, 4 }, { 1, 3, 5, 5 }, { 4, 4 }, { 2, 2, 8, 8 } };
+        static const int usual[][4] = {
+                { 2, 3 }, { 3 }, { 2, 3, 4 }, { 1, 3, 5, 5 }, { 4, 4 }, { 2, 2, 8, 8 }
+        };
         json_t *shape = json_array();
         if (below(3) != 0) {
                 const int *row = PICK(usual);
@@ -106,7 +114,8 @@ static json_t *an_item(const SchemaArg *arg, json_t *nodes, size_t end);
 // What a Python-side row takes: anything, also slices and lists.
 static json_t *anything(json_t *nodes, size_t end)
 {
-        static const SchemaArg ints = { .type = ARG_INT, .is_list = true }, tensors = { .type = ARG_TENSOR, .is_list = true };
+        static const SchemaArg ints = { .type = ARG_INT, .is_list = true },
+                               tensors = { .type = ARG_TENSOR, .is_list = true };
         json_t *parts;
         switch (below(12)) {
         case 0:
@@ -138,7 +147,8 @@ static json_t *anything(json_t *nodes, size_t end)
 
 static json_t *one(ArgType type, json_t *nodes, size_t end)
 {
-        static const char *const formats[] = { "torch.contiguous_format", "torch.channels_last", "torch.preserve_format" };
+        static const char *const formats[] = { "torch.contiguous_format", "torch.channels_last",
+                                               "torch.preserve_format" };
         switch (type) {
         case ARG_TENSOR:
                 return below(24) == 0 ? a_number(nodes, end) : a_node(nodes, end);
@@ -172,8 +182,10 @@ static json_t *an_item(const SchemaArg *arg, json_t *nodes, size_t end)
         if (!arg->is_list)
                 return one(arg->type, nodes, end);
         json_t *list = json_array();
-        for (uint32_t n = arg->list_size > 0 && below(4) != 0 ? (uint32_t)arg->list_size : below(4); n > 0; n--)
-                json_array_append_new(list, arg->item_optional && below(3) == 0 ? json_null() : one(arg->type, nodes, end));
+        for (uint32_t n = arg->list_size > 0 && below(4) != 0 ? (uint32_t)arg->list_size : below(4); n > 0;
+             n--)
+                json_array_append_new(list, arg->item_optional && below(3) == 0 ? json_null()
+                                                                                : one(arg->type, nodes, end));
         return list;
 }
 
@@ -192,13 +204,15 @@ static const Schema *some_schema(const char **out_op, const char **out_target)
                 *out_target = overload->target;
                 return &overload->schema;
         }
-        const char *name =
-                kind < 9 ? target_name_at(TARGET_FUNCTIONS, below(n_functions)) : target_name_at(TARGET_METHODS, below(n_methods));
+        const char *name = kind < 9 ? target_name_at(TARGET_FUNCTIONS, below(n_functions))
+                                    : target_name_at(TARGET_METHODS, below(n_methods));
         const Target *target = kind < 9 ? target_function(name) : target_method(name);
         *out_target = name;
         if (kind == 9)
                 *out_op = "call_method";
-        return target == NULL || target->n_overloads == 0 ? NULL : &target->overloads[below(target->n_overloads)]->schema;
+        return target == NULL || target->n_overloads == 0
+                       ? NULL
+                       : &target->overloads[below(target->n_overloads)]->schema;
 }
 
 static void fill_call(json_t *node, const Schema *schema, json_t *nodes, size_t end)
@@ -236,7 +250,9 @@ static void read_all(json_t *nodes)
                         continue;
                 char text[128];
                 snprintf(text, sizeof(text), "%%%.100s",
-                         json_string_value(json_object_get(node, "name")) == NULL ? "x" : json_string_value(json_object_get(node, "name")));
+                         json_string_value(json_object_get(node, "name")) == NULL
+                                 ? "x"
+                                 : json_string_value(json_object_get(node, "name")));
                 json_array_append_new(list, json_string(text));
         }
         json_array_append_new(args, list);
@@ -271,7 +287,8 @@ static bool is_op(const json_t *node, const char *op)
 // Some argument becomes another of its kind.
 static void change_argument(json_t *nodes, size_t at)
 {
-        json_t *node = json_array_get(nodes, at), *args = json_object_get(node, "args"), *kwargs = json_object_get(node, "kwargs");
+        json_t *node = json_array_get(nodes, at), *args = json_object_get(node, "args"),
+               *kwargs = json_object_get(node, "kwargs");
         size_t n = json_array_size(args);
         if (n > 0 && below(4) != 0) {
                 size_t k = below((uint32_t)n);
@@ -337,7 +354,8 @@ static void change(json_t *document)
                 break;
         case 1:
                 if (is_op(node, "placeholder"))
-                        json_object_set_new(json_object_get(node, "meta"), "dtype", json_string(PICK(dtypes)));
+                        json_object_set_new(json_object_get(node, "meta"), "dtype",
+                                            json_string(PICK(dtypes)));
                 break;
         case 2:
         case 3:

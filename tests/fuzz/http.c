@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole server in this process: it serves on a free port of the loopback in a thread of its own, without a data folder; an input is
-// what one client sends. The client reads what comes back, closes its side when nothing comes any more, and the server must close its own.
-// Every now and then a good request must be answered well.
+// The whole server in this process: it serves on a free port of the loopback in a thread of its
+// own, without a data folder; an input is what one client sends. The client reads what comes back,
+// closes its side when nothing comes any more, and the server must close its own. Every now and
+// then a good request must be answered well.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,10 +21,14 @@ static struct sockaddr_in place;
 
 static void *serve(void *unused)
 {
-        char *argv[] = {
-                "fxserve",      "serve",  "--listen",         address,    "--data",           "none", "--quiet", "--max-run-body", "200000",
-                "--max-upload", "200000", "--max-run-memory", "50000000", "--idle-timeout-s", "5",    NULL
-        };
+        char *argv[] = { "fxserve",  "serve",
+                         "--listen", address,
+                         "--data",   "none",
+                         "--quiet",  "--max-run-body",
+                         "200000",   "--max-upload",
+                         "200000",   "--max-run-memory",
+                         "50000000", "--idle-timeout-s",
+                         "5",        NULL };
         (void)unused;
         int code = fxserve_main((int)ARRAY_LENGTH(argv) - 1, argv);
         require(false, "the server ended with %d", code);
@@ -60,7 +65,8 @@ static void start(void)
         int fd = socket(AF_INET, SOCK_STREAM, 0);
         socklen_t n = sizeof(place);
         place = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        require(fd >= 0 && bind(fd, (const struct sockaddr *)&place, n) == 0 && getsockname(fd, (struct sockaddr *)&place, &n) == 0,
+        require(fd >= 0 && bind(fd, (const struct sockaddr *)&place, n) == 0 &&
+                        getsockname(fd, (struct sockaddr *)&place, &n) == 0,
                 "no port");
         close(fd);
         snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(place.sin_port));
@@ -81,7 +87,8 @@ static bool send_all(int fd, const uint8_t *data, size_t n)
         return true;
 }
 
-// Reads until the server is silent for `ms`; false: it closed the connection. The first bytes go to `out`.
+// Reads until the server is silent for `ms`; false: it closed the connection. The first bytes go to
+// `out`.
 static bool read_for(int fd, int ms, char *out, size_t capacity)
 {
         static char buffer[65536];
@@ -119,7 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         send_all(fd, data, n);
         if (read_for(fd, SILENCE_MS, NULL, 0)) {
                 shutdown(fd, SHUT_WR);
-                require(!read_for(fd, PATIENCE_MS, NULL, 0), "the server keeps a connection that its client has closed");
+                require(!read_for(fd, PATIENCE_MS, NULL, 0),
+                        "the server keeps a connection that its client has closed");
         }
         close(fd);
         if (n_inputs++ % CHECK_EVERY == 0)

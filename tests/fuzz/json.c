@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON pull parser: a walk that reads every value as what it says it is, json_skip and json_read_raw over the same document. What the
-// walk takes, the other two take; what they refuse, the walk refuses. First byte: the caps.
+// The JSON pull parser: a walk that reads every value as what it says it is, json_skip and
+// json_read_raw over the same document. What the walk takes, the other two take; what they refuse,
+// the walk refuses. First byte: the caps.
 #include "core/base/json.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -80,17 +81,20 @@ static Status one(const char *text, size_t n, unsigned how, Pass pass)
         Arena arena;
         Walk walk = { .depth = 0 };
         arena_init(&arena, 0);
-        Status status = json_open(text, n, 1 + (int)(how >> 1 & 31), how & 64 ? 100 : 0, &arena, &walk.reader);
+        Status status =
+                json_open(text, n, 1 + (int)(how >> 1 & 31), how & 64 ? 100 : 0, &arena, &walk.reader);
         if (status == STATUS_OK && pass == PASS_WALK)
                 status = walk_all(&walk, how);
         if (status == STATUS_OK && pass != PASS_WALK) {
                 const char *raw;
                 size_t n_raw;
-                status = pass == PASS_SKIP ? json_skip(walk.reader) : json_read_raw(walk.reader, &raw, &n_raw);
+                status =
+                        pass == PASS_SKIP ? json_skip(walk.reader) : json_read_raw(walk.reader, &raw, &n_raw);
                 if (status == STATUS_OK)
                         status = json_finish(walk.reader);
                 if (status == STATUS_OK && pass == PASS_RAW)
-                        require(raw >= text && raw + n_raw <= text + n, "the raw value lies outside of the document");
+                        require(raw >= text && raw + n_raw <= text + n,
+                                "the raw value lies outside of the document");
         }
         if (status != STATUS_OK)
                 require_told(status);

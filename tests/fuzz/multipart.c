@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// multipart/form-data: the first line is the Content-Type, the rest the body. Parts must lie within the body, in order, each name once.
+// multipart/form-data: the first line is the Content-Type, the rest the body. Parts must lie within
+// the body, in order, each name once.
 #include "api/multipart.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -8,7 +9,9 @@ static void look_at(const Multipart *form, ByteSpan body)
         const uint8_t *at = body.data;
         for (uint32_t i = 0; i < form->n_parts; i++) {
                 const MultipartPart *part = &form->parts[i];
-                require(part->content.data >= at && part->content.data + part->content.n <= body.data + body.n, "part %u lies outside", i);
+                require(part->content.data >= at &&
+                                part->content.data + part->content.n <= body.data + body.n,
+                        "part %u lies outside", i);
                 require(multipart_find(form, part->name) == part, "part \"%s\" is not found", part->name);
                 at = part->content.data + part->content.n;
         }

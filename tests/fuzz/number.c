@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers: number_scan against the grammar of RFC 8259 and strtod, to the bit; rows of numbers against (float)strtod; printed numbers
-// against what they came from.
+// Numbers: number_scan against the grammar of RFC 8259 and strtod, to the bit; rows of numbers
+// against (float)strtod; printed numbers against what they came from.
 #include <errno.h>
 #include <math.h>
 #include "core/base/json.h"
@@ -15,8 +15,8 @@ static const char *digits(const char *at)
         return at == start ? NULL : at;
 }
 
-// The end of the JSON number at `at` (NUL-terminated), NULL if there is none; the longest one, as scanners take it. A 0 before other digits
-// is none.
+// The end of the JSON number at `at` (NUL-terminated), NULL if there is none; the longest one, as
+// scanners take it. A 0 before other digits is none.
 static const char *grammar(const char *at, bool *out_is_int)
 {
         *out_is_int = true;
@@ -44,7 +44,8 @@ static void scan(const char *text, size_t n)
         int64_t integer = 0;
         double value = 0;
         bool is_int;
-        const char *end = number_scan(text, text + n, &kind, &integer, &value), *expected = grammar(text, &is_int);
+        const char *end = number_scan(text, text + n, &kind, &integer, &value),
+                   *expected = grammar(text, &is_int);
         require(end == expected, "the number in \"%s\" ends elsewhere", text);
         if (end == NULL)
                 return;
@@ -75,15 +76,16 @@ static void rows(const char *text, size_t n)
         float row[256];
         size_t n_row = 0;
         JsonRow state;
-        if (json_enter_array(reader) == STATUS_OK && json_read_f32_row(reader, row, 256, &n_row, &state) == STATUS_OK) {
+        if (json_enter_array(reader) == STATUS_OK &&
+            json_read_f32_row(reader, row, 256, &n_row, &state) == STATUS_OK) {
                 char *at = list + 1;
                 for (size_t i = 0; i < n_row; i++) {
                         at += strspn(at, " \n\r\t,");
                         if (*at == '"') // NaN or an infinity
                                 break;
                         float theirs = (float)strtod(at, &at);
-                        require(memcmp(&theirs, &row[i], sizeof(float)) == 0, "number %zu of %s is %a, not %a", i, list, (double)theirs,
-                                (double)row[i]);
+                        require(memcmp(&theirs, &row[i], sizeof(float)) == 0,
+                                "number %zu of %s is %a, not %a", i, list, (double)theirs, (double)row[i]);
                 }
         }
         json_close(reader);
@@ -109,8 +111,8 @@ static void print(const uint8_t *data)
         if (isfinite(f32)) {
                 text[number_print_f32(f32, text)] = '\0';
                 float back = strtof(text, NULL), twice = (float)strtod(text, NULL);
-                require(memcmp(&back, &f32, sizeof(back)) == 0 && memcmp(&twice, &f32, sizeof(twice)) == 0, "%a prints as %s", (double)f32,
-                        text);
+                require(memcmp(&back, &f32, sizeof(back)) == 0 && memcmp(&twice, &f32, sizeof(twice)) == 0,
+                        "%a prints as %s", (double)f32, text);
         }
         text[number_print_i64(i64, text)] = '\0';
         require(strtoll(text, NULL, 10) == i64, "%lld prints as %s", (long long)i64, text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in a data folder's graphs/ and versions/: heads, versions, and the manifests of FORMAT 1 and 2. The input is a text without
-// its checksum line, which is added here, so that what stands before it is reached; once it is read as it is, too. What is read is written
-// again, and reads back as the same.
+// What stands in a data folder's graphs/ and versions/: heads, versions, and the manifests of
+// FORMAT 1 and 2. The input is a text without its checksum line, which is added here, so that what
+// stands before it is reached; once it is read as it is, too. What is read is written again, and
+// reads back as the same.
 #include "core/store/lines.h"
 #include "core/store/record.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,7 +11,8 @@
 static void require_damage(Status status)
 {
         require_told(status);
-        require(status == STATUS_DAMAGED || status == STATUS_TOO_LARGE, "%s: %s", status_code(status), failure_current()->message);
+        require(status == STATUS_DAMAGED || status == STATUS_TOO_LARGE, "%s: %s", status_code(status),
+                failure_current()->message);
 }
 
 static void try_head(const char *text, size_t n)
@@ -24,8 +26,10 @@ static void try_head(const char *text, size_t n)
         }
         require(record_write_head(head, &first) == STATUS_OK, "a head that was read is not written");
         status = record_read_head(first.data, first.n, &again);
-        require(status == STATUS_OK, "a head that was written is not read: %s\n%.*s", failure_current()->message, (int)first.n, first.data);
-        require(record_write_head(again, &second) == STATUS_OK && first.n == second.n && memcmp(first.data, second.data, first.n) == 0,
+        require(status == STATUS_OK, "a head that was written is not read: %s\n%.*s",
+                failure_current()->message, (int)first.n, first.data);
+        require(record_write_head(again, &second) == STATUS_OK && first.n == second.n &&
+                        memcmp(first.data, second.data, first.n) == 0,
                 "a head written twice differs");
         text_deinit(&first);
         text_deinit(&second);
@@ -42,11 +46,13 @@ static void try_version(const char *text, size_t n)
                 require_damage(status);
         if (status != STATUS_OK || foreign)
                 return;
-        require(record_write_version(&head, &version, &first) == STATUS_OK, "a version that was read is not written");
+        require(record_write_version(&head, &version, &first) == STATUS_OK,
+                "a version that was read is not written");
         status = record_read_version(first.data, first.n, &head, 4, &again, &foreign);
-        require(status == STATUS_OK && !foreign, "a version that was written is not read: %s\n%.*s", failure_current()->message,
-                (int)first.n, first.data);
-        require(again.n_parts == version.n_parts && strcmp(again.model, version.model) == 0, "a version changes when it is written");
+        require(status == STATUS_OK && !foreign, "a version that was written is not read: %s\n%.*s",
+                failure_current()->message, (int)first.n, first.data);
+        require(again.n_parts == version.n_parts && strcmp(again.model, version.model) == 0,
+                "a version changes when it is written");
         store_version_unref(&version);
         store_version_unref(&again);
         text_deinit(&first);

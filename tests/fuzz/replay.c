@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target over a corpus without a fuzzer: replay_NAME FOLDER [MUTANTS=64]. Each file is run as it is, then so many mutants of it
-// (bytes changed, cut, repeated; the same in each run). A crash ends the process; the input that did it is in NAME.crash of the current
-// folder. The last line is `N passed, N failed`: one per file.
+// Runs a fuzz target over a corpus without a fuzzer: replay_NAME FOLDER [MUTANTS=64]. Each file is
+// run as it is, then so many mutants of it (bytes changed, cut, repeated; the same in each run). A
+// crash ends the process; the input that did it is in NAME.crash of the current folder. The last
+// line is `N passed, N failed`: one per file.
 #include <dirent.h>
 #include "tests/fuzz/fuzz.h"
 
@@ -16,7 +17,8 @@ static size_t below(size_t n)
 
 static size_t mutate(uint8_t *data, size_t n, size_t capacity)
 {
-        static const uint8_t lively[] = { 0, 1, 0x7f, 0x80, 0xff, '"', '{', '[', '}', ']', ',', ':', '-', '9', '\\', '\n' };
+        static const uint8_t lively[] = { 0,   1,   0x7f, 0x80, 0xff, '"', '{',  '[',
+                                          '}', ']', ',',  ':',  '-',  '9', '\\', '\n' };
         for (size_t times = 1 + below(4); times > 0 && n > 0; times--) {
                 size_t at = below(n), length = 1 + below(MIN(n - at, (size_t)32));
                 switch (below(6)) {
@@ -47,13 +49,15 @@ static size_t mutate(uint8_t *data, size_t n, size_t capacity)
         return n;
 }
 
-// A target may bring a mutator that knows its documents: then most mutants are made by it, each from the last one that worked.
+// A target may bring a mutator that knows its documents: then most mutants are made by it, each
+// from the last one that worked.
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t capacity, unsigned seed) __attribute__((weak));
 
 static size_t next_mutant(uint8_t *mutant, size_t n, size_t capacity)
 {
         bool known = LLVMFuzzerCustomMutator != NULL && below(8) != 0;
-        return known ? LLVMFuzzerCustomMutator(mutant, n, capacity, (unsigned)below(1u << 31)) : mutate(mutant, n, capacity);
+        return known ? LLVMFuzzerCustomMutator(mutant, n, capacity, (unsigned)below(1u << 31))
+                     : mutate(mutant, n, capacity);
 }
 
 static void run(const uint8_t *data, size_t n)
@@ -88,7 +92,8 @@ static void replay(const char *program, const char *folder, const char *name, in
         size_t n = (size_t)ftell(file), capacity = n + ROOM;
         rewind(file);
         uint8_t *data = malloc(capacity), *mutant = malloc(capacity), *base = malloc(capacity);
-        require(data != NULL && mutant != NULL && base != NULL && fread(data, 1, n, file) == n, "%s cannot be read", path);
+        require(data != NULL && mutant != NULL && base != NULL && fread(data, 1, n, file) == n,
+                "%s cannot be read", path);
         fclose(file);
         note(program, data, n);
         run(data, n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Request lines: a method, a blank, the raw target. What routes must have a name of the one pattern; what does not must say why. The same
-// bytes are read as an Accept-Encoding field.
+// Request lines: a method, a blank, the raw target. What routes must have a name of the one
+// pattern; what does not must say why. The same bytes are read as an Accept-Encoding field.
 #include "api/accept.h"
 #include "api/call.h"
 #include "tests/fuzz/fuzz.h"
@@ -9,13 +9,15 @@ static void try_codings(const char *field)
 {
         AcceptedCodings codings = { 0, 0, 0 };
         accept_add_codings(field, &codings);
-        require(codings.gzip >= 0 && codings.gzip <= 1001 && codings.identity <= 1001 && codings.any <= 1001, "weights beyond 1");
+        require(codings.gzip >= 0 && codings.gzip <= 1001 && codings.identity <= 1001 && codings.any <= 1001,
+                "weights beyond 1");
         accept_gzip(&codings);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-        char *line = strndup((const char *)data, n), *blank = line == NULL ? NULL : strchr(line, ' '), allow[64] = "";
+        char *line = strndup((const char *)data, n), *blank = line == NULL ? NULL : strchr(line, ' '),
+             allow[64] = "";
         if (line != NULL)
                 try_codings(line);
         if (blank != NULL && blank - line < 16) {
@@ -23,8 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                 memset(&call, 0, sizeof(call));
                 *blank = '\0';
                 Status status = route_parse(line, blank + 1, &call, allow);
-                size_t plain = strspn(call.name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-                require(call.name[plain] == '\0' && call.name[0] != '.' && call.name[0] != '-', "a name like \"%s\"", call.name);
+                size_t plain = strspn(call.name,
+                                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+                require(call.name[plain] == '\0' && call.name[0] != '.' && call.name[0] != '-',
+                        "a name like \"%s\"", call.name);
                 require(call.n_query <= CALL_MAX_QUERY, "%u parameters", call.n_query);
                 if (status != STATUS_OK)
                         require_told(status);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run requests without a server: the first line is the raw target, the second the Content-Type, the rest the body. The graph is one of
-// three; the body is decoded, bound, run eagerly, and the reply written.
+// Run requests without a server: the first line is the raw target, the second the Content-Type, the
+// rest the body. The graph is one of three; the body is decoded, bound, run eagerly, and the reply
+// written.
 #include "api/fx_json.h"
 #include "api/run.h"
 #include "core/ops/op.h"
@@ -9,14 +10,20 @@
 
 #define OUT "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
 static const char *const texts[] = {
-        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": \"call_function\", "
+        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, "
+        "{\"op\": \"call_function\", "
         "\"name\": \"y\", \"target\": \"torch.abs\", \"args\": [\"%x\"]}, " OUT "\"args\": [\"%y\"]}]}",
-        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\", \"meta\": {\"dtype\": "
-        "\"float32\", \"shape\": [\"N\", 2]}}, {\"op\": \"placeholder\", \"name\": \"i\", \"target\": \"i\", \"meta\": {\"dtype\": "
-        "\"int64\", \"shape\": [\"N\"]}}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": \"torch.cat\", \"args\": [[\"%x\", "
+        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\", "
+        "\"meta\": {\"dtype\": "
+        "\"float32\", \"shape\": [\"N\", 2]}}, {\"op\": \"placeholder\", \"name\": \"i\", \"target\": \"i\", "
+        "\"meta\": {\"dtype\": "
+        "\"int64\", \"shape\": [\"N\"]}}, {\"op\": \"call_function\", \"name\": \"y\", \"target\": "
+        "\"torch.cat\", \"args\": [[\"%x\", "
         "\"%x\"]]}, " OUT "\"args\": [{\"a\": \"%y\", \"b\": [\"%i\", 3]}]}]}",
-        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"b\", \"target\": \"b\", \"meta\": {\"dtype\": \"bool\", "
-        "\"shape\": [2]}}, {\"op\": \"placeholder\", \"name\": \"h\", \"target\": \"h\", \"meta\": {\"dtype\": \"float16\", \"shape\": "
+        "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"b\", \"target\": \"b\", "
+        "\"meta\": {\"dtype\": \"bool\", "
+        "\"shape\": [2]}}, {\"op\": \"placeholder\", \"name\": \"h\", \"target\": \"h\", \"meta\": "
+        "{\"dtype\": \"float16\", \"shape\": "
         "[]}, \"args\": [1.5]}, " OUT "\"args\": [[\"%b\", \"%h\"]]}]}",
 };
 static Graph *graphs[ARRAY_LENGTH(texts)];
@@ -26,8 +33,10 @@ static void make_graphs(void)
         require(ops_init() == STATUS_OK && targets_init() == STATUS_OK, "no operators");
         for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
                 CheckReport report;
-                require(fx_json_read(texts[i], strlen(texts[i]), NULL, &graphs[i]) == STATUS_OK, "%s", failure_current()->message);
-                require(graph_resolve(graphs[i], &report) == STATUS_OK && report.n_rows == 0, "%s", failure_current()->message);
+                require(fx_json_read(texts[i], strlen(texts[i]), NULL, &graphs[i]) == STATUS_OK, "%s",
+                        failure_current()->message);
+                require(graph_resolve(graphs[i], &report) == STATUS_OK && report.n_rows == 0, "%s",
+                        failure_current()->message);
                 check_report_deinit(&report);
         }
 }
@@ -72,7 +81,8 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         if (status != STATUS_OK) {
                 require_told(status);
                 reply_failure(failure_current(), "id", &reply);
-                require(reply.status >= 400 && reply.status < 500, "%d: %s", reply.status, failure_current()->message);
+                require(reply.status >= 400 && reply.status < 500, "%d: %s", reply.status,
+                        failure_current()->message);
         }
         api_reply_deinit(&reply);
         api_call_deinit(&call);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors files, copied and borrowed: every tensor's bytes must lie within the file and be readable.
+// safetensors files, copied and borrowed: every tensor's bytes must lie within the file and be
+// readable.
 #include "api/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -13,7 +14,8 @@ static Status read_one(Storage *storage, Storage *borrow)
                 const Tensor *tensor = file.entries[i].tensor;
                 size_t n = (size_t)meta_numel(&tensor->meta) * (size_t)dtype_info[tensor->meta.dtype].bytes;
                 const uint8_t *bytes = tensor_data(tensor);
-                require(safetensors_find(&file, file.entries[i].name) == tensor, "%s is not found", file.entries[i].name);
+                require(safetensors_find(&file, file.entries[i].name) == tensor, "%s is not found",
+                        file.entries[i].name);
                 if (n > 0)
                         seen = (uint8_t)(seen ^ bytes[0] ^ bytes[n - 1]);
                 total += n;

@@ -32,7 +32,8 @@ Test(build, modules_bring_their_parents_and_keep_their_order)
         cr_assert_null(graph_module(graph, "a.b")->type);
         cr_assert_eq(graph_add_module(graph, "a.b", "torch.nn.Sequential", &module), STATUS_OK);
         cr_assert_str_eq(graph_module(graph, "a.b")->type, "torch.nn.Sequential");
-        fails_with(graph_add_module(graph, "a.b", "torch.nn.ReLU", &module), STATUS_LINT, "\"a.b\" is defined twice", NULL);
+        fails_with(graph_add_module(graph, "a.b", "torch.nn.ReLU", &module), STATUS_LINT,
+                   "\"a.b\" is defined twice", NULL);
         fails_with(graph_add_module(graph, "a..b", NULL, &module), STATUS_LINT, "empty part", NULL);
         graph_unref(graph);
 }
@@ -45,9 +46,12 @@ Test(build, a_path_is_a_module_or_a_tensor_but_not_both)
         state(graph, "w", small_tensor(DTYPE_F32, 2));
         cr_assert_eq(graph_add_module(graph, "m", "torch.nn.ReLU", &module), STATUS_OK);
         fails_with(graph_add_module(graph, "w.x", NULL, &module), STATUS_LINT, "\"w\" is both", NULL);
-        fails_with(graph_add_state(graph, "m", small_tensor(DTYPE_F32, 2), &added), STATUS_LINT, "\"m\" is both", NULL);
-        fails_with(graph_add_state(graph, "w", small_tensor(DTYPE_F32, 2), &added), STATUS_LINT, "\"w\" twice", NULL);
-        fails_with(graph_add_state(graph, "", small_tensor(DTYPE_F32, 2), &added), STATUS_LINT, "empty path", NULL);
+        fails_with(graph_add_state(graph, "m", small_tensor(DTYPE_F32, 2), &added), STATUS_LINT,
+                   "\"m\" is both", NULL);
+        fails_with(graph_add_state(graph, "w", small_tensor(DTYPE_F32, 2), &added), STATUS_LINT,
+                   "\"w\" twice", NULL);
+        fails_with(graph_add_state(graph, "", small_tensor(DTYPE_F32, 2), &added), STATUS_LINT, "empty path",
+                   NULL);
         cr_assert_eq(graph->n_state, 1);
         graph_unref(graph);
 }
@@ -86,8 +90,9 @@ Test(build, arguments_are_taken_even_when_the_node_is_refused)
         Node *node;
         // The sanitizer build sees a leak if they are not.
         Value args = sequence(VALUE_TUPLE, 2, text_value("a"), sequence(VALUE_LIST, 1, text_value("b")));
-        fails_with(graph_add_node(graph, OP_CALL_METHOD, "x", "view", args, dict_of_one("k", text_value("v")), &node), STATUS_LINT,
-                   "redefined", "x");
+        fails_with(graph_add_node(graph, OP_CALL_METHOD, "x", "view", args, dict_of_one("k", text_value("v")),
+                                  &node),
+                   STATUS_LINT, "redefined", "x");
         graph_unref(graph);
 }
 
@@ -95,8 +100,9 @@ Test(finish, users_are_counted_once_per_reading_node)
 {
         Graph *graph = new_graph();
         Node *x = placeholder(graph, "x");
-        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add", sequence(VALUE_TUPLE, 2, node_value(x), node_value(x)),
-                        dict_of_one("k", node_value(x)));
+        Node *sum =
+                add(graph, OP_CALL_FUNCTION, NULL, "operator.add",
+                    sequence(VALUE_TUPLE, 2, node_value(x), node_value(x)), dict_of_one("k", node_value(x)));
         Node *dead = call_one(graph, OP_CALL_METHOD, "neg", x);
         output(graph, node_value(sum));
         finish(graph);
@@ -111,11 +117,13 @@ Test(finish, values_are_freed_by_their_last_reader_in_order_of_appearance)
 {
         Graph *graph = new_graph();
         Node *a = placeholder(graph, "a"), *b = placeholder(graph, "b"), *unused = placeholder(graph, "c");
-        Node *both = add(graph, OP_CALL_FUNCTION, NULL, "torch.cat",
-                         sequence(VALUE_TUPLE, 1,
-                                  sequence(VALUE_LIST, 3, node_value(b),
-                                           sequence(VALUE_SLICE, 3, node_value(a), value_none(), value_none()), node_value(b))),
-                         value_none());
+        Node *both =
+                add(graph, OP_CALL_FUNCTION, NULL, "torch.cat",
+                    sequence(VALUE_TUPLE, 1,
+                             sequence(VALUE_LIST, 3, node_value(b),
+                                      sequence(VALUE_SLICE, 3, node_value(a), value_none(), value_none()),
+                                      node_value(b))),
+                    value_none());
         Node *dead = call_one(graph, OP_CALL_METHOD, "relu_", both);
         Node *last = call_one(graph, OP_CALL_METHOD, "neg", both);
         output(graph, node_value(last));
@@ -171,7 +179,8 @@ Test(fingerprint, names_annotations_and_weights_do_not_count)
         Graph *a = relu_neg_abs(OP_CALL_METHOD, ""), *b = new_graph();
         Node *x = add(b, OP_PLACEHOLDER, "other", "x", value_none(), value_none());
         x->type = "torch.Tensor";
-        Node *relu = add(b, OP_CALL_METHOD, "r", "relu", sequence(VALUE_TUPLE, 1, node_value(x)), value_none());
+        Node *relu =
+                add(b, OP_CALL_METHOD, "r", "relu", sequence(VALUE_TUPLE, 1, node_value(x)), value_none());
         output(b, node_value(call_one(b, OP_CALL_METHOD, "abs", call_one(b, OP_CALL_METHOD, "neg", relu))));
         Tensor *ones = small_tensor(DTYPE_F32, 4);
         memset(ones->storage->data, 1, 16);
@@ -192,18 +201,24 @@ static Graph *variant(int i)
         Value number = i == 2 ? value_float(1) : i == 3 ? value_bool(true) : value_int(i == 16 ? 2 : 1);
         Value args = i == 4 ? sequence(VALUE_TUPLE, 1, sequence(VALUE_LIST, 2, node_value(x), number))
                             : sequence(VALUE_TUPLE, 2, node_value(x), number);
-        Value kwargs = i == 5 ? dict_of_one("alpha", value_int(2)) : i == 6 ? dict_of_one("alphb", value_int(2)) : value_none();
+        Value kwargs = i == 5   ? dict_of_one("alpha", value_int(2))
+                       : i == 6 ? dict_of_one("alphb", value_int(2))
+                                : value_none();
         Node *sum = add(graph, OP_CALL_FUNCTION, NULL, i == 7 ? "torch.sub" : "torch.add", args, kwargs);
         if ((i >= 8 && i <= 10) || i >= 17) {
-                cr_assert_eq(graph_add_module(graph, "m", i == 8 ? "torch.nn.ReLU" : "torch.nn.ELU", &module), STATUS_OK);
+                cr_assert_eq(graph_add_module(graph, "m", i == 8 ? "torch.nn.ReLU" : "torch.nn.ELU", &module),
+                             STATUS_OK);
                 if (i == 10 || i >= 17)
-                        cr_assert_eq(module_add_config(module, i == 17 ? "beta" : "alpha", value_float(i == 18 ? 2 : 1)), STATUS_OK);
+                        cr_assert_eq(module_add_config(module, i == 17 ? "beta" : "alpha",
+                                                       value_float(i == 18 ? 2 : 1)),
+                                     STATUS_OK);
                 module->training = i == 19;
         }
         if (i >= 11 && i <= 13)
                 state(graph, i == 13 ? "v" : "w", small_tensor(i == 12 ? DTYPE_F64 : DTYPE_F32, 4));
         if (i == 14)
-                x->spec = arena_alloc(&graph->arena, sizeof(TensorSpec)); // rank 0, bool: declared inputs bind differently
+                x->spec = arena_alloc(&graph->arena,
+                                      sizeof(TensorSpec)); // rank 0, bool: declared inputs bind differently
         output(graph, i == 15 ? node_value(x) : node_value(sum));
         finish(graph);
         return graph;
@@ -269,13 +284,15 @@ Test(print, one_node_prints_as_pytorch_quotes_it_in_failures)
 {
         Graph *graph = new_graph();
         Node *x = placeholder(graph, "x");
-        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add", sequence(VALUE_TUPLE, 2, node_value(x), text_value("it's")),
-                        value_none());
+        Node *sum = add(graph, OP_CALL_FUNCTION, NULL, "operator.add",
+                        sequence(VALUE_TUPLE, 2, node_value(x), text_value("it's")), value_none());
         output(graph, node_value(sum));
         finish(graph);
         Text text = { 0 };
         node_print(sum, &text);
-        cr_assert_str_eq(text.data, "%add : [num_users=1] = call_function[target=operator.add](args = (%x, it's), kwargs = {})");
+        cr_assert_str_eq(
+                text.data,
+                "%add : [num_users=1] = call_function[target=operator.add](args = (%x, it's), kwargs = {})");
         text_deinit(&text);
         graph_unref(graph);
 }
@@ -297,13 +314,15 @@ Test(print, values_print_as_python_reprs)
                 { { .kind = VALUE_COMPLEX, .c = { -0.0, 1 } }, "(-0+1j)" },
                 { { .kind = VALUE_ELLIPSIS }, "Ellipsis" },
                 { value_dtype(DTYPE_BF16), "torch.bfloat16" },
-                { { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CHANNELS_LAST_3D }, "torch.channels_last_3d" },
+                { { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CHANNELS_LAST_3D },
+                  "torch.channels_last_3d" },
                 { text_value("it's"), "\"it's\"" },
                 { text_value("it's \"so\"\n\x01\xc3\xa9\xe2\x80\x8b\xf0\x9f\x98\x80"),
                   "'it\\'s \"so\"\\n\\x01\xc3\xa9\\u200b\xf0\x9f\x98\x80'" },
                 { sequence(VALUE_TUPLE, 1, value_int(1)), "(1,)" },
                 { sequence(VALUE_SIZE, 2, value_int(1), value_int(2)), "torch.Size([1, 2])" },
-                { sequence(VALUE_SLICE, 3, value_none(), value_int(2), value_none()), "slice(None, 2, None)" },
+                { sequence(VALUE_SLICE, 3, value_none(), value_int(2), value_none()),
+                  "slice(None, 2, None)" },
                 { dict_of_one("k", sequence(VALUE_LIST, 0)), "{'k': []}" },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions in their three spellings. The srepr and str pairs were printed by sympy 1.14 with PyTorch 2.13's functions.
+// Expressions in their three spellings. The srepr and str pairs were printed by sympy 1.14 with
+// PyTorch 2.13's functions.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,14 +46,16 @@ static ExprNumber evaluate(const char *text, Symbols *symbols)
 {
         ExprNumber number = { 0 };
         bool known = false;
-        cr_assert_eq(expr_eval(parse(text), look_up, symbols, &number, &known), STATUS_OK, "%s: %s", text, failure_current()->message);
+        cr_assert_eq(expr_eval(parse(text), look_up, symbols, &number, &known), STATUS_OK, "%s: %s", text,
+                     failure_current()->message);
         cr_assert(known, "%s", text);
         return number;
 }
 
 Test(expr, srepr_infix_and_guards_evaluate_alike, .init = setup, .fini = teardown)
 {
-        Symbols symbols = { { "s0", "s1", "x.size()[0]", "d['a'].size()[1]", "n", "pair[0].size()[0]" }, { 7, 3, 5, 4, -2, 5 } };
+        Symbols symbols = { { "s0", "s1", "x.size()[0]", "d['a'].size()[1]", "n", "pair[0].size()[0]" },
+                            { 7, 3, 5, 4, -2, 5 } };
         static const struct {
                 const char *text;
                 int64_t want;
@@ -100,8 +103,8 @@ Test(expr, srepr_infix_and_guards_evaluate_alike, .init = setup, .fini = teardow
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 ExprNumber number = evaluate(rows[i].text, &symbols);
-                cr_assert(!number.is_float && number.i == rows[i].want, "%s = %lld, want %lld", rows[i].text, (long long)number.i,
-                          (long long)rows[i].want);
+                cr_assert(!number.is_float && number.i == rows[i].want, "%s = %lld, want %lld", rows[i].text,
+                          (long long)number.i, (long long)rows[i].want);
         }
 }
 
@@ -109,7 +112,9 @@ Test(expr, fractions_stay_floats, .init = setup, .fini = teardown)
 {
         Symbols symbols = { { "s0" }, { 7 } };
         cr_assert_float_eq(evaluate("s0/2", &symbols).f, 3.5, 0);
-        cr_assert_float_eq(evaluate("FloatPow(ToFloat(Symbol('s0')), Float('0.5', precision=53))", &symbols).f, 2.6457513110645907, 0);
+        cr_assert_float_eq(
+                evaluate("FloatPow(ToFloat(Symbol('s0')), Float('0.5', precision=53))", &symbols).f,
+                2.6457513110645907, 0);
         cr_assert_float_eq(evaluate("Mul(Rational(1, 2), Symbol('s0'))", &symbols).f, 3.5, 0);
         cr_assert_float_eq(evaluate("7.5 // 2", &symbols).f, 3, 0);
 }
@@ -129,14 +134,18 @@ Test(expr, an_unknown_symbol_or_function_makes_the_result_unknown, .init = setup
 Test(expr, overflow_and_division_by_zero_are_failures_not_numbers, .init = setup, .fini = teardown)
 {
         Symbols symbols = { { "s0", "z" }, { INT64_MAX, 0 } };
-        static const char *const texts[] = {
-                "s0 + 1", "s0*2",   "-s0 - 2",   "s0**2", "2**63",        "1 << 63",   "s0 // z",
-                "s0 % z", "s0 / z", "Mod(1, z)", "z**-1", "abs(-s0 - 1)", "int(1e30)", "ModularIndexing(s0, z, 2)"
-        };
+        static const char *const texts[] = { "s0 + 1",    "s0*2",
+                                             "-s0 - 2",   "s0**2",
+                                             "2**63",     "1 << 63",
+                                             "s0 // z",   "s0 % z",
+                                             "s0 / z",    "Mod(1, z)",
+                                             "z**-1",     "abs(-s0 - 1)",
+                                             "int(1e30)", "ModularIndexing(s0, z, 2)" };
         for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
                 ExprNumber number;
                 bool known;
-                cr_assert_eq(expr_eval(parse(texts[i]), look_up, &symbols, &number, &known), STATUS_VALUE, "%s", texts[i]);
+                cr_assert_eq(expr_eval(parse(texts[i]), look_up, &symbols, &number, &known), STATUS_VALUE,
+                             "%s", texts[i]);
         }
 }
 
@@ -166,7 +175,8 @@ Test(expr, malformed_text_is_refused_with_its_place, .init = setup, .fini = tear
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 Expr *expr = NULL;
                 cr_assert_eq(expr_parse(rows[i].text, &arena, &expr), STATUS_MALFORMED, "%s", rows[i].text);
-                cr_assert(strstr(failure_current()->message, rows[i].message) != NULL, "%s: %s", rows[i].text, failure_current()->message);
+                cr_assert(strstr(failure_current()->message, rows[i].message) != NULL, "%s: %s", rows[i].text,
+                          failure_current()->message);
         }
 }
 
@@ -263,17 +273,21 @@ Test(expr, printing_gives_sympys_infix, .init = setup, .fini = teardown)
                 { "Add(Pow(Symbol('s0'), Integer(2)), Symbol('s0'))", "s0**2 + s0" },
                 { "FloorDiv(Symbol('s0'), Integer(2))", "(s0//2)" },
                 { "Add(FloorDiv(Symbol('s0'), Integer(2)), Integer(1))", "((s0//2)) + 1" },
-                { "Add(Mul(Integer(4), FloorDiv(Add(Symbol('s0'), Integer(-1)), Integer(2))), Integer(4))", "4*(((s0 - 1)//2)) + 4" },
+                { "Add(Mul(Integer(4), FloorDiv(Add(Symbol('s0'), Integer(-1)), Integer(2))), Integer(4))",
+                  "4*(((s0 - 1)//2)) + 4" },
                 { "Add(Mul(Integer(-1), Symbol('s0')), Symbol('s1'))", "-s0 + s1" },
                 { "Mul(Integer(-1), Symbol('s0'))", "-s0" },
                 { "Add(Integer(3), Mul(Integer(-1), Symbol('s0')))", "3 - s0" },
                 { "Mul(Symbol('s0'), Add(Symbol('s1'), Integer(1)))", "s0*(s1 + 1)" },
-                { "Mul(Symbol('s2'), FloorDiv(Add(Symbol('s0'), Symbol('s1')), Integer(3)))", "s2*(((s0 + s1)//3))" },
+                { "Mul(Symbol('s2'), FloorDiv(Add(Symbol('s0'), Symbol('s1')), Integer(3)))",
+                  "s2*(((s0 + s1)//3))" },
                 { "Mod(Symbol('s0'), Integer(2))", "Mod(s0, 2)" },
                 { "Max(Integer(1), Symbol('s0'))", "Max(1, s0)" },
                 { "IntTrueDiv(Symbol('s0'), Integer(2))", "IntTrueDiv(s0, 2)" },
                 { "GreaterThan(Symbol('s0'), Integer(2))", "s0 >= 2" },
-                { "And(StrictGreaterThan(Symbol('s0'), Integer(1)), StrictLessThan(Symbol('s1'), Integer(3)))", "(s0 > 1) & (s1 < 3)" },
+                { "And(StrictGreaterThan(Symbol('s0'), Integer(1)), StrictLessThan(Symbol('s1'), "
+                  "Integer(3)))",
+                  "(s0 > 1) & (s1 < 3)" },
                 { "Equality(Symbol('s0'), Symbol('s1'))", "Eq(s0, s1)" },
                 { "2*s39", "2*s39" },
         };

@@ -34,12 +34,14 @@ Test(lint, the_output_comes_last_and_once)
 Test(lint, a_value_used_before_its_definition_is_named)
 {
         Graph *graph = new_graph();
-        Node *neg = add(graph, OP_CALL_METHOD, NULL, "neg", sequence(VALUE_TUPLE, 1, value_none()), value_none());
+        Node *neg =
+                add(graph, OP_CALL_METHOD, NULL, "neg", sequence(VALUE_TUPLE, 1, value_none()), value_none());
         Node *x = placeholder(graph, "x");
         neg->args.seq->items[0] = node_value(x);
         output(graph, node_value(neg));
         fails_with(graph_finish(graph), STATUS_LINT,
-                   "Argument 'x' of Node 'neg' was used before it has been defined! Please check that Nodes in the graph are topologically "
+                   "Argument 'x' of Node 'neg' was used before it has been defined! Please check that Nodes "
+                   "in the graph are topologically "
                    "ordered",
                    "neg");
         graph_unref(graph);
@@ -48,7 +50,8 @@ Test(lint, a_value_used_before_its_definition_is_named)
 Test(lint, a_node_that_reads_itself_is_a_cycle)
 {
         Graph *graph = new_graph();
-        Node *neg = add(graph, OP_CALL_METHOD, NULL, "neg", sequence(VALUE_TUPLE, 1, value_none()), value_none());
+        Node *neg =
+                add(graph, OP_CALL_METHOD, NULL, "neg", sequence(VALUE_TUPLE, 1, value_none()), value_none());
         neg->args.seq->items[0] = node_value(neg);
         output(graph, node_value(neg));
         fails_with(graph_finish(graph), STATUS_LINT, "Argument 'neg' of Node 'neg' was used before", "neg");
@@ -60,7 +63,8 @@ Test(lint, a_node_of_another_graph_is_no_argument)
         Graph *graph = new_graph(), *other = new_graph();
         Node *x = placeholder(other, "x");
         output(graph, node_value(x));
-        fails_with(graph_finish(graph), STATUS_LINT, "Argument 'x' of Node 'output' does not belong to this Graph", "output");
+        fails_with(graph_finish(graph), STATUS_LINT,
+                   "Argument 'x' of Node 'output' does not belong to this Graph", "output");
         graph_unref(graph);
         graph_unref(other);
 }
@@ -71,8 +75,10 @@ Test(lint, modules_that_do_not_exist_are_named_atom_by_atom)
                 const char *target, *message;
         } rows[] = {
                 { "conv", "Node conv target conv references nonexistent attribute conv of " },
-                { "block.conv", "Node block_conv target block.conv references nonexistent attribute conv of block" },
-                { "block.0.conv.x", "target block.0.conv.x references nonexistent attribute conv of block.0" },
+                { "block.conv",
+                  "Node block_conv target block.conv references nonexistent attribute conv of block" },
+                { "block.0.conv.x",
+                  "target block.0.conv.x references nonexistent attribute conv of block.0" },
                 { "w", "Node w target w w of  does not reference an nn.Module" },
                 { "block.b", "Node block_b target block.b b of block does not reference an nn.Module" },
         };
@@ -100,14 +106,16 @@ Test(lint, get_attr_may_name_what_the_weights_still_bring_but_not_a_part_of_a_te
         graph = new_graph();
         state(graph, "w", small_tensor(DTYPE_F32, 1));
         output(graph, node_value(add(graph, OP_GET_ATTR, NULL, "w.T", value_none(), value_none())));
-        fails_with(graph_finish(graph), STATUS_LINT, "Node w_t target w.T references nonexistent attribute T of w", "w_t");
+        fails_with(graph_finish(graph), STATUS_LINT,
+                   "Node w_t target w.T references nonexistent attribute T of w", "w_t");
         graph_unref(graph);
 }
 
 Test(lint, argument_counts_that_python_could_not_run_are_refused)
 {
         Graph *graph = new_graph();
-        add(graph, OP_PLACEHOLDER, NULL, "x", sequence(VALUE_TUPLE, 2, value_int(1), value_int(2)), value_none());
+        add(graph, OP_PLACEHOLDER, NULL, "x", sequence(VALUE_TUPLE, 2, value_int(1), value_int(2)),
+            value_none());
         output(graph, value_none());
         fails_with(graph_finish(graph), STATUS_LINT, "placeholder 'x' has 2 arguments", "x");
         graph_unref(graph);

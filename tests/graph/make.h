@@ -47,7 +47,8 @@ static inline Value dict_of_one(const char *key, Value value)
         return (Value){ .kind = VALUE_DICT, .dict = dict };
 }
 
-static inline Node *add(Graph *graph, Opcode op, const char *name, const char *target, Value args, Value kwargs)
+static inline Node *add(Graph *graph, Opcode op, const char *name, const char *target, Value args,
+                        Value kwargs)
 {
         Node *node = NULL;
         Status status = graph_add_node(graph, op, name, target, args, kwargs, &node);
@@ -88,7 +89,8 @@ static inline Tensor *small_tensor(Dtype dtype, int64_t n)
 static inline State *state(Graph *graph, const char *path, Tensor *tensor)
 {
         State *added = NULL;
-        cr_assert_eq(graph_add_state(graph, path, tensor, &added), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(graph_add_state(graph, path, tensor, &added), STATUS_OK, "%s",
+                     failure_current()->message);
         return added;
 }
 
@@ -104,7 +106,8 @@ static inline void prints_as(Graph *graph, GraphForm form, const char *want)
 static inline void fails_with(Status got, Status want, const char *message, const char *node)
 {
         cr_assert_eq(got, want, "%s: %s", status_code(got), failure_current()->message);
-        cr_assert(strstr(failure_current()->message, message) != NULL, "\"%s\" does not hold \"%s\"", failure_current()->message, message);
+        cr_assert(strstr(failure_current()->message, message) != NULL, "\"%s\" does not hold \"%s\"",
+                  failure_current()->message, message);
         if (node != NULL)
                 cr_assert_str_eq(failure_current()->node, node);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected names are what torch.fx 2.13's _Namespace.create_name and Graph.create_node gave for the same wishes in the same order.
+// Expected names are what torch.fx 2.13's _Namespace.create_name and Graph.create_node gave for the
+// same wishes in the same order.
 #include "tests/graph/make.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@ typedef struct Sequence {
 } Sequence;
 
 static const Sequence sequences[] = {
-        { { "add", "add", "add_1", "add", "add_3", "add" }, { "add", "add_1", "add_2", "add_3", "add_4", "add_5" } },
+        { { "add", "add", "add_1", "add", "add_3", "add" },
+          { "add", "add_1", "add_2", "add_3", "add_4", "add_5" } },
         { { "sum", "sum", "sum_1", "sum" }, { "sum_1", "sum_2", "sum_3", "sum_4" } },
         { { "x_5", "x", "x", "x_2", "x", "x_5" }, { "x_5", "x", "x_6", "x_2", "x_3", "x_4" } },
         { { "_1", "_1", "__1", "__1", "_" }, { "_1", "_1_1", "__1", "__2", "_" } },
@@ -22,7 +24,8 @@ static const Sequence sequences[] = {
         { { "add_007", "add", "add_7", "add" }, { "add_007", "add", "add_7", "add_8" } },
         { { "x_3", "x", "x_2", "x", "x" }, { "x_3", "x", "x_2", "x_4", "x_5" } },
         { { "a_1_2", "a_1", "a_1_2", "a_1" }, { "a_1_2", "a_1", "a_1_3", "a_2" } },
-        { { "getattr", "getattr_1", "getattr_2", "getattr" }, { "getattr_1", "getattr_2", "getattr_3", "getattr_4" } },
+        { { "getattr", "getattr_1", "getattr_2", "getattr" },
+          { "getattr_1", "getattr_2", "getattr_3", "getattr_4" } },
 };
 
 Test(names, fresh_names_are_the_ones_torch_fx_makes)
@@ -32,7 +35,8 @@ Test(names, fresh_names_are_the_ones_torch_fx_makes)
                 for (int i = 0; i < 12 && sequences[s].wishes[i] != NULL; i++) {
                         const char *name = NULL;
                         cr_assert_eq(graph_fresh_name(graph, sequences[s].wishes[i], &name), STATUS_OK);
-                        cr_assert_str_eq(name, sequences[s].names[i], "row %zu, wish %d: %s, want %s", s, i, name, sequences[s].names[i]);
+                        cr_assert_str_eq(name, sequences[s].names[i], "row %zu, wish %d: %s, want %s", s, i,
+                                         name, sequences[s].names[i]);
                 }
                 graph_unref(graph);
         }
@@ -65,14 +69,17 @@ Test(names, nodes_without_a_name_get_one_from_their_target)
         };
         Graph *graph = new_graph();
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-                cr_assert_str_eq(add(graph, rows[i].op, NULL, rows[i].target, value_none(), value_none())->name, rows[i].name);
+                cr_assert_str_eq(
+                        add(graph, rows[i].op, NULL, rows[i].target, value_none(), value_none())->name,
+                        rows[i].name);
         graph_unref(graph);
 }
 
 Test(names, a_given_name_is_kept_even_if_it_hides_a_builtin)
 {
         Graph *graph = new_graph();
-        cr_assert_str_eq(add(graph, OP_PLACEHOLDER, "input", "input", value_none(), value_none())->name, "input");
+        cr_assert_str_eq(add(graph, OP_PLACEHOLDER, "input", "input", value_none(), value_none())->name,
+                         "input");
         cr_assert_not_null(graph_node(graph, "input"));
         graph_unref(graph);
 }
@@ -82,11 +89,12 @@ Test(names, a_name_that_is_taken_is_refused_in_pytorchs_words)
         Graph *graph = new_graph();
         placeholder(graph, "x");
         Node *node;
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "x", "y", value_none(), value_none(), &node), STATUS_LINT,
-                   "Node redefined name x!", "x");
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "a.b", "y", value_none(), value_none(), &node), STATUS_LINT,
-                   "\"a.b\" is not a Python identifier", "a.b");
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "1x", "y", value_none(), value_none(), &node), STATUS_LINT, "\"1x\"", "1x");
+        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "x", "y", value_none(), value_none(), &node),
+                   STATUS_LINT, "Node redefined name x!", "x");
+        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "a.b", "y", value_none(), value_none(), &node),
+                   STATUS_LINT, "\"a.b\" is not a Python identifier", "a.b");
+        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "1x", "y", value_none(), value_none(), &node),
+                   STATUS_LINT, "\"1x\"", "1x");
         graph_unref(graph);
 }
 
@@ -140,9 +148,11 @@ Test(names, spellings_of_module_classes_become_torch_nn_names)
                 { "torch.nn.Linear", "torch.nn.Linear" },
                 { "nn.Conv2d", "torch.nn.Conv2d" },
                 { "torch.nn.modules.batchnorm._BatchNorm", "torch.nn.modules.batchnorm._BatchNorm" },
-                { "torch.nn.modules.linear.NonDynamicallyQuantizableLinear", "torch.nn.modules.linear.NonDynamicallyQuantizableLinear" },
+                { "torch.nn.modules.linear.NonDynamicallyQuantizableLinear",
+                  "torch.nn.modules.linear.NonDynamicallyQuantizableLinear" },
                 { "torch.fx.graph_module.GraphModule", "torch.fx.GraphModule" },
-                { "torch.fx.graph_module.GraphModule.__new__.<locals>.GraphModuleImpl", "torch.fx.GraphModule" },
+                { "torch.fx.graph_module.GraphModule.__new__.<locals>.GraphModuleImpl",
+                  "torch.fx.GraphModule" },
                 { "mine.Block", "mine.Block" },
         };
         Graph *graph = new_graph();

@@ -15,23 +15,24 @@ static Heads heads_new(Sample *sample, int64_t items, int64_t heads, int64_t row
         out.data = guarded_new(out.n_bytes);
         sample_fill(sample, DTYPE_F32, out.data, items * heads * rows * columns);
         bool interleaved = sample_int(sample, 0, 1) != 0;
-        out.matrix = (GemmMatrix){
-                out.data, interleaved ? heads * columns : columns, 1, { heads * rows * columns, interleaved ? columns : rows * columns }
-        };
+        out.matrix = (GemmMatrix){ out.data,
+                                   interleaved ? heads * columns : columns,
+                                   1,
+                                   { heads * rows * columns, interleaved ? columns : rows * columns } };
         return out;
 }
 
 static double at(const GemmMatrix *matrix, int64_t item, int64_t head, int64_t row, int64_t column)
 {
-        return (double)((const float *)
-                                matrix->data)[item * matrix->batch[0] + head * matrix->batch[1] + row * matrix->row + column * matrix->col];
+        return (double)((const float *)matrix->data)[item * matrix->batch[0] + head * matrix->batch[1] +
+                                                     row * matrix->row + column * matrix->col];
 }
 
 static void check_attention(Sample *sample)
 {
         int64_t items = sample_int(sample, 1, 2), heads = sample_int(sample, 1, 3),
-                l = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 150 : 9), s = sample_int(sample, 1, 70),
-                e = sample_int(sample, 1, 20), ev = sample_int(sample, 1, 20);
+                l = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 150 : 9),
+                s = sample_int(sample, 1, 70), e = sample_int(sample, 1, 20), ev = sample_int(sample, 1, 20);
         Heads q = heads_new(sample, items, heads, l, e), k = heads_new(sample, items, heads, s, e),
               v = heads_new(sample, items, heads, s, ev), out = heads_new(sample, items, heads, l, ev);
         size_t mask_bytes = (size_t)(l * s);
@@ -66,8 +67,10 @@ static void check_attention(Sample *sample)
                 for (int64_t j = 0; j < s; j++) {
                         scores[j] = 0;
                         for (int64_t d = 0; d < e; d++)
-                                scores[j] += at(&q.matrix, item, head, row, d) * at(&k.matrix, item, head, j, d) * attention.scale;
-                        if ((attention.mask_kind == MASK_BOOL && !mask[row * s + j]) || (attention.causal && j > row))
+                                scores[j] += at(&q.matrix, item, head, row, d) *
+                                             at(&k.matrix, item, head, j, d) * attention.scale;
+                        if ((attention.mask_kind == MASK_BOOL && !mask[row * s + j]) ||
+                            (attention.causal && j > row))
                                 scores[j] = -INFINITY;
                         max = MAX(max, scores[j]);
                 }
@@ -79,7 +82,8 @@ static void check_attention(Sample *sample)
                         double want = 0, got = at(&out.matrix, item, head, row, d);
                         for (int64_t j = 0; j < s; j++)
                                 want += scores[j] / (sum == 0 ? 1 : sum) * at(&v.matrix, item, head, j, d);
-                        cr_assert(close_enough(DTYPE_F32, got, want), "row %ld: %.9g instead of %.9g", (long)row, got, want);
+                        cr_assert(close_enough(DTYPE_F32, got, want), "row %ld: %.9g instead of %.9g",
+                                  (long)row, got, want);
                 }
         }
         Heads *all[] = { &q, &k, &v, &out };

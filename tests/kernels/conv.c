@@ -7,7 +7,8 @@ static int64_t volume(const int64_t *size)
         return size[0] * size[1] * size[2];
 }
 
-// Input position of output position `o` through tap `k`, or -1; written independently of the kernel.
+// Input position of output position `o` through tap `k`, or -1; written independently of the
+// kernel.
 static int64_t source(const Conv *conv, int axis, int64_t o, int64_t k)
 {
         for (int64_t i = 0; i < conv->in_size[axis]; i++) {
@@ -18,8 +19,8 @@ static int64_t source(const Conv *conv, int axis, int64_t o, int64_t k)
         return -1;
 }
 
-static double reference(const Conv *conv, const void *input, const void *weight, const void *bias, int64_t n, int64_t channel,
-                        const int64_t *at)
+static double reference(const Conv *conv, const void *input, const void *weight, const void *bias, int64_t n,
+                        int64_t channel, const int64_t *at)
 {
         int64_t group = channel / conv->group_out, taps = volume(conv->kernel);
         double sum = bias == NULL ? 0 : compute_as_f64(conv->dtype, bias, channel);
@@ -30,9 +31,11 @@ static double reference(const Conv *conv, const void *input, const void *weight,
                                 x = source(conv, 2, at[2], tap % conv->kernel[2]);
                         if (z < 0 || y < 0 || x < 0)
                                 continue;
-                        int64_t from = n * conv->in_stride[0] + (group * conv->group_in + c) * conv->in_stride[1] + z * conv->in_stride[2] +
-                                       y * conv->in_stride[3] + x * conv->in_stride[4];
-                        sum += compute_as_f64(conv->dtype, weight, (channel * conv->group_in + c) * taps + tap) *
+                        int64_t from =
+                                n * conv->in_stride[0] + (group * conv->group_in + c) * conv->in_stride[1] +
+                                z * conv->in_stride[2] + y * conv->in_stride[3] + x * conv->in_stride[4];
+                        sum += compute_as_f64(conv->dtype, weight,
+                                              (channel * conv->group_in + c) * taps + tap) *
                                compute_as_f64(conv->dtype, input, from);
                 }
         }
@@ -66,14 +69,18 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
                 conv.dilation[d] = flat ? 1 : sample_int(sample, 1, 2);
                 conv.pad[d] = flat ? 0 : sample_int(sample, 0, 2);
                 int64_t reach = (conv.kernel[d] - 1) * conv.dilation[d];
-                conv.out_size[d] = transposed ? (conv.in_size[d] - 1) * conv.stride[d] + reach + 1 - 2 * conv.pad[d]
-                                              : (conv.in_size[d] + 2 * conv.pad[d] - reach - 1) / conv.stride[d] + 1;
+                conv.out_size[d] =
+                        transposed ? (conv.in_size[d] - 1) * conv.stride[d] + reach + 1 - 2 * conv.pad[d]
+                                   : (conv.in_size[d] + 2 * conv.pad[d] - reach - 1) / conv.stride[d] + 1;
                 if (conv.out_size[d] < 1 || conv.in_size[d] + 2 * conv.pad[d] <= reach)
                         return;
         }
-        int64_t out_channels = conv.groups * conv.group_out, n_weight = out_channels * conv.group_in * volume(conv.kernel);
-        int64_t n_in = lay_out(conv.in_stride, conv.n, conv.groups * conv.group_in, conv.in_size, sample_int(sample, 0, 1) != 0);
-        int64_t n_out = lay_out(conv.out_stride, conv.n, out_channels, conv.out_size, sample_int(sample, 0, 1) != 0);
+        int64_t out_channels = conv.groups * conv.group_out,
+                n_weight = out_channels * conv.group_in * volume(conv.kernel);
+        int64_t n_in = lay_out(conv.in_stride, conv.n, conv.groups * conv.group_in, conv.in_size,
+                               sample_int(sample, 0, 1) != 0);
+        int64_t n_out =
+                lay_out(conv.out_stride, conv.n, out_channels, conv.out_size, sample_int(sample, 0, 1) != 0);
         size_t bytes = dtype_info[dtype].bytes;
         void *input = guarded_new((size_t)n_in * bytes), *weight = guarded_new((size_t)n_weight * bytes),
              *bias = guarded_new((size_t)out_channels * bytes), *out = guarded_new((size_t)n_out * bytes);
@@ -88,15 +95,16 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
         for (int64_t i = 0; i < conv.n * out_channels * volume(conv.out_size); i++) {
                 int64_t pixel = i % volume(conv.out_size), channel = i / volume(conv.out_size) % out_channels,
                         n = i / volume(conv.out_size) / out_channels;
-                int64_t at[] = { pixel / conv.out_size[2] / conv.out_size[1], pixel / conv.out_size[2] % conv.out_size[1],
-                                 pixel % conv.out_size[2] };
+                int64_t at[] = { pixel / conv.out_size[2] / conv.out_size[1],
+                                 pixel / conv.out_size[2] % conv.out_size[1], pixel % conv.out_size[2] };
                 double want = reference(&conv, input, weight, given_bias, n, channel, at);
                 double got = compute_as_f64(dtype, out,
-                                            n * conv.out_stride[0] + channel * conv.out_stride[1] + at[0] * conv.out_stride[2] +
-                                                    at[1] * conv.out_stride[3] + at[2] * conv.out_stride[4]);
+                                            n * conv.out_stride[0] + channel * conv.out_stride[1] +
+                                                    at[0] * conv.out_stride[2] + at[1] * conv.out_stride[3] +
+                                                    at[2] * conv.out_stride[4]);
                 cr_assert(close_enough_sum(dtype, got, want, conv.group_in * volume(conv.kernel)),
-                          "pixel (%ld, %ld, %ld) of channel %ld: %.9g instead of %.9g", (long)at[0], (long)at[1], (long)at[2],
-                          (long)channel, got, want);
+                          "pixel (%ld, %ld, %ld) of channel %ld: %.9g instead of %.9g", (long)at[0],
+                          (long)at[1], (long)at[2], (long)channel, got, want);
         }
         guarded_check(input, (size_t)n_in * bytes);
         guarded_check(weight, (size_t)n_weight * bytes);
@@ -128,7 +136,8 @@ Test(conv, agrees_with_a_naive_sum_when_depthwise)
                 check_conv(&sample, dtypes[round % 2], false, true);
 }
 
-// Wide rows go through more than one segment of a depthwise row and more than one block of columns of a product.
+// Wide rows go through more than one segment of a depthwise row and more than one block of columns
+// of a product.
 Test(conv, covers_rows_wider_than_one_block)
 {
         for (int64_t groups = 1; groups <= 2; groups++) {
@@ -152,7 +161,8 @@ Test(conv, covers_rows_wider_than_one_block)
                         in[i] = (float)(i % 7);
                 cr_assert_eq(conv_run(NULL, &conv, in, weight, NULL, out), STATUS_OK);
                 for (int i = 0; i < WIDTH; i++) {
-                        float want = (i > 0 ? in[i - 1] : 0) + 10 * in[i] + (i + 1 < WIDTH ? 100 * in[i + 1] : 0);
+                        float want =
+                                (i > 0 ? in[i - 1] : 0) + 10 * in[i] + (i + 1 < WIDTH ? 100 * in[i + 1] : 0);
                         cr_assert_float_eq(out[i], want, 0, "column %d", i);
                 }
         }

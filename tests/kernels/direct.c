@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct and Winograd convolutions and products: the tiles of both instruction sets against the plain chain that they are said to be, bit
-// by bit; Winograd against sums in double.
+// Direct and Winograd convolutions and products: the tiles of both instruction sets against the
+// plain chain that they are said to be, bit by bit; Winograd against sums in double.
 #include "core/kernels/depthwise.h"
 #include "core/kernels/pack_cache.h"
 #include "core/kernels/winograd.h"
@@ -36,16 +36,21 @@ static Case make_case(Sample *sample, const Shape *shape, bool channels_last)
 {
         Case made = { .conv = { .groups = 1, .n_threads = (int)sample_int(sample, 1, 2) } };
         DnnlConv *conv = &made.conv;
-        int64_t in[4] = { shape->n, shape->n_in, shape->height, shape->width }, out[4] = { shape->n, shape->n_out };
+        int64_t in[4] = { shape->n, shape->n_in, shape->height, shape->width },
+                out[4] = { shape->n, shape->n_out };
         for (int i = 0; i < 2; i++) {
                 conv->stride[i] = shape->stride[i];
                 conv->padding[i] = shape->padding[i];
                 conv->dilation[i] = shape->dilation[i];
-                out[2 + i] = (in[2 + i] + 2 * shape->padding[i] - (shape->kernel[i] - 1) * shape->dilation[i] - 1) / shape->stride[i] + 1;
+                out[2 + i] =
+                        (in[2 + i] + 2 * shape->padding[i] - (shape->kernel[i] - 1) * shape->dilation[i] -
+                         1) / shape->stride[i] +
+                        1;
         }
         conv->input = image_meta(in, channels_last);
         conv->out = image_meta(out, true);
-        meta_init(&conv->weight, DTYPE_F32, 4, (int64_t[]){ shape->n_out, shape->n_in, shape->kernel[0], shape->kernel[1] });
+        meta_init(&conv->weight, DTYPE_F32, 4,
+                  (int64_t[]){ shape->n_out, shape->n_in, shape->kernel[0], shape->kernel[1] });
         made.input = random_floats(sample, meta_numel(&conv->input));
         made.weight = random_floats(sample, meta_numel(&conv->weight));
         made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
@@ -55,7 +60,9 @@ static Case make_case(Sample *sample, const Shape *shape, bool channels_last)
         if (sample_int(sample, 0, 1) == 0)
                 made.residual = random_floats(sample, meta_numel(&conv->out));
         if (sample_int(sample, 0, 1) == 0)
-                made.clamp = (DirectClamp){ .on = true, .low = -0.5f, .high = sample_int(sample, 0, 1) == 0 ? INFINITY : 2.0f };
+                made.clamp = (DirectClamp){ .on = true,
+                                            .low = -0.5f,
+                                            .high = sample_int(sample, 0, 1) == 0 ? INFINITY : 2.0f };
         return made;
 }
 
@@ -83,10 +90,12 @@ static void add_tap(const Case *made, const int64_t at[4], int64_t c, int64_t ky
         int64_t y = at[2] * conv->stride[0] - conv->padding[0] + ky * conv->dilation[0],
                 x = at[3] * conv->stride[1] - conv->padding[1] + kx * conv->dilation[1];
         bool inside = y >= 0 && y < in->size[2] && x >= 0 && x < in->size[3];
-        float value = inside ? made->input[at[0] * in->stride[0] + (conv->groups > 1 ? at[1] : c) * in->stride[1] + y * in->stride[2] +
-                                           x * in->stride[3]]
-                             : 0;
-        float factor = made->weight[at[1] * weight->stride[0] + c * weight->stride[1] + ky * weight->stride[2] + kx];
+        float value =
+                inside ? made->input[at[0] * in->stride[0] + (conv->groups > 1 ? at[1] : c) * in->stride[1] +
+                                     y * in->stride[2] + x * in->stride[3]]
+                       : 0;
+        float factor =
+                made->weight[at[1] * weight->stride[0] + c * weight->stride[1] + ky * weight->stride[2] + kx];
         sum->exact += (double)value * (double)factor;
         sum->chain = fmaf(value, factor, sum->chain);
 }
@@ -105,8 +114,8 @@ static Sum wanted_at(const Case *made, const int64_t at[4])
                         add_tap(made, at, i / width / height, i / width % height, i % width, &sum);
         }
         if (made->residual != NULL) {
-                float residual =
-                        made->residual[at[0] * conv->out.stride[0] + at[1] + at[2] * conv->out.stride[2] + at[3] * conv->out.stride[3]];
+                float residual = made->residual[at[0] * conv->out.stride[0] + at[1] +
+                                                at[2] * conv->out.stride[2] + at[3] * conv->out.stride[3]];
                 sum.exact += (double)residual;
                 sum.chain += residual;
         }
@@ -127,12 +136,15 @@ static void check_case(const Case *made, const char *name, bool bits)
                                 for (at[1] = 0; at[1] < out->size[1]; at[1]++) {
                                         Sum want = wanted_at(made, at);
                                         float got =
-                                                made->out[at[0] * out->stride[0] + at[1] + at[2] * out->stride[2] + at[3] * out->stride[3]];
+                                                made->out[at[0] * out->stride[0] + at[1] +
+                                                          at[2] * out->stride[2] + at[3] * out->stride[3]];
                                         if (bits)
-                                                cr_assert(got == want.chain, "%s at %ld,%ld,%ld: %.9g instead of %.9g", name, (long)at[1],
-                                                          (long)at[2], (long)at[3], (double)got, (double)want.chain);
-                                        cr_assert(close_enough_sum(DTYPE_F32, (double)got, want.exact, terms), "%s: %.9g instead of %.9g",
-                                                  name, (double)got, want.exact);
+                                                cr_assert(got == want.chain,
+                                                          "%s at %ld,%ld,%ld: %.9g instead of %.9g", name,
+                                                          (long)at[1], (long)at[2], (long)at[3], (double)got,
+                                                          (double)want.chain);
+                                        cr_assert(close_enough_sum(DTYPE_F32, (double)got, want.exact, terms),
+                                                  "%s: %.9g instead of %.9g", name, (double)got, want.exact);
                                 }
 }
 
@@ -148,7 +160,8 @@ static void run_direct(Case *made, const char *isa)
         void *scratch = guarded_new(n + 64);
         memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
         memset(made->out, 0xff, (size_t)meta_numel(&made->conv.out) * sizeof(float));
-        cr_assert_eq(direct_conv_run(direct, &ctx, made->input, made->residual, made->out, scratch), STATUS_OK);
+        cr_assert_eq(direct_conv_run(direct, &ctx, made->input, made->residual, made->out, scratch),
+                     STATUS_OK);
         check_case(made, direct_conv_name(direct), true);
         guarded_check(scratch, n + 64);
         direct_conv_free(direct);
@@ -210,8 +223,10 @@ Test(direct, clamps_let_nan_pass)
                 run_context_init(&ctx);
                 if (direct_isa_named(isas[i]) == NULL)
                         continue;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, direct_isa_named(isas[i]), &direct), STATUS_OK);
-                cr_assert_eq(direct_conv_run(direct, &ctx, made.input, made.residual, made.out, NULL), STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, direct_isa_named(isas[i]), &direct),
+                             STATUS_OK);
+                cr_assert_eq(direct_conv_run(direct, &ctx, made.input, made.residual, made.out, NULL),
+                             STATUS_OK);
                 for (int c = 0; c < 32; c++)
                         cr_assert(isnan(made.out[c]) && !isnan(made.out[32 + c]));
                 direct_conv_free(direct);
@@ -242,11 +257,21 @@ Test(direct, refuses_what_it_is_not_made_for)
 
 Test(direct, a_frame_out_of_proportion_to_the_image_is_not_copied)
 {
-        static const int64_t reaches[] = { 536870896, 2000, 33 }; // bytes that overflow, that are too many, that are nothing to speak of
+        static const int64_t reaches[] = {
+                536870896, 2000, 33
+        }; // bytes that overflow, that are too many, that are nothing to speak of
         Sample sample = { 25 };
         for (size_t i = 0; i < ARRAY_LENGTH(reaches); i++) {
                 int64_t reach = reaches[i];
-                Shape shape = { 1, 16, 64, 16, 16, { 2, 2 }, { 1, 1 }, { reach / 2, reach / 2 }, { reach + 1, reach + 1 } };
+                Shape shape = { 1,
+                                16,
+                                64,
+                                16,
+                                16,
+                                { 2, 2 },
+                                { 1, 1 },
+                                { reach / 2, reach / 2 },
+                                { reach + 1, reach + 1 } };
                 Case made = make_case(&sample, &shape, true);
                 DirectConv *direct = NULL;
                 DnnlPrimitive *primitive = NULL;
@@ -265,23 +290,31 @@ Test(direct, products_of_planes_are_chains_too)
         Sample sample = { 25 };
         for (size_t which = 0; which < ARRAY_LENGTH(isas); which++) {
                 int64_t n_planes = 3, n_k = 37, n_columns = 64, n_rows = 29;
-                float *a = random_floats(&sample, n_planes * n_rows * n_k), *b = random_floats(&sample, n_planes * n_k * n_columns),
+                float *a = random_floats(&sample, n_planes * n_rows * n_k),
+                      *b = random_floats(&sample, n_planes * n_k * n_columns),
                       *out = guarded_new((size_t)(n_planes * n_rows * n_columns) * sizeof(float));
-                DirectPlanes planes = {
-                        .n_planes = n_planes, .n_k = n_k, .n_columns = n_columns, .b = b, .source = { .data = b }, .format = "plain"
-                };
+                DirectPlanes planes = { .n_planes = n_planes,
+                                        .n_k = n_k,
+                                        .n_columns = n_columns,
+                                        .b = b,
+                                        .source = { .data = b },
+                                        .format = "plain" };
                 DirectProducts *products;
                 RunContext ctx;
                 run_context_init(&ctx);
                 if (direct_isa_named(isas[which]) != NULL) {
-                        cr_assert_eq(direct_products_new(&planes, direct_isa_named(isas[which]), &products), STATUS_OK);
+                        cr_assert_eq(direct_products_new(&planes, direct_isa_named(isas[which]), &products),
+                                     STATUS_OK);
                         cr_assert_not_null(products);
-                        cr_assert_eq(direct_products_run(products, &ctx, n_rows, a, n_rows * n_k, out, n_rows * n_columns), STATUS_OK);
+                        cr_assert_eq(direct_products_run(products, &ctx, n_rows, a, n_rows * n_k, out,
+                                                         n_rows * n_columns),
+                                     STATUS_OK);
                         for (int64_t i = 0; i < n_planes * n_rows * n_columns; i++) {
                                 int64_t p = i / n_columns / n_rows;
                                 float want = 0;
                                 for (int64_t k = 0; k < n_k; k++)
-                                        want = fmaf(a[i / n_columns * n_k + k], b[(p * n_k + k) * n_columns + i % n_columns], want);
+                                        want = fmaf(a[i / n_columns * n_k + k],
+                                                    b[(p * n_k + k) * n_columns + i % n_columns], want);
                                 cr_assert_eq(out[i], want);
                         }
                         direct_products_free(products);
@@ -327,10 +360,12 @@ Test(depthwise, every_result_is_one_chain_of_multiply_adds_on_either_instruction
                         shape.kernel[i] = sample_int(&sample, 1, 5);
                         shape.stride[i] = sample_int(&sample, 1, 3);
                         shape.dilation[i] = sample_int(&sample, 1, 2);
-                        shape.padding[i] = (shape.kernel[i] - 1) * shape.dilation[i] + sample_int(&sample, 0, 1);
-                        shape.padding[i] -=
-                                sample_int(&sample, 0, i == 0 ? MIN(shape.height, shape.padding[i]) : MIN(shape.width, shape.padding[i])) /
-                                2;
+                        shape.padding[i] =
+                                (shape.kernel[i] - 1) * shape.dilation[i] + sample_int(&sample, 0, 1);
+                        shape.padding[i] -= sample_int(&sample, 0,
+                                                       i == 0 ? MIN(shape.height, shape.padding[i])
+                                                              : MIN(shape.width, shape.padding[i])) /
+                                            2;
                 }
                 Case made = make_case(&sample, &shape, true);
                 int64_t n_weights = meta_numel(&made.conv.weight);
@@ -339,7 +374,8 @@ Test(depthwise, every_result_is_one_chain_of_multiply_adds_on_either_instruction
                         if (direct_isa_named(isas[i]) != NULL)
                                 run_depthwise(&made, isas[i]);
                 }
-                made.conv.weight.size[1] = n_weights / made.conv.weight.size[0] / made.conv.weight.size[2] / made.conv.weight.size[3];
+                made.conv.weight.size[1] = n_weights / made.conv.weight.size[0] / made.conv.weight.size[2] /
+                                           made.conv.weight.size[3];
                 free_case(&made);
         }
 }
@@ -424,7 +460,8 @@ static void run_winograd(Case *made, int step)
         size_t n = winograd_scratch(winograd);
         void *scratch = guarded_new(n);
         memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
-        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch), STATUS_OK);
+        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch),
+                     STATUS_OK);
         guarded_check(scratch, n);
         winograd_free(winograd);
 }
@@ -433,7 +470,8 @@ Test(winograd, agrees_with_plain_sums_and_its_errors_stay_small)
 {
         Sample sample = { 14 };
         for (int round = 0; round < 16; round++) {
-                Case made = winograd_case(&sample, 16 * sample_int(&sample, 1, 5), 32 * sample_int(&sample, 1, 3));
+                Case made = winograd_case(&sample, 16 * sample_int(&sample, 1, 5),
+                                          32 * sample_int(&sample, 1, 3));
                 run_winograd(&made, round % 2 == 0 ? 4 : 2);
                 if (direct_isa() != NULL)
                         check_case(&made, "winograd", false);
@@ -460,7 +498,8 @@ Test(winograd, keeps_infinity_and_nan_where_they_belong)
         }
 }
 
-// Pixels that stand for "nothing here" in all channels: one of them, or all above and left of a diagonal.
+// Pixels that stand for "nothing here" in all channels: one of them, or all above and left of a
+// diagonal.
 static bool is_marker(int kind, int64_t y, int64_t x)
 {
         return kind == 0 ? y == 4 && x == 5 : y + x < 9;
@@ -471,7 +510,8 @@ static bool sees_marker(const Case *made, int kind, int64_t row, int64_t column)
         bool sees = false;
         for (int64_t y = row - made->conv.padding[0]; y < row - made->conv.padding[0] + 3; y++)
                 for (int64_t x = column - made->conv.padding[1]; x < column - made->conv.padding[1] + 3; x++)
-                        sees |= y >= 0 && x >= 0 && y < made->conv.input.size[2] && x < made->conv.input.size[3] && is_marker(kind, y, x);
+                        sees |= y >= 0 && x >= 0 && y < made->conv.input.size[2] &&
+                                x < made->conv.input.size[3] && is_marker(kind, y, x);
         return sees;
 }
 
@@ -486,12 +526,13 @@ static void check_beside_markers(Sample *sample, int step, int kind, float marke
         }
         run_winograd(&made, step);
         for (int64_t i = 0; i < meta_numel(out) && direct_isa() != NULL; i++) {
-                int64_t at[] = { i / 32 / out->size[3] / out->size[2], i % 32, i / 32 / out->size[3] % out->size[2],
-                                 i / 32 % out->size[3] };
+                int64_t at[] = { i / 32 / out->size[3] / out->size[2], i % 32,
+                                 i / 32 / out->size[3] % out->size[2], i / 32 % out->size[3] };
                 double want = wanted_at(&made, at).exact;
                 if (!sees_marker(&made, kind, at[2], at[3]))
-                        cr_assert(close_enough_sum(DTYPE_F32, (double)made.out[i], want, 288), "step %d, marker %g: %.9g instead of %.9g",
-                                  step, (double)marker, (double)made.out[i], want);
+                        cr_assert(close_enough_sum(DTYPE_F32, (double)made.out[i], want, 288),
+                                  "step %d, marker %g: %.9g instead of %.9g", step, (double)marker,
+                                  (double)made.out[i], want);
         }
         free_case(&made);
 }

@@ -77,10 +77,12 @@ static Case random_conv(Sample *sample, int spatial)
         DnnlConv *conv = &made.conv;
         conv->groups = sample_int(sample, 0, 3) == 0 ? sample_int(sample, 1, 4) : 1;
         bool depthwise = sample_int(sample, 0, 4) == 0, last = sample_int(sample, 0, 3) != 0;
-        int64_t group_in = depthwise ? 1 : sample_int(sample, 1, 20), group_out = depthwise ? 1 : sample_int(sample, 1, 20);
+        int64_t group_in = depthwise ? 1 : sample_int(sample, 1, 20),
+                group_out = depthwise ? 1 : sample_int(sample, 1, 20);
         if (depthwise)
                 conv->groups = sample_int(sample, 1, 40);
-        int64_t in[5] = { sample_int(sample, 1, 2), conv->groups * group_in }, out[5] = { in[0], conv->groups * group_out };
+        int64_t in[5] = { sample_int(sample, 1, 2), conv->groups * group_in },
+                out[5] = { in[0], conv->groups * group_out };
         int64_t weight[5] = { conv->groups * group_out, group_in };
         for (int i = 0; i < spatial; i++) {
                 conv->stride[i] = sample_int(sample, 1, 2);
@@ -138,7 +140,8 @@ static bool next(const TensorMeta *meta, int64_t *at)
 static double wanted_at(const Case *made, const int64_t *at)
 {
         const DnnlConv *conv = &made->conv;
-        int64_t group_in = conv->weight.size[1], group = at[1] / (conv->out.size[1] / conv->groups), tap[MAX_RANK] = { at[1] };
+        int64_t group_in = conv->weight.size[1], group = at[1] / (conv->out.size[1] / conv->groups),
+                tap[MAX_RANK] = { at[1] };
         double sum = made->bias == NULL ? 0 : (double)made->bias[at[1]];
         TensorMeta taps = conv->weight;
         taps.size[0] = 1;
@@ -149,11 +152,13 @@ static double wanted_at(const Case *made, const int64_t *at)
                 weight[0] = at[1];
                 bool inside = true;
                 for (int d = 2; d < conv->input.rank; d++) {
-                        from[d] = at[d] * conv->stride[d - 2] - conv->padding[d - 2] + tap[d] * conv->dilation[d - 2];
+                        from[d] = at[d] * conv->stride[d - 2] - conv->padding[d - 2] +
+                                  tap[d] * conv->dilation[d - 2];
                         inside &= from[d] >= 0 && from[d] < conv->input.size[d];
                 }
                 if (inside)
-                        sum += (double)made->input[offset_at(&conv->input, from)] * (double)made->weight[offset_at(&conv->weight, weight)];
+                        sum += (double)made->input[offset_at(&conv->input, from)] *
+                               (double)made->weight[offset_at(&conv->weight, weight)];
         } while (next(&taps, tap));
         if (conv->epilogue.add_out)
                 sum += (double)made->before[offset_at(&conv->out, at)];
@@ -166,8 +171,9 @@ static void check_conv(const Case *made, const float *out, const char *name)
         int64_t at[MAX_RANK] = { 0 }, terms = meta_numel(&conv->weight) / conv->weight.size[0];
         do {
                 double got = (double)out[offset_at(&conv->out, at)], want = wanted_at(made, at);
-                cr_assert(close_enough_sum(DTYPE_F32, got, want, terms), "%s rank %d groups %ld activation %d: %.9g instead of %.9g", name,
-                          conv->input.rank, (long)conv->groups, (int)conv->epilogue.activation, got, want);
+                cr_assert(close_enough_sum(DTYPE_F32, got, want, terms),
+                          "%s rank %d groups %ld activation %d: %.9g instead of %.9g", name, conv->input.rank,
+                          (long)conv->groups, (int)conv->epilogue.activation, got, want);
         } while (next(&conv->out, at));
 }
 
@@ -188,7 +194,8 @@ Test(dnnl, convolutions_agree_with_plain_sums_on_random_shapes_layouts_and_epilo
                         void *scratch = scratch_for(primitive);
                         memcpy(made.out, made.before, (size_t)meta_numel(&made.conv.out) * sizeof(float));
 
-                        cr_assert_eq(dnnl_primitive_run(primitive, made.input, NULL, made.out, scratch), STATUS_OK);
+                        cr_assert_eq(dnnl_primitive_run(primitive, made.input, NULL, made.out, scratch),
+                                     STATUS_OK);
                         check_conv(&made, made.out, dnnl_primitive_name(primitive));
                         cr_assert_null(strstr(dnnl_primitive_name(primitive), "ref"));
                         free(scratch);
@@ -210,7 +217,8 @@ static int64_t one_or(Sample *sample, int64_t most)
 // Elements apart, rows or columns along memory; the number of elements it spans.
 static int64_t spread(Sample *sample, TensorMeta *meta)
 {
-        int row = meta->rank - 2, column = meta->rank - 1, far = sample_int(sample, 0, 1) == 0 ? row : column, near = row + column - far;
+        int row = meta->rank - 2, column = meta->rank - 1, far = sample_int(sample, 0, 1) == 0 ? row : column,
+            near = row + column - far;
         meta->stride[near] = 1;
         meta->stride[far] = meta->size[near] + (sample_int(sample, 0, 1) == 0 ? 0 : sample_int(sample, 1, 4));
         int64_t n = meta->stride[far] * meta->size[far];
@@ -221,7 +229,8 @@ static int64_t spread(Sample *sample, TensorMeta *meta)
 
 static void check_matmul(Sample *sample, bool constant)
 {
-        int64_t batch = sample_int(sample, 1, 3), m = one_or(sample, 33), n = one_or(sample, 50), k = one_or(sample, 70);
+        int64_t batch = sample_int(sample, 1, 3), m = one_or(sample, 33), n = one_or(sample, 50),
+                k = one_or(sample, 70);
         int rank = constant ? 2 : 3;
         batch = constant ? 1 : batch;
         bool turned = sample_int(sample, 0, 1) == 0, biased = constant && sample_int(sample, 0, 1) == 0;
@@ -239,8 +248,9 @@ static void check_matmul(Sample *sample, bool constant)
                 matmul.a.stride[rank - 1] = sample_int(sample, 0, 5);
         if (m == 1)
                 matmul.a.stride[rank - 2] = sample_int(sample, 0, 5);
-        float *a = random_floats(sample, n_a), *b = random_floats(sample, batch * k * n), *bias = random_floats(sample, n),
-              *before = random_floats(sample, n_out), *out = guarded_new((size_t)n_out * sizeof(float));
+        float *a = random_floats(sample, n_a), *b = random_floats(sample, batch * k * n),
+              *bias = random_floats(sample, n), *before = random_floats(sample, n_out),
+              *out = guarded_new((size_t)n_out * sizeof(float));
         matmul.b_data = constant ? b : NULL;
         matmul.bias_data = biased ? bias : NULL;
         memcpy(out, before, (size_t)n_out * sizeof(float));
@@ -254,12 +264,15 @@ static void check_matmul(Sample *sample, bool constant)
                         int64_t to = offset_at(&matmul.out, at + 3 - rank);
                         double sum = biased ? (double)bias[col] : 0;
                         for (int64_t p = 0; p < k; p++)
-                                sum += (double)a[offset_at(&matmul.a, (int64_t[]){ item, row, p } + 3 - rank)] *
+                                sum += (double)a[offset_at(&matmul.a,
+                                                           (int64_t[]){ item, row, p } + 3 - rank)] *
                                        (double)b[item * k * n + (turned ? col * k + p : p * n + col)];
-                        double want = activated(&matmul.epilogue, sum + (matmul.epilogue.add_out ? (double)before[to] : 0));
+                        double want = activated(&matmul.epilogue,
+                                                sum + (matmul.epilogue.add_out ? (double)before[to] : 0));
                         cr_assert(close_enough_sum(DTYPE_F32, (double)out[to], want, k),
-                                  "%s %ldx%ldx%ld activation %d: %.9g instead of %.9g", dnnl_primitive_name(primitive), (long)m, (long)n,
-                                  (long)k, (int)matmul.epilogue.activation, (double)out[to], want);
+                                  "%s %ldx%ldx%ld activation %d: %.9g instead of %.9g",
+                                  dnnl_primitive_name(primitive), (long)m, (long)n, (long)k,
+                                  (int)matmul.epilogue.activation, (double)out[to], want);
                 }
                 free(scratch);
         }

@@ -96,7 +96,8 @@ Test(index, tables_move_blocks_of_every_element_size)
                 uint8_t *from = guarded_new(bytes), *to = guarded_new(bytes);
                 for (size_t i = 0; i < bytes; i++)
                         from[i] = (uint8_t)i;
-                int64_t source[] = { 3 * INNER, 0, 2 * INNER, INNER }, target[] = { 0, INNER, 2 * INNER, 3 * INNER };
+                int64_t source[] = { 3 * INNER, 0, 2 * INNER, INNER },
+                        target[] = { 0, INNER, 2 * INNER, 3 * INNER };
                 IndexTable table = { .dtype = dtypes[k],
                                      .n_after = 1,
                                      .after_size = { INNER },
@@ -107,7 +108,8 @@ Test(index, tables_move_blocks_of_every_element_size)
                                      .to = target };
                 cr_assert_eq(index_table(NULL, &table, false, false, from, to), STATUS_OK);
                 for (int row = 0; row < ROWS; row++)
-                        cr_assert(memcmp(to + (size_t)row * INNER * item, from + (size_t)source[row] * item, INNER * item) == 0);
+                        cr_assert(memcmp(to + (size_t)row * INNER * item, from + (size_t)source[row] * item,
+                                         INNER * item) == 0);
                 guarded_check(from, bytes);
                 guarded_check(to, bytes);
         }

@@ -11,7 +11,8 @@ typedef struct Placed {
 static Placed place(Sample *sample, Dtype dtype, int64_t items, int64_t rows, int64_t cols, bool fill)
 {
         Placed placed = { 0 };
-        int64_t gap = sample_int(sample, 0, 1) * sample_int(sample, 0, 5), step = sample_int(sample, 0, 5) == 0 ? 2 : 1;
+        int64_t gap = sample_int(sample, 0, 1) * sample_int(sample, 0, 5),
+                step = sample_int(sample, 0, 5) == 0 ? 2 : 1;
         if (sample_int(sample, 0, 1) == 0) {
                 placed.matrix.col = step;
                 placed.matrix.row = cols * step + gap;
@@ -31,7 +32,8 @@ static Placed place(Sample *sample, Dtype dtype, int64_t items, int64_t rows, in
 
 static double at(Dtype dtype, const GemmMatrix *matrix, int64_t item, int64_t i, int64_t j)
 {
-        return compute_as_f64(dtype, matrix->data, item * matrix->batch[0] + i * matrix->row + j * matrix->col);
+        return compute_as_f64(dtype, matrix->data,
+                              item * matrix->batch[0] + i * matrix->row + j * matrix->col);
 }
 
 static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int64_t k, bool portable)
@@ -62,12 +64,17 @@ static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int
                         for (int64_t j = 0; j < n; j++) {
                                 double sum = 0;
                                 for (int64_t p = 0; p < k; p++)
-                                        sum += at(dtype, &a.matrix, item, i, p) * at(dtype, &b.matrix, item, p, j);
-                                double want =
-                                        task.alpha * sum + (task.add.data == NULL ? 0 : task.beta * at(dtype, &add.matrix, item, i, j));
+                                        sum += at(dtype, &a.matrix, item, i, p) *
+                                               at(dtype, &b.matrix, item, p, j);
+                                double want = task.alpha * sum +
+                                              (task.add.data == NULL
+                                                       ? 0
+                                                       : task.beta * at(dtype, &add.matrix, item, i, j));
                                 double got = at(dtype, &c.matrix, item, i, j);
-                                cr_assert(close_enough_sum(dtype, got, want, k), "%s %ldx%ldx%ld [%ld,%ld,%ld]: %.9g instead of %.9g",
-                                          dtype_info[dtype].name, (long)m, (long)n, (long)k, (long)item, (long)i, (long)j, got, want);
+                                cr_assert(close_enough_sum(dtype, got, want, k),
+                                          "%s %ldx%ldx%ld [%ld,%ld,%ld]: %.9g instead of %.9g",
+                                          dtype_info[dtype].name, (long)m, (long)n, (long)k, (long)item,
+                                          (long)i, (long)j, got, want);
                         }
                 }
         }
@@ -81,19 +88,23 @@ Test(matmul, agrees_with_a_naive_product_on_random_shapes_strides_and_dtypes)
         Sample sample = { 1 };
         static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F64, DTYPE_I64 };
         for (int round = 0; round < 240; round++)
-                check_product(&sample, dtypes[round % 3], sample_int(&sample, 1, 40), sample_int(&sample, 1, 70),
-                              sample_int(&sample, 0, 60), sample_int(&sample, 0, 2) == 0);
+                check_product(&sample, dtypes[round % 3], sample_int(&sample, 1, 40),
+                              sample_int(&sample, 1, 70), sample_int(&sample, 0, 60),
+                              sample_int(&sample, 0, 2) == 0);
 }
 
 Test(matmul, agrees_where_blocks_of_rows_columns_and_depth_meet)
 {
         Sample sample = { 2 };
-        static const int64_t shapes[][3] = { { 145, 257, 257 }, { 144, 256, 256 }, { 13, 33, 513 }, { 1, 1025, 300 }, { 12, 65, 300 },
-                                             { 300, 1, 300 },   { 3, 2049, 17 },   { 150, 5, 515 }, { 289, 31, 40 } };
+        static const int64_t shapes[][3] = { { 145, 257, 257 }, { 144, 256, 256 }, { 13, 33, 513 },
+                                             { 1, 1025, 300 },  { 12, 65, 300 },   { 300, 1, 300 },
+                                             { 3, 2049, 17 },   { 150, 5, 515 },   { 289, 31, 40 } };
         for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
                 for (int portable = 0; portable < 2; portable++) {
-                        check_product(&sample, DTYPE_F32, shapes[i][0], shapes[i][1], shapes[i][2], portable != 0);
-                        check_product(&sample, DTYPE_F64, shapes[i][0], shapes[i][1], shapes[i][2], portable != 0);
+                        check_product(&sample, DTYPE_F32, shapes[i][0], shapes[i][1], shapes[i][2],
+                                      portable != 0);
+                        check_product(&sample, DTYPE_F64, shapes[i][0], shapes[i][1], shapes[i][2],
+                                      portable != 0);
                 }
         }
 }
@@ -102,7 +113,8 @@ Test(matmul, gives_the_same_bits_with_one_thread_and_two)
 {
         enum { M = 200, N = 300, K = 400 };
         Sample sample = { 3 };
-        _cleanup_(freep) float *a = malloc(M * K * 4), *b = malloc(K * N * 4), *one = malloc(M * N * 4), *two = malloc(M * N * 4);
+        _cleanup_(freep) float *a = malloc(M * K * 4), *b = malloc(K * N * 4), *one = malloc(M * N * 4),
+                               *two = malloc(M * N * 4);
         sample_fill(&sample, DTYPE_F32, a, M * K);
         sample_fill(&sample, DTYPE_F32, b, K * N);
         Gemm task = { .dtype = DTYPE_F32,

@@ -4,15 +4,18 @@
 
 static void check_rows(Sample *sample, Dtype dtype, bool rms)
 {
-        int64_t n_rows = sample_int(sample, 1, 5), n = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 2000 : 50);
-        size_t item = dtype_info[dtype].bytes, bytes = (size_t)(n_rows * n) * item, row_bytes = (size_t)n * item,
-               stat_bytes = (size_t)n_rows * item;
-        void *in = guarded_new(bytes), *out = guarded_new(bytes), *weight = guarded_new(row_bytes), *bias = guarded_new(row_bytes),
-             *mean = guarded_new(stat_bytes), *rstd = guarded_new(stat_bytes);
+        int64_t n_rows = sample_int(sample, 1, 5),
+                n = sample_int(sample, 1, sample_int(sample, 0, 4) == 0 ? 2000 : 50);
+        size_t item = dtype_info[dtype].bytes, bytes = (size_t)(n_rows * n) * item,
+               row_bytes = (size_t)n * item, stat_bytes = (size_t)n_rows * item;
+        void *in = guarded_new(bytes), *out = guarded_new(bytes), *weight = guarded_new(row_bytes),
+             *bias = guarded_new(row_bytes), *mean = guarded_new(stat_bytes), *rstd = guarded_new(stat_bytes);
         sample_fill(sample, dtype, in, n_rows * n);
         sample_fill(sample, dtype, weight, n);
         sample_fill(sample, dtype, bias, n);
-        NormRows norm = { .dtype = dtype, .n_rows = n_rows, .n = n, .eps = 1e-3, .rms = rms, .mean = mean, .rstd = rstd };
+        NormRows norm = {
+                .dtype = dtype, .n_rows = n_rows, .n = n, .eps = 1e-3, .rms = rms, .mean = mean, .rstd = rstd
+        };
         norm.weight = sample_int(sample, 0, 1) == 0 ? NULL : weight;
         norm.bias = sample_int(sample, 0, 1) == 0 ? NULL : bias;
         RunContext ctx;
@@ -76,8 +79,8 @@ Test(norm, channels_are_scaled_alike_whether_they_stand_last_or_not)
 {
         Sample sample = { 53 };
         for (int round = 0; round < 40; round++) {
-                int64_t outer = sample_int(&sample, 1, 4), channels = sample_int(&sample, 1, 40), inner = sample_int(&sample, 1, 30),
-                        n = outer * channels * inner;
+                int64_t outer = sample_int(&sample, 1, 4), channels = sample_int(&sample, 1, 40),
+                        inner = sample_int(&sample, 1, 30), n = outer * channels * inner;
                 if (round % 2 == 0)
                         inner = 1;
                 n = outer * channels * inner;
@@ -87,12 +90,19 @@ Test(norm, channels_are_scaled_alike_whether_they_stand_last_or_not)
                 sample_fill(&sample, DTYPE_F32, scale, channels);
                 sample_fill(&sample, DTYPE_F32, shift, channels);
                 sample_fill(&sample, DTYPE_F32, mean, channels);
-                NormScale by = { .dtype = DTYPE_F32, .outer = outer, .channels = channels, .inner = inner, .scale = scale, .shift = shift };
+                NormScale by = { .dtype = DTYPE_F32,
+                                 .outer = outer,
+                                 .channels = channels,
+                                 .inner = inner,
+                                 .scale = scale,
+                                 .shift = shift };
                 by.mean = sample_int(&sample, 0, 1) == 0 ? NULL : mean;
                 cr_assert_eq(norm_scale_channels(NULL, &by, in, out), STATUS_OK);
                 for (int64_t i = 0; i < n; i++) {
                         int64_t c = i / inner % channels;
-                        double want = ((double)in[i] - (by.mean == NULL ? 0 : (double)mean[c])) * (double)scale[c] + (double)shift[c];
+                        double want =
+                                ((double)in[i] - (by.mean == NULL ? 0 : (double)mean[c])) * (double)scale[c] +
+                                (double)shift[c];
                         cr_assert(close_enough(DTYPE_F32, (double)out[i], want));
                 }
                 guarded_check(in, bytes);

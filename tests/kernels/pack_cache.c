@@ -76,8 +76,8 @@ Test(pack_cache, another_layout_view_or_place_is_packed_for_itself)
 {
         Maker maker = { .n_bytes = 10 };
         TensorMeta meta = matrix(2, 3), turned = matrix(3, 2);
-        Storage *all[4] = { get("tiles", weight, &meta, &maker), get("rows", weight, &meta, &maker), get("tiles", weight, &turned, &maker),
-                            get("tiles", weight + 1, &meta, &maker) };
+        Storage *all[4] = { get("tiles", weight, &meta, &maker), get("rows", weight, &meta, &maker),
+                            get("tiles", weight, &turned, &maker), get("tiles", weight + 1, &meta, &maker) };
         cr_assert_eq(maker.n_calls, 4);
         for (int i = 0; i < 4; i++)
                 storage_unref(all[i]);
@@ -103,10 +103,12 @@ Test(pack_cache, packed_bytes_outlive_the_cache_and_none_is_needed)
         TensorMeta meta = matrix(2, 3);
         PackSource source = { place, weight, &meta };
         cr_assert_eq(pack_cache_open(&other), STATUS_OK);
-        cr_assert_eq(pack_cache_get(other, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage), STATUS_OK);
+        cr_assert_eq(pack_cache_get(other, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage),
+                     STATUS_OK);
         pack_cache_close(other);
         storage_unref(storage);
-        cr_assert_eq(pack_cache_get(NULL, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage), STATUS_OK);
+        cr_assert_eq(pack_cache_get(NULL, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage),
+                     STATUS_OK);
         storage_unref(storage);
 }
 

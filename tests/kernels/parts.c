@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in parts against the blocked product, just above the number of operations that a part may have.
+// Products in parts against the blocked product, just above the number of operations that a part
+// may have.
 #include "core/kernels/parts.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -18,7 +19,8 @@ static void check_close(const char *what, const float *got, const float *want, i
 {
         for (int64_t i = 0; i < n; i++)
                 if (!(fabsf(got[i] - want[i]) <= 2e-3f + 1e-4f * fabsf(want[i])))
-                        cr_assert_fail("%s: element %ld is %g, expected %g", what, (long)i, (double)got[i], (double)want[i]);
+                        cr_assert_fail("%s: element %ld is %g, expected %g", what, (long)i, (double)got[i],
+                                       (double)want[i]);
 }
 
 typedef struct MatmulCase {
@@ -31,22 +33,25 @@ typedef struct MatmulCase {
 // Leaves *out_parts NULL where the library has no fast implementation.
 static void run_case(const MatmulCase *c, RunContext *ctx, Status wanted)
 {
-        int64_t a_size[] = { c->batch, c->m, c->k }, b_size[] = { c->batch, c->k, c->n }, out_size[] = { c->batch, c->m, c->n };
+        int64_t a_size[] = { c->batch, c->m, c->k }, b_size[] = { c->batch, c->k, c->n },
+                out_size[] = { c->batch, c->m, c->n };
         int skip = c->batch == 1;
         DnnlMatmul matmul = { .n_threads = 1 };
         meta_init(&matmul.a, DTYPE_F32, 3 - skip, a_size + skip);
         meta_init(&matmul.b, DTYPE_F32, 3 - skip, b_size + skip);
         meta_init(&matmul.out, DTYPE_F32, 3 - skip, out_size + skip);
         int64_t n_out = c->batch * c->m * c->n;
-        float *a = noise(c->batch * c->m * c->k), *b = noise(c->batch * c->k * c->n), *bias = noise(c->n), *got = noise(n_out),
-              *want = noise(n_out);
+        float *a = noise(c->batch * c->m * c->k), *b = noise(c->batch * c->k * c->n), *bias = noise(c->n),
+              *got = noise(n_out), *want = noise(n_out);
         matmul.b_data = c->constant ? b : NULL;
         matmul.bias_data = c->bias ? bias : NULL;
         Parts *parts;
         cr_assert_eq(parts_matmul_new(&matmul, &parts), STATUS_OK);
         if (parts != NULL) {
-                cr_expect_geq(parts_count(parts), c->n_parts, "%s: %ld parts", c->what, (long)parts_count(parts));
-                cr_expect_leq(2 * n_out * c->k / parts_count(parts), 2 * PART_FLOPS, "%s: %ld parts", c->what, (long)parts_count(parts));
+                cr_expect_geq(parts_count(parts), c->n_parts, "%s: %ld parts", c->what,
+                              (long)parts_count(parts));
+                cr_expect_leq(2 * n_out * c->k / parts_count(parts), 2 * PART_FLOPS, "%s: %ld parts", c->what,
+                              (long)parts_count(parts));
                 void *scratch = aligned_alloc(64, (parts_scratch(parts) + 127) / 64 * 64);
                 Status status = parts_run(parts, ctx, a, c->constant ? NULL : b, got, scratch);
                 cr_expect_eq(status, wanted, "%s: %s", c->what, status_code(status));
@@ -105,7 +110,11 @@ Test(parts, runs_stop_between_parts)
 static void check_conv(int64_t images, int64_t side, bool channels_last, int64_t least)
 {
         enum { IN = 48, OUT = 40 };
-        DnnlConv conv = { .groups = 1, .stride = { 1, 1, 1 }, .padding = { 1, 1, 1 }, .dilation = { 1, 1, 1 }, .n_threads = 1 };
+        DnnlConv conv = { .groups = 1,
+                          .stride = { 1, 1, 1 },
+                          .padding = { 1, 1, 1 },
+                          .dilation = { 1, 1, 1 },
+                          .n_threads = 1 };
         meta_init(&conv.input, DTYPE_F32, 4, (int64_t[]){ images, IN, side, side });
         meta_init(&conv.weight, DTYPE_F32, 4, (int64_t[]){ OUT, IN, 3, 3 });
         meta_init(&conv.out, DTYPE_F32, 4, (int64_t[]){ images, OUT, side, side });
@@ -114,8 +123,8 @@ static void check_conv(int64_t images, int64_t side, bool channels_last, int64_t
                 meta_set_channels_last(&conv.out);
         }
         int64_t n_out = meta_numel(&conv.out);
-        float *in = noise(meta_numel(&conv.input)), *weight = noise(meta_numel(&conv.weight)), *bias = noise(OUT), *got = noise(n_out),
-              *want = noise(n_out);
+        float *in = noise(meta_numel(&conv.input)), *weight = noise(meta_numel(&conv.weight)),
+              *bias = noise(OUT), *got = noise(n_out), *want = noise(n_out);
         conv.weight_data = weight;
         conv.bias_data = bias;
         Parts *parts;
@@ -124,7 +133,9 @@ static void check_conv(int64_t images, int64_t side, bool channels_last, int64_t
                 cr_expect_geq(parts_count(parts), least);
                 void *scratch = aligned_alloc(64, (parts_scratch(parts) + 127) / 64 * 64);
                 cr_assert_eq(parts_run(parts, NULL, in, NULL, got, scratch), STATUS_OK);
-                Conv plain = { .dtype = DTYPE_F32, .n = images, .groups = 1, .group_in = IN, .group_out = OUT };
+                Conv plain = {
+                        .dtype = DTYPE_F32, .n = images, .groups = 1, .group_in = IN, .group_out = OUT
+                };
                 for (int d = 0; d < 3; d++) {
                         plain.in_size[d] = plain.out_size[d] = d == 0 ? 1 : side;
                         plain.kernel[d] = d == 0 ? 1 : 3;

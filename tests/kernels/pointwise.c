@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise.c: the engine below the rows, on random broadcast shapes, layouts and dtypes, against a loop over single elements; bytes around
-// and between output elements must survive.
+// pointwise.c: the engine below the rows, on random broadcast shapes, layouts and dtypes, against a
+// loop over single elements; bytes around and between output elements must survive.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static void *strided_data(const Strided *strided)
         return strided->block + MARGIN;
 }
 
-// Dimensions in random order, with gaps when `gaps`; values are whole numbers from -3 to 4, so that results fit every dtype.
+// Dimensions in random order, with gaps when `gaps`; values are whole numbers from -3 to 4, so that
+// results fit every dtype.
 static Strided make_strided(Dtype dtype, int rank, const int64_t *size, bool gaps)
 {
         Strided strided;
@@ -62,7 +63,8 @@ static double read_at(const Strided *strided, int rank, const int64_t *index)
                 int from = d + rank - strided->meta.rank;
                 at += (strided->meta.size[d] == 1 ? 0 : index[from]) * strided->meta.stride[d];
         }
-        return element_as_f64(strided->meta.dtype, (uint8_t *)strided_data(strided) + at * dtype_info[strided->meta.dtype].bytes);
+        return element_as_f64(strided->meta.dtype,
+                              (uint8_t *)strided_data(strided) + at * dtype_info[strided->meta.dtype].bytes);
 }
 
 static bool next_index(const TensorMeta *meta, int64_t *index)
@@ -99,9 +101,10 @@ static double expect_abs(double x, double y, double z)
         (void)z;
         return fabs(x);
 }
-static const Case cases[] = {
-        { &point_addcmul, expect_addcmul }, { &point_where, expect_where }, { &point_gt, expect_gt }, { &point_abs, expect_abs }
-};
+static const Case cases[] = { { &point_addcmul, expect_addcmul },
+                              { &point_where, expect_where },
+                              { &point_gt, expect_gt },
+                              { &point_abs, expect_abs } };
 
 static void check_outside(const Strided *out, const uint8_t *before)
 {
@@ -115,7 +118,8 @@ static void check_outside(const Strided *out, const uint8_t *before)
                 memset(inside + MARGIN + (size_t)at * bytes, 1, bytes);
         } while (next_index(&out->meta, index));
         for (size_t i = 0; i < out->n_block; i++)
-                cr_assert(inside[i] || out->block[i] == before[i], "byte %zu of %zu was written", i, out->n_block);
+                cr_assert(inside[i] || out->block[i] == before[i], "byte %zu of %zu was written", i,
+                          out->n_block);
         free(inside);
 }
 
@@ -134,15 +138,19 @@ static void check_case(const Case *test, Dtype common, const Strided *in, Stride
                 operands[k] = (PointOperand){ .data = strided_data(&in[k]), .meta = &in[k].meta };
         uint8_t *before = malloc(out->n_block);
         memcpy(before, out->block, out->n_block);
-        cr_assert_eq(pointwise_run(test->kernel, common, &params, operands, strided_data(out), &out->meta, &ctx), STATUS_OK);
+        cr_assert_eq(
+                pointwise_run(test->kernel, common, &params, operands, strided_data(out), &out->meta, &ctx),
+                STATUS_OK);
         int64_t index[MAX_RANK] = { 0 };
         int rank = out->meta.rank;
         do {
-                double want = test->expected(read_at(&in[0], rank, index), read_at(&in[1], rank, index), read_at(&in[2], rank, index));
+                double want = test->expected(read_at(&in[0], rank, index), read_at(&in[1], rank, index),
+                                             read_at(&in[2], rank, index));
                 uint8_t rounded[16];
                 element_from_f64(out->meta.dtype, rounded, want);
                 double got = read_at(out, rank, index);
-                cr_assert_eq(got, element_as_f64(out->meta.dtype, rounded), "%s as %s into %s: %g, expected %g", test->kernel->label,
+                cr_assert_eq(got, element_as_f64(out->meta.dtype, rounded),
+                             "%s as %s into %s: %g, expected %g", test->kernel->label,
                              dtype_info[common].name, dtype_info[out->meta.dtype].name, got, want);
         } while (next_index(&out->meta, index));
         check_outside(out, before);
@@ -151,7 +159,8 @@ static void check_case(const Case *test, Dtype common, const Strided *in, Stride
 
 Test(pointwise, random_layouts_broadcasts_and_dtypes_give_what_single_elements_give)
 {
-        static const Dtype dtypes[] = { DTYPE_U8, DTYPE_I8, DTYPE_I16, DTYPE_I32, DTYPE_I64, DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64 };
+        static const Dtype dtypes[] = { DTYPE_U8,  DTYPE_I8,   DTYPE_I16, DTYPE_I32, DTYPE_I64,
+                                        DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64 };
         for (int round = 0; round < 1200; round++) {
                 const Case *test = &cases[random_below(ARRAY_LENGTH(cases))];
                 Dtype common = dtypes[random_below(ARRAY_LENGTH(dtypes))];
@@ -170,10 +179,14 @@ Test(pointwise, random_layouts_broadcasts_and_dtypes_give_what_single_elements_g
                         for (int d = lead; d < rank; d++)
                                 own[d - lead] = random_below(4) == 0 ? 1 : size[d];
                         bool mask = test->kernel->in[0] == 'm' && k == 0;
-                        Dtype dtype = mask ? DTYPE_BOOL : random_below(3) == 0 && common != DTYPE_U8 ? DTYPE_I8 : common;
+                        Dtype dtype = mask                                         ? DTYPE_BOOL
+                                      : random_below(3) == 0 && common != DTYPE_U8 ? DTYPE_I8
+                                                                                   : common;
                         in[k] = make_strided(dtype, rank - lead, own, random_below(3) == 0);
                 }
-                Dtype out_dtype = test->kernel->mask_out ? DTYPE_BOOL : random_below(4) == 0 ? DTYPE_F64 : common;
+                Dtype out_dtype = test->kernel->mask_out ? DTYPE_BOOL
+                                  : random_below(4) == 0 ? DTYPE_F64
+                                                         : common;
                 Strided out = make_strided(out_dtype, rank, size, random_below(3) == 0);
                 check_case(test, common, in, &out, 1 + (int)random_below(3));
                 for (int k = 0; k < 3; k++)
@@ -192,10 +205,12 @@ Test(pointwise, conversions_into_small_dtypes_happen_before_the_operation)
         PointOperand in[] = { { .data = &element, .meta = &byte }, { .data = &big, .meta = &scalar } };
         TensorMeta mask;
         meta_init(&mask, DTYPE_BOOL, 0, NULL);
-        cr_assert_eq(pointwise_run(&point_lt, DTYPE_U8, &(PointParams){ 0 }, in, &out, &mask, NULL), STATUS_OK);
+        cr_assert_eq(pointwise_run(&point_lt, DTYPE_U8, &(PointParams){ 0 }, in, &out, &mask, NULL),
+                     STATUS_OK);
         cr_expect_eq(out, 1, "7 < 44");
         element = 100;
-        cr_assert_eq(pointwise_run(&point_lt, DTYPE_U8, &(PointParams){ 0 }, in, &out, &mask, NULL), STATUS_OK);
+        cr_assert_eq(pointwise_run(&point_lt, DTYPE_U8, &(PointParams){ 0 }, in, &out, &mask, NULL),
+                     STATUS_OK);
         cr_expect_eq(out, 0, "100 < 44");
 }
 
@@ -207,10 +222,12 @@ Test(pointwise, integer_division_by_zero_is_reported_and_does_not_trap)
         PointOperand in[] = { { .data = x, .meta = &meta }, { .data = y, .meta = &meta } };
         const PointKernel *kernels[] = { &point_div_floor, &point_div_trunc, &point_remainder, &point_fmod };
         for (size_t k = 0; k < ARRAY_LENGTH(kernels); k++) {
-                cr_expect_eq(pointwise_run(kernels[k], DTYPE_I64, &(PointParams){ 0 }, in, out, &meta, NULL), STATUS_RUN);
+                cr_expect_eq(pointwise_run(kernels[k], DTYPE_I64, &(PointParams){ 0 }, in, out, &meta, NULL),
+                             STATUS_RUN);
                 cr_expect_str_eq(failure_current()->message, "ZeroDivisionError");
                 y[1] = 2;
-                cr_expect_eq(pointwise_run(kernels[k], DTYPE_I64, &(PointParams){ 0 }, in, out, &meta, NULL), STATUS_OK);
+                cr_expect_eq(pointwise_run(kernels[k], DTYPE_I64, &(PointParams){ 0 }, in, out, &meta, NULL),
+                             STATUS_OK);
                 y[1] = 0;
                 cr_expect_eq(out[0], k < 2 ? INT64_MIN : 0);
         }
@@ -221,7 +238,8 @@ Test(pointwise, an_empty_output_runs_nothing)
         TensorMeta meta;
         meta_init(&meta, DTYPE_F32, 2, (int64_t[]){ 3, 0 });
         PointOperand in = { .data = NULL, .meta = &meta };
-        cr_expect_eq(pointwise_run(&point_exp, DTYPE_F32, &(PointParams){ 0 }, &in, NULL, &meta, NULL), STATUS_OK);
+        cr_expect_eq(pointwise_run(&point_exp, DTYPE_F32, &(PointParams){ 0 }, &in, NULL, &meta, NULL),
+                     STATUS_OK);
 }
 
 Test(pointwise, a_cancelled_run_stops_between_pieces)
@@ -234,7 +252,8 @@ Test(pointwise, a_cancelled_run_stops_between_pieces)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.cancelled = 1;
-        cr_expect_eq(pointwise_run(&point_cos, DTYPE_F32, &(PointParams){ 0 }, &in, data, &meta, &ctx), STATUS_CANCELLED);
+        cr_expect_eq(pointwise_run(&point_cos, DTYPE_F32, &(PointParams){ 0 }, &in, data, &meta, &ctx),
+                     STATUS_CANCELLED);
         cr_expect_eq(data[n - 1], 0);
         free(data);
 }

@@ -16,8 +16,8 @@ static Window random_window(Sample *sample, bool dilated)
 }
 
 // Largest and sum over the window of output position `at`, straight from the definition.
-static void reference(const Pool *pool, const Window *windows, const float *in, const int64_t *at, double *out_max, int64_t *out_index,
-                      double *out_sum, int64_t *out_count)
+static void reference(const Pool *pool, const Window *windows, const float *in, const int64_t *at,
+                      double *out_max, int64_t *out_index, double *out_sum, int64_t *out_count)
 {
         *out_max = -INFINITY;
         *out_sum = 0;
@@ -27,10 +27,14 @@ static void reference(const Pool *pool, const Window *windows, const float *in, 
         for (int64_t a = 0; a < windows[0].kernel; a++) {
                 for (int64_t b = 0; b < windows[1].kernel; b++) {
                         for (int64_t c = 0; c < windows[2].kernel; c++) {
-                                int64_t z = at[0] * windows[0].stride - windows[0].pad + a * windows[0].dilation,
-                                        y = at[1] * windows[1].stride - windows[1].pad + b * windows[1].dilation,
-                                        x = at[2] * windows[2].stride - windows[2].pad + c * windows[2].dilation;
-                                if (z < 0 || y < 0 || x < 0 || z >= pool->axis[0].in_size || y >= height || x >= width)
+                                int64_t z = at[0] * windows[0].stride - windows[0].pad +
+                                            a * windows[0].dilation,
+                                        y = at[1] * windows[1].stride - windows[1].pad +
+                                            b * windows[1].dilation,
+                                        x = at[2] * windows[2].stride - windows[2].pad +
+                                            c * windows[2].dilation;
+                                if (z < 0 || y < 0 || x < 0 || z >= pool->axis[0].in_size || y >= height ||
+                                    x >= width)
                                         continue;
                                 double value = (double)in[(z * height + y) * width + x];
                                 if (value > *out_max || isnan(value)) {
@@ -53,15 +57,18 @@ static void check_pool(Sample *sample, bool average)
                 windows[d] = random_window(sample, !average);
                 PoolAxis *axis = &pool.axis[d];
                 axis->in_size = sample_int(sample, 4, 9);
-                axis->out_size = pool_output_size(axis->in_size, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation,
-                                                  sample_int(sample, 0, 1) != 0);
+                axis->out_size =
+                        pool_output_size(axis->in_size, windows[d].kernel, windows[d].stride, windows[d].pad,
+                                         windows[d].dilation, sample_int(sample, 0, 1) != 0);
                 if (axis->out_size < 1)
                         return;
-                pool_windows(NULL, axis, windows[d].kernel, windows[d].stride, windows[d].pad, windows[d].dilation, false, bounds[d]);
+                pool_windows(NULL, axis, windows[d].kernel, windows[d].stride, windows[d].pad,
+                             windows[d].dilation, false, bounds[d]);
                 n_in *= axis->in_size;
                 n_out *= axis->out_size;
         }
-        float *in = guarded_new((size_t)n_in * 4), *out = guarded_new((size_t)n_out * 4), *indexed = guarded_new((size_t)n_out * 4);
+        float *in = guarded_new((size_t)n_in * 4), *out = guarded_new((size_t)n_out * 4),
+              *indexed = guarded_new((size_t)n_out * 4);
         int64_t *indices = guarded_new((size_t)n_out * 8);
         sample_fill(sample, DTYPE_F32, in, n_in);
         if (!average && sample_int(sample, 0, 2) == 0)
@@ -69,7 +76,8 @@ static void check_pool(Sample *sample, bool average)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 2;
-        cr_assert_eq(average ? pool_average(&ctx, &pool, in, out) : pool_max(&ctx, &pool, in, out, NULL), STATUS_OK);
+        cr_assert_eq(average ? pool_average(&ctx, &pool, in, out) : pool_max(&ctx, &pool, in, out, NULL),
+                     STATUS_OK);
         cr_assert_eq(pool_max(&ctx, &pool, in, indexed, indices), STATUS_OK);
         for (int64_t i = 0; i < n_out; i++) {
                 int64_t rest = i, at[3];
@@ -81,7 +89,8 @@ static void check_pool(Sample *sample, bool average)
                 int64_t index, count;
                 reference(&pool, windows, in + rest * (n_in / pool.planes), at, &max, &index, &sum, &count);
                 double want = average ? (count == 0 ? 0 : sum / (double)count) : max;
-                cr_assert(close_enough(DTYPE_F32, (double)out[i], want), "output %ld: %.9g instead of %.9g", (long)i, (double)out[i], want);
+                cr_assert(close_enough(DTYPE_F32, (double)out[i], want), "output %ld: %.9g instead of %.9g",
+                          (long)i, (double)out[i], want);
                 cr_assert(close_enough(DTYPE_F32, (double)indexed[i], max));
                 if (index >= 0)
                         cr_assert_eq(indices[i], index);

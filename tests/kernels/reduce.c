@@ -119,7 +119,9 @@ static void check_reduce(Sample *sample, Dtype dtype, ReduceKind kind)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 2;
-        Reduction reduction = { .dtype = dtype, .kind = kind, .p = p, .rounding = DTYPE_NONE, .data = in.data, .out = out };
+        Reduction reduction = {
+                .dtype = dtype, .kind = kind, .p = p, .rounding = DTYPE_NONE, .data = in.data, .out = out
+        };
         cr_assert_eq(reduce_run(&ctx, &plan, &reduction), STATUS_OK);
         _cleanup_(freep) double *rows = malloc((size_t)(plan.n_rows * plan.row_length) * sizeof(double));
         for (int64_t i = 0; i < plan.n_rows * plan.row_length; i++) {
@@ -128,10 +130,12 @@ static void check_reduce(Sample *sample, Dtype dtype, ReduceKind kind)
                 rows[row * plan.row_length + place] = compute_as_f64(dtype, in.data, offset_at(&in.meta, i));
         }
         for (int64_t row = 0; row < plan.n_rows; row++) {
-                double want = reference(kind, p, rows + row * plan.row_length, plan.row_length), got = compute_as_f64(out_dtype, out, row);
+                double want = reference(kind, p, rows + row * plan.row_length, plan.row_length),
+                       got = compute_as_f64(out_dtype, out, row);
                 bool wraps = dtype == DTYPE_I64 && kind == REDUCE_PROD && !(fabs(want) < 4e15);
-                cr_assert(wraps || close_enough(out_dtype, got, want), "kind %d of %ld elements: %.9g instead of %.9g", (int)kind,
-                          (long)plan.row_length, got, want);
+                cr_assert(wraps || close_enough(out_dtype, got, want),
+                          "kind %d of %ld elements: %.9g instead of %.9g", (int)kind, (long)plan.row_length,
+                          got, want);
         }
         guarded_check(in.data, in.n_bytes);
         guarded_check(out, out_bytes);
@@ -152,9 +156,16 @@ Test(reduce, agrees_with_plain_loops_on_random_shapes_strides_and_dimensions)
         }
 }
 
-static Status reduce_floats(const RowPlan *plan, ReduceKind kind, double p, const float *in, float *out, int64_t *extra)
+static Status reduce_floats(const RowPlan *plan, ReduceKind kind, double p, const float *in, float *out,
+                            int64_t *extra)
 {
-        Reduction reduction = { .dtype = DTYPE_F32, .kind = kind, .p = p, .rounding = DTYPE_NONE, .data = in, .out = out, .extra = extra };
+        Reduction reduction = { .dtype = DTYPE_F32,
+                                .kind = kind,
+                                .p = p,
+                                .rounding = DTYPE_NONE,
+                                .data = in,
+                                .out = out,
+                                .extra = extra };
         return reduce_run(NULL, plan, &reduction);
 }
 

@@ -3,16 +3,19 @@
 #include "tests/kernels/sample.h"
 
 // One line resampled; weights come from resample_axis.
-static void resample_line(ResampleKind kind, bool align_corners, int64_t n_in, int64_t n_out, const float *in, float *out)
+static void resample_line(ResampleKind kind, bool align_corners, int64_t n_in, int64_t n_out, const float *in,
+                          float *out)
 {
         int64_t index[3][4 * 16];
         double weight[3][4 * 16];
         Resample resample = { .dtype = DTYPE_F32, .planes = 1 };
         for (int d = 0; d < 3; d++) {
-                resample.axis[d] = (ResampleAxis){
-                        .in_size = d < 2 ? 1 : n_in, .out_size = d < 2 ? 1 : n_out, .index = index[d], .weight = weight[d]
-                };
-                resample_axis(NULL, &resample.axis[d], d < 2 ? RESAMPLE_NEAREST : kind, align_corners, 0, DTYPE_F32);
+                resample.axis[d] = (ResampleAxis){ .in_size = d < 2 ? 1 : n_in,
+                                                   .out_size = d < 2 ? 1 : n_out,
+                                                   .index = index[d],
+                                                   .weight = weight[d] };
+                resample_axis(NULL, &resample.axis[d], d < 2 ? RESAMPLE_NEAREST : kind, align_corners, 0,
+                              DTYPE_F32);
         }
         cr_assert_eq(resample_run(NULL, &resample, in, out), STATUS_OK);
 }
@@ -37,19 +40,24 @@ Test(resample, gives_pytorchs_lines)
                 { RESAMPLE_CUBIC, true, 3, 5, { 0, 0.40625f, 1, 1.59375f, 2 } },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-                resample_line(cases[i].kind, cases[i].corners, cases[i].n_in, cases[i].n_out, cases[i].n_in == 6 ? six : three, out);
+                resample_line(cases[i].kind, cases[i].corners, cases[i].n_in, cases[i].n_out,
+                              cases[i].n_in == 6 ? six : three, out);
                 for (int64_t k = 0; k < cases[i].n_out; k++)
-                        cr_assert_float_eq(out[k], cases[i].want[k], 1e-6f, "case %zu, element %ld: %g", i, (long)k, (double)out[k]);
+                        cr_assert_float_eq(out[k], cases[i].want[k], 1e-6f, "case %zu, element %ld: %g", i,
+                                           (long)k, (double)out[k]);
         }
 }
 
 Test(resample, source_positions_are_rounded_once_as_pytorchs)
 {
-        // torch.nn.functional.interpolate(torch.arange(70003.0)[None, None], scale_factor=2.5, mode="linear")
+        // torch.nn.functional.interpolate(torch.arange(70003.0)[None, None], scale_factor=2.5,
+        // mode="linear")
         static const struct {
                 int64_t out, index;
                 double weight;
-        } wanted[] = { { 10240, 4095, 0.699951171875 }, { 81920, 32767, 0.701171875 }, { 163840, 65535, 0.69921875 } };
+        } wanted[] = { { 10240, 4095, 0.699951171875 },
+                       { 81920, 32767, 0.701171875 },
+                       { 163840, 65535, 0.69921875 } };
         enum { IN = 70003, OUT = 175007 };
         static int64_t index[2 * OUT];
         static double weight[2 * OUT];
@@ -57,8 +65,8 @@ Test(resample, source_positions_are_rounded_once_as_pytorchs)
         cr_assert_eq(resample_axis(NULL, &axis, RESAMPLE_LINEAR, false, 2.5, DTYPE_F32), STATUS_OK);
         for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
                 cr_expect_eq(index[2 * wanted[i].out], wanted[i].index);
-                cr_expect_eq(weight[2 * wanted[i].out + 1], wanted[i].weight, "output %ld: %.12g", (long)wanted[i].out,
-                             weight[2 * wanted[i].out + 1]);
+                cr_expect_eq(weight[2 * wanted[i].out + 1], wanted[i].weight, "output %ld: %.12g",
+                             (long)wanted[i].out, weight[2 * wanted[i].out + 1]);
         }
 }
 
@@ -69,12 +77,15 @@ Test(resample, weights_of_every_output_add_up_to_one_and_stay_inside)
                         for (int64_t out = 1; out < 16; out++) {
                                 int64_t index[64];
                                 double weight[64];
-                                ResampleAxis axis = { .in_size = in, .out_size = out, .index = index, .weight = weight };
+                                ResampleAxis axis = {
+                                        .in_size = in, .out_size = out, .index = index, .weight = weight
+                                };
                                 resample_axis(NULL, &axis, kind, (in + out) % 2 == 0, 0, DTYPE_F64);
                                 for (int64_t o = 0; o < out; o++) {
                                         double sum = 0;
                                         for (int t = 0; t < axis.n_taps; t++) {
-                                                cr_assert(index[o * axis.n_taps + t] >= 0 && index[o * axis.n_taps + t] < in);
+                                                cr_assert(index[o * axis.n_taps + t] >= 0 &&
+                                                          index[o * axis.n_taps + t] < in);
                                                 sum += weight[o * axis.n_taps + t];
                                         }
                                         cr_assert_float_eq(sum, 1, 1e-12);

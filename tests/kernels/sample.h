@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel tests share: a small generator with fixed seeds, buffers with guard bytes on both sides, and assert_close's tolerances.
+// What the kernel tests share: a small generator with fixed seeds, buffers with guard bytes on both
+// sides, and assert_close's tolerances.
 #pragma once
 #include <criterion/criterion.h>
 #include <math.h>
@@ -31,7 +32,8 @@ static inline double sample_double(Sample *sample) // -1 .. 1
 
 enum { GUARD_BYTES = 256, GUARD = 0xa7 };
 
-// `n_bytes` between two guards. Free with guarded_check, which fails the test when a guard byte changed.
+// `n_bytes` between two guards. Free with guarded_check, which fails the test when a guard byte
+// changed.
 static inline void *guarded_new(size_t n_bytes)
 {
         uint8_t *bytes = malloc(n_bytes + 2 * GUARD_BYTES);
@@ -44,7 +46,8 @@ static inline void guarded_check(void *data, size_t n_bytes)
         uint8_t *bytes = (uint8_t *)data - GUARD_BYTES;
         for (size_t i = 0; i < GUARD_BYTES; i++) {
                 cr_assert_eq(bytes[i], GUARD, "a byte before the buffer was written");
-                cr_assert_eq(bytes[GUARD_BYTES + n_bytes + i], GUARD, "byte %zu after the buffer was written", i);
+                cr_assert_eq(bytes[GUARD_BYTES + n_bytes + i], GUARD, "byte %zu after the buffer was written",
+                             i);
         }
         free(bytes);
 }

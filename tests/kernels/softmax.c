@@ -9,7 +9,8 @@ static double at(Dtype dtype, const void *data, int64_t i)
 
 static void check_softmax(Sample *sample, Dtype dtype, SoftmaxKind kind)
 {
-        int64_t outer = sample_int(sample, 1, 4), n = sample_int(sample, 1, sample_int(sample, 0, 5) == 0 ? 3000 : 40),
+        int64_t outer = sample_int(sample, 1, 4),
+                n = sample_int(sample, 1, sample_int(sample, 0, 5) == 0 ? 3000 : 40),
                 inner = sample_int(sample, 0, 1) == 0 ? 1 : sample_int(sample, 1, 100);
         int64_t total = outer * n * inner;
         size_t bytes = (size_t)total * dtype_info[dtype].bytes;
@@ -31,11 +32,13 @@ static void check_softmax(Sample *sample, Dtype dtype, SoftmaxKind kind)
                 for (int64_t i = 0; i < n; i++)
                         sum += exp(at(dtype, in, base + i * inner) - max);
                 for (int64_t i = 0; i < n; i++) {
-                        double x = at(dtype, in, base + i * inner), want = kind == SOFTMAX_LOG ? x - max - log(sum) : exp(x - max) / sum;
+                        double x = at(dtype, in, base + i * inner),
+                               want = kind == SOFTMAX_LOG ? x - max - log(sum) : exp(x - max) / sum;
                         if (kind == SOFTMAX_SAFE && max == -INFINITY)
                                 want = 0;
                         double got = at(dtype, out, base + i * inner);
-                        cr_assert(close_enough(dtype, got, want), "row %ld of %ld, element %ld: %.9g instead of %.9g", (long)row, (long)n,
+                        cr_assert(close_enough(dtype, got, want),
+                                  "row %ld of %ld, element %ld: %.9g instead of %.9g", (long)row, (long)n,
                                   (long)i, got, want);
                 }
         }
@@ -86,8 +89,8 @@ Test(softmax, exponentials_stay_within_two_ulp_over_their_range)
                 softmax_exp_row_f32(&(Work){ 0 }, N, in, out);
                 for (int i = 0; i < N; i++) {
                         double want = exp((double)in[i]), ulp = ldexp(1, MAX(ilogb(want), -126) - 23);
-                        cr_assert(fabs((double)out[i] - want) <= 2 * ulp, "exp(%.9g) is %.9g instead of %.9g", (double)in[i],
-                                  (double)out[i], want);
+                        cr_assert(fabs((double)out[i] - want) <= 2 * ulp, "exp(%.9g) is %.9g instead of %.9g",
+                                  (double)in[i], (double)out[i], want);
                 }
         }
 }

@@ -28,7 +28,11 @@ static void check_sort(Sample *sample, int64_t n, int64_t n_out)
         int64_t *indices = guarded_new(out_items * 8);
         for (int64_t i = 0; i < total; i++) {
                 int64_t pick = sample_int(sample, 0, 20);
-                in[i] = pick == 0 ? NAN : pick == 1 ? INFINITY : pick == 2 ? -0.0f : pick == 3 ? 0 : (float)sample_int(sample, -9, 9);
+                in[i] = pick == 0   ? NAN
+                        : pick == 1 ? INFINITY
+                        : pick == 2 ? -0.0f
+                        : pick == 3 ? 0
+                                    : (float)sample_int(sample, -9, 9);
         }
         TensorMeta meta;
         meta_init(&meta, DTYPE_F32, 3, (int64_t[]){ outer, n, inner });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tile.c: tile programs on random chains, broadcasts, layouts and dtypes, against the rows run one by one: equal bits, and bytes between
-// output elements survive.
+// tile.c: tile programs on random chains, broadcasts, layouts and dtypes, against the rows run one
+// by one: equal bits, and bytes between output elements survive.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -58,31 +58,36 @@ typedef struct Row {
         bool floats_only;
 } Row;
 static const Row rows[] = {
-        { &point_add, false },     { &point_mul, false },    { &point_sub, false },         { &point_relu, false },
-        { &point_tanh, true },     { &point_sigmoid, true }, { &point_exp, true },          { &point_neg, false },
-        { &point_gt, false },      { &point_where, false },  { &point_sqrt, true },         { &point_maximum, false },
-        { &point_addcmul, false }, { &point_silu, true },    { &point_logical_not, false },
+        { &point_add, false },     { &point_mul, false }, { &point_sub, false },
+        { &point_relu, false },    { &point_tanh, true }, { &point_sigmoid, true },
+        { &point_exp, true },      { &point_neg, false }, { &point_gt, false },
+        { &point_where, false },   { &point_sqrt, true }, { &point_maximum, false },
+        { &point_addcmul, false }, { &point_silu, true }, { &point_logical_not, false },
 };
 static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F16, DTYPE_BF16,
                                 DTYPE_F64, DTYPE_I64, DTYPE_I32, DTYPE_U8,  DTYPE_BOOL };
 
 static Dtype common_of(const Row *row, const Made *const *in, int n)
 {
-        static const Dtype order[] = { DTYPE_BOOL, DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64 };
+        static const Dtype order[] = { DTYPE_BOOL, DTYPE_U8,   DTYPE_I32, DTYPE_I64,
+                                       DTYPE_F16,  DTYPE_BF16, DTYPE_F32, DTYPE_F64 };
         size_t most = row->floats_only ? 6 : 1;
         for (int k = 0; k < n; k++) {
                 for (size_t i = 0; i < ARRAY_LENGTH(order); i++)
-                        most = row->kernel->in[k] == 'x' && in[k]->meta.dtype == order[i] && i > most ? i : most;
+                        most = row->kernel->in[k] == 'x' && in[k]->meta.dtype == order[i] && i > most ? i
+                                                                                                      : most;
         }
         return row->kernel->loop[point_class(order[most])] == NULL ? DTYPE_I64 : order[most];
 }
 
-static void run_alone(const Row *row, const PointParams *params, Dtype common, const Made *const *in, int n, Made *out)
+static void run_alone(const Row *row, const PointParams *params, Dtype common, const Made *const *in, int n,
+                      Made *out)
 {
         PointOperand operands[POINT_MAX_INPUTS];
         for (int k = 0; k < n; k++)
                 operands[k] = (PointOperand){ .data = in[k]->data, .meta = &in[k]->meta };
-        cr_assert_eq(pointwise_run(row->kernel, common, params, operands, out->data, &out->meta, NULL), STATUS_OK);
+        cr_assert_eq(pointwise_run(row->kernel, common, params, operands, out->data, &out->meta, NULL),
+                     STATUS_OK);
 }
 
 static void chain(int rank, const int64_t *size, int n_in, int n_ops, int n_out)
@@ -137,10 +142,11 @@ static void chain(int rank, const int64_t *size, int n_in, int n_ops, int n_out)
         for (int k = 0; k < n_out; k++) {
                 Made expected = { .data = filled_block(0xa5) };
                 PointOperand copied = { .data = wanted[k]->data, .meta = &wanted[k]->meta };
-                cr_assert_eq(
-                        pointwise_run(&point_copy, wanted[k]->meta.dtype, &(PointParams){ 0 }, &copied, expected.data, &out_meta[k], NULL),
-                        STATUS_OK);
-                cr_assert_arr_eq(out[k], expected.data, MAX_BYTES, "output %d of %d, %d operators", k, n_out, n_ops);
+                cr_assert_eq(pointwise_run(&point_copy, wanted[k]->meta.dtype, &(PointParams){ 0 }, &copied,
+                                           expected.data, &out_meta[k], NULL),
+                             STATUS_OK);
+                cr_assert_arr_eq(out[k], expected.data, MAX_BYTES, "output %d of %d, %d operators", k, n_out,
+                                 n_ops);
                 free(expected.data);
                 free(out[k]);
         }
@@ -171,12 +177,18 @@ Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
         uint8_t in[37 * 2], want[37 * 2], got[37 * 2];
         for (size_t i = 0; i < 37; i++)
                 element_from_f64(DTYPE_BF16, in + 2 * i, (double)i / 7);
-        PointOperand operands[] = { { .data = in, .meta = &meta }, { .data = &number, .meta = &number_meta } };
+        PointOperand operands[] = { { .data = in, .meta = &meta },
+                                    { .data = &number, .meta = &number_meta } };
         for (int exact = 0; exact < 2; exact++) {
                 operands[1].exact = exact;
-                cr_assert_eq(pointwise_run(&point_mul, DTYPE_BF16, &params, operands, want, &meta, NULL), STATUS_OK);
+                cr_assert_eq(pointwise_run(&point_mul, DTYPE_BF16, &params, operands, want, &meta, NULL),
+                             STATUS_OK);
                 TileProgram *program;
-                TileOp op = { .kernel = &point_mul, .common = DTYPE_BF16, .out = DTYPE_BF16, .params = &params, .exact = { false, exact } };
+                TileOp op = { .kernel = &point_mul,
+                              .common = DTYPE_BF16,
+                              .out = DTYPE_BF16,
+                              .params = &params,
+                              .exact = { false, exact } };
                 TileValueId value;
                 cr_assert_eq(tile_program_new(&program), STATUS_OK);
                 cr_assert_eq(tile_add_input(program, &meta, &op.in[0]), STATUS_OK);
@@ -193,7 +205,8 @@ Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
 Test(tile, a_mask_is_cast_as_zero_and_one_whatever_was_compared)
 {
         static const Dtype compared[] = { DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_I64 },
-                           casts[] = { DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_I64, DTYPE_I32, DTYPE_U8, DTYPE_BOOL };
+                           casts[] = { DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_I64,
+                                       DTYPE_I32, DTYPE_U8,  DTYPE_BOOL };
         enum { N = 37 };
         int64_t size = N;
         for (size_t i = 0; i < ARRAY_LENGTH(compared); i++) {
@@ -201,7 +214,10 @@ Test(tile, a_mask_is_cast_as_zero_and_one_whatever_was_compared)
                         TensorMeta meta, out_meta;
                         TileProgram *program;
                         PointParams params = { 0 };
-                        TileOp op = { .kernel = &point_gt, .common = compared[i], .out = DTYPE_BOOL, .params = &params };
+                        TileOp op = { .kernel = &point_gt,
+                                      .common = compared[i],
+                                      .out = DTYPE_BOOL,
+                                      .params = &params };
                         TileValueId value;
                         uint8_t x[N * 8], y[N * 8], out[N * 8];
                         meta_init(&meta, compared[i], 1, &size);
@@ -217,10 +233,12 @@ Test(tile, a_mask_is_cast_as_zero_and_one_whatever_was_compared)
                         cr_assert_eq(tile_add_cast(program, value, casts[k], &value), STATUS_OK);
                         cr_assert_eq(tile_add_output(program, value, &out_meta), STATUS_OK);
                         cr_assert_eq(tile_finish(program), STATUS_OK);
-                        cr_assert_eq(tile_run(program, (const void *[]){ x, y }, (void *[]){ out }, NULL), STATUS_OK);
+                        cr_assert_eq(tile_run(program, (const void *[]){ x, y }, (void *[]){ out }, NULL),
+                                     STATUS_OK);
                         for (int e = 0; e < N; e++)
-                                cr_assert_eq(element_as_f64(casts[k], out + e * dtype_info[casts[k]].bytes), e % 5 > e % 3 ? 1.0 : 0.0,
-                                             "%s as %s", dtype_info[compared[i]].name, dtype_info[casts[k]].name);
+                                cr_assert_eq(element_as_f64(casts[k], out + e * dtype_info[casts[k]].bytes),
+                                             e % 5 > e % 3 ? 1.0 : 0.0, "%s as %s",
+                                             dtype_info[compared[i]].name, dtype_info[casts[k]].name);
                         tile_program_free(program);
                 }
         }

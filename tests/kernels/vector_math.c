@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// vector_math.h through the rows that use it, in every instruction set that this machine has: errors in ULP against float64 over samples of
-// all floats, special values, equal bits in all sets and at all positions; and every row of the tables against its portable form.
+// vector_math.h through the rows that use it, in every instruction set that this machine has:
+// errors in ULP against float64 over samples of all floats, special values, equal bits in all sets
+// and at all positions; and every row of the tables against its portable form.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -8,11 +9,18 @@
 
 enum { BLOCK = 1024 };
 
-static void apply(const PointKernel *kernel, PointIsa isa, const float *x, const float *y, const float *z, size_t n, void *out)
+static void apply(const PointKernel *kernel, PointIsa isa, const float *x, const float *y, const float *z,
+                  size_t n, void *out)
 {
-        PointParams params = { .of = { { .f = 0.5 }, { .f = 1.25 }, { .f = 0.75 }, { .f = 2 } }, .bits = 32, .half = DTYPE_NONE };
+        PointParams params = { .of = { { .f = 0.5 }, { .f = 1.25 }, { .f = 0.75 }, { .f = 2 } },
+                               .bits = 32,
+                               .half = DTYPE_NONE };
         atomic_bool zero_divisor = false;
-        PointTile tile = { .in = (const void *[]){ x, y, z }, .out = out, .n = n, .params = &params, .zero_divisor = &zero_divisor };
+        PointTile tile = { .in = (const void *[]){ x, y, z },
+                           .out = out,
+                           .n = n,
+                           .params = &params,
+                           .zero_divisor = &zero_divisor };
         PointLoop *loop = point_loop_for(kernel, POINT_F32, isa);
         cr_assert_not_null(loop);
         loop(&tile);
@@ -39,7 +47,9 @@ static double ulps(float got, double want)
         if (isnan(want) || isnan(got))
                 return isnan(want) == isnan(got) ? 0 : INFINITY;
         if (isinf(rounded) || isinf(got))
-                return rounded == got || (fabs(want) > 3.402823e38 && (float)copysign(INFINITY, want) == got) ? 0 : INFINITY;
+                return rounded == got || (fabs(want) > 3.402823e38 && (float)copysign(INFINITY, want) == got)
+                               ? 0
+                               : INFINITY;
         if (want == 0)
                 return got == 0 && signbit(got) == signbit(want) ? 0 : INFINITY;
         int exponent;
@@ -94,8 +104,9 @@ static void check_function(const Function *function, PointIsa isa)
                         double want = function->exact((double)x[i]);
                         if (function->flushes && fabs(want) < 0x1p-119 && fabsf(out[i]) < 0x1p-119F)
                                 continue;
-                        cr_assert_leq(ulps(out[i], want), function->most, "%s(%a) is %a, expected %a, in set %d", function->name,
-                                      (double)x[i], (double)out[i], want, (int)isa);
+                        cr_assert_leq(ulps(out[i], want), function->most,
+                                      "%s(%a) is %a, expected %a, in set %d", function->name, (double)x[i],
+                                      (double)out[i], want, (int)isa);
                 }
         }
 }
@@ -129,15 +140,18 @@ Test(vector_math, special_values_are_those_of_libm)
         for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
                 for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
                         float got[ARRAY_LENGTH(special)], want[ARRAY_LENGTH(special)];
-                        apply(functions[i].kernel, isa, special, special, special, ARRAY_LENGTH(special), got);
-                        apply(functions[i].kernel, POINT_PORTABLE, special, special, special, ARRAY_LENGTH(special), want);
+                        apply(functions[i].kernel, isa, special, special, special, ARRAY_LENGTH(special),
+                              got);
+                        apply(functions[i].kernel, POINT_PORTABLE, special, special, special,
+                              ARRAY_LENGTH(special), want);
                         for (size_t k = 0; k < ARRAY_LENGTH(special); k++) {
-                                cr_assert_eq(isnan(got[k]), isnan(want[k]), "%s(%g) in set %d", functions[i].name, (double)special[k],
-                                             (int)isa);
-                                cr_assert(isnan(want[k]) || signbit(got[k]) == signbit(want[k]), "sign of %s(%g) in set %d",
-                                          functions[i].name, (double)special[k], (int)isa);
-                                cr_assert_eq(isinf(got[k]), isinf(want[k]), "%s(%g) in set %d", functions[i].name, (double)special[k],
-                                             (int)isa);
+                                cr_assert_eq(isnan(got[k]), isnan(want[k]), "%s(%g) in set %d",
+                                             functions[i].name, (double)special[k], (int)isa);
+                                cr_assert(isnan(want[k]) || signbit(got[k]) == signbit(want[k]),
+                                          "sign of %s(%g) in set %d", functions[i].name, (double)special[k],
+                                          (int)isa);
+                                cr_assert_eq(isinf(got[k]), isinf(want[k]), "%s(%g) in set %d",
+                                             functions[i].name, (double)special[k], (int)isa);
                         }
                 }
         }
@@ -158,9 +172,10 @@ Test(vector_math, bits_depend_neither_on_the_position_nor_on_the_set)
                                 size_t n = 1 + begin;
                                 apply(functions[i].kernel, isa, x + begin, x, x, n, out);
                                 for (size_t k = 0; k < n; k++)
-                                        cr_assert(
-                                                bits_of(out[k]) == bits_of(first[begin + k]) || (isnan(out[k]) && isnan(first[begin + k])),
-                                                "%s(%a) at %zu of %zu in set %d", functions[i].name, (double)x[begin + k], k, n, (int)isa);
+                                        cr_assert(bits_of(out[k]) == bits_of(first[begin + k]) ||
+                                                          (isnan(out[k]) && isnan(first[begin + k])),
+                                                  "%s(%a) at %zu of %zu in set %d", functions[i].name,
+                                                  (double)x[begin + k], k, n, (int)isa);
                         }
                 }
         }
@@ -202,9 +217,11 @@ static void check_row(const Named *row, PointIsa isa)
         apply(row->kernel, isa, x, y, z, N, got);
         apply(row->kernel, POINT_PORTABLE, x, y, z, N, want);
         for (size_t i = 0; i < N; i++) {
-                bool same = isnan(want[i]) ? isnan(got[i]) : got[i] == want[i] || fabsf(got[i] - want[i]) <= 1e-6F * fabsf(want[i]) + 1e-7F;
-                cr_assert(same, "%s(%g, %g, %g) is %.9g in set %d, %.9g by libm", row->name, (double)x[i], (double)y[i], (double)z[i],
-                          (double)got[i], (int)isa, (double)want[i]);
+                bool same = isnan(want[i]) ? isnan(got[i])
+                                           : got[i] == want[i] || fabsf(got[i] - want[i]) <=
+                                                                          1e-6F * fabsf(want[i]) + 1e-7F;
+                cr_assert(same, "%s(%g, %g, %g) is %.9g in set %d, %.9g by libm", row->name, (double)x[i],
+                          (double)y[i], (double)z[i], (double)got[i], (int)isa, (double)want[i]);
         }
 }
 
@@ -229,7 +246,8 @@ Test(vector_math, one_element_may_stand_for_all)
                 for (unsigned which = 1; which <= 2; which++) {
                         for (size_t i = 0; i < N; i++)
                                 y[i] = x[5];
-                        const void *repeated[] = { which == 1 ? y : x, which == 1 ? x : y }, *single[] = { repeated[0], repeated[1] };
+                        const void *repeated[] = { which == 1 ? y : x, which == 1 ? x : y },
+                                   *single[] = { repeated[0], repeated[1] };
                         float element = x[5];
                         single[which - 1] = &element;
                         PointTile tile = { .in = repeated, .out = want, .n = N, .params = &params };
@@ -238,7 +256,8 @@ Test(vector_math, one_element_may_stand_for_all)
                         tile.out = got;
                         tile.uniform = (uint8_t)which;
                         point_loop_for(&point_sub, POINT_F32, isa)(&tile);
-                        cr_assert_arr_eq(got, want, sizeof(want), "operand %u in set %d", which - 1, (int)isa);
+                        cr_assert_arr_eq(got, want, sizeof(want), "operand %u in set %d", which - 1,
+                                         (int)isa);
                 }
         }
 }

@@ -6,8 +6,9 @@
 static const struct {
         const char *word;
         Dtype dtype;
-} words[] = { { "f16", DTYPE_F16 }, { "bf16", DTYPE_BF16 }, { "f32", DTYPE_F32 },   { "f64", DTYPE_F64 }, { "i64", DTYPE_I64 },
-              { "i32", DTYPE_I32 }, { "u8", DTYPE_U8 },     { "bool", DTYPE_BOOL }, { "c64", DTYPE_C64 } };
+} words[] = { { "f16", DTYPE_F16 }, { "bf16", DTYPE_BF16 }, { "f32", DTYPE_F32 },
+              { "f64", DTYPE_F64 }, { "i64", DTYPE_I64 },   { "i32", DTYPE_I32 },
+              { "u8", DTYPE_U8 },   { "bool", DTYPE_BOOL }, { "c64", DTYPE_C64 } };
 
 typedef struct Reader {
         const char *at;
@@ -44,7 +45,8 @@ static void fill(Tensor *tensor, int64_t below)
 {
         enum { PATTERN = 4093 };
         Dtype dtype = tensor->meta.dtype;
-        int64_t n = meta_numel(&tensor->meta), bytes = dtype_info[dtype].bytes, have = MIN(n, (int64_t)PATTERN);
+        int64_t n = meta_numel(&tensor->meta), bytes = dtype_info[dtype].bytes,
+                have = MIN(n, (int64_t)PATTERN);
         char *data = (char *)tensor->storage->data;
         for (int64_t i = 0; i < have; i++) {
                 uint32_t noise = (uint32_t)i * 2654435761u;
@@ -56,7 +58,8 @@ static void fill(Tensor *tensor, int64_t below)
                 else if (dtype_is_float(dtype))
                         element_from_f64(dtype, data + i * bytes, (double)(noise % 20011) / 10000.0 - 1.0);
                 else
-                        element_from_i64(dtype, data + i * bytes, (int64_t)(noise % (uint32_t)(below > 0 ? below : 100)));
+                        element_from_i64(dtype, data + i * bytes,
+                                         (int64_t)(noise % (uint32_t)(below > 0 ? below : 100)));
         }
         while (have < n) {
                 int64_t more = MIN(have, n - have);
@@ -177,7 +180,8 @@ static bool read_kwargs(Reader *reader, Value *out)
         while (*reader->at != '\0') {
                 size_t length = strcspn(reader->at, "=");
                 Value name;
-                if (n == MOST_ITEMS || reader->at[length] != '=' || value_str_new(reader->at, length, &name) != STATUS_OK)
+                if (n == MOST_ITEMS || reader->at[length] != '=' ||
+                    value_str_new(reader->at, length, &name) != STATUS_OK)
                         return false;
                 items[n].key = name.str;
                 reader->at += length + 1;

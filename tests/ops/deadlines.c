@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// deadlines.c: operators stop soon after they are told to. Every poll of a run with a deadline reads the clock, so clock_gettime, which
-// this program defines itself, sees them all. Nothing here asserts on time: a call is cancelled at its third poll and must say so after few
-// more, and the work that `cost` predicts of a whole call must be spread over enough polls, evenly. With FXSERVE_DEADLINE_TABLE set,
-// operators run at their size limits under a deadline of 300 ms, and the largest time without a poll and the time after the deadline are
-// printed.
+// deadlines.c: operators stop soon after they are told to. Every poll of a run with a deadline
+// reads the clock, so clock_gettime, which this program defines itself, sees them all. Nothing here
+// asserts on time: a call is cancelled at its third poll and must say so after few more, and the
+// work that `cost` predicts of a whole call must be spread over enough polls, evenly. With
+// FXSERVE_DEADLINE_TABLE set, operators run at their size limits under a deadline of 300 ms, and
+// the largest time without a poll and the time after the deadline are printed.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,8 @@ static Status see_op(Emitter *emitter, OpCall *call, Value *out)
 }
 
 // `deadline_ms` 0: none.
-static void run_bound(const Overload *overload, const Value *args, uint64_t given, int64_t cancel_at, int64_t deadline_ms, Outcome *out)
+static void run_bound(const Overload *overload, const Value *args, uint64_t given, int64_t cancel_at,
+                      int64_t deadline_ms, Outcome *out)
 {
         RunContext ctx;
         _cleanup_(graph_unrefp) Graph *graph = NULL;
@@ -124,7 +126,8 @@ static void run_bound(const Overload *overload, const Value *args, uint64_t give
                 snprintf(out->message, sizeof(out->message), "%.199s", failure_current()->message);
 }
 
-static void run_case(const DeadlineCase *row, bool large, int64_t cancel_at, int64_t deadline_ms, Outcome *out)
+static void run_case(const DeadlineCase *row, bool large, int64_t cancel_at, int64_t deadline_ms,
+                     Outcome *out)
 {
         DeadlineCall call;
         Value args[SCHEMA_MAX_ARGS];
@@ -132,14 +135,15 @@ static void run_case(const DeadlineCase *row, bool large, int64_t cancel_at, int
         *out = (Outcome){ .status = STATUS_OK };
         const Overload *overload = op_find(row->op);
         cr_assert_not_null(overload, "%s is not in the table of operators", row->op);
-        cr_assert(deadline_call_open(row->args, large ? row->large : row->small, &call), "%s: cannot read %s", row->op, row->args);
+        cr_assert(deadline_call_open(row->args, large ? row->large : row->small, &call), "%s: cannot read %s",
+                  row->op, row->args);
         CallArgs bound = { .args = call.args.seq->items, .n_args = call.args.seq->n };
         if (call.kwargs.kind == VALUE_DICT) {
                 bound.kwargs = call.kwargs.dict->items;
                 bound.n_kwargs = call.kwargs.dict->n;
         }
-        cr_assert_eq(schema_bind(&overload->schema, &bound, BIND_NUMBERS, args, &given), STATUS_OK, "%s(%s): %s", row->op, row->args,
-                     failure_current()->message);
+        cr_assert_eq(schema_bind(&overload->schema, &bound, BIND_NUMBERS, args, &given), STATUS_OK,
+                     "%s(%s): %s", row->op, row->args, failure_current()->message);
         run_bound(overload, args, given, cancel_at, deadline_ms, out);
         schema_release(&overload->schema, args, given);
         deadline_call_close(&call);
@@ -154,9 +158,11 @@ Test(deadlines, every_kernel_ends_soon_after_a_poll_says_cancelled, .timeout = 1
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Outcome out;
                 run_case(&cases[i], false, CANCEL_AT, 0, &out);
-                cr_expect_eq(out.status, STATUS_CANCELLED, "%s(%s), N = %ld: %s after %ld polls %s", cases[i].op, cases[i].args,
-                             (long)cases[i].small, status_code(out.status), (long)out.n_polls, out.message);
-                cr_expect_leq(out.n_after, MOST_AFTER, "%s(%s) goes on for %ld polls", cases[i].op, cases[i].args, (long)out.n_after);
+                cr_expect_eq(out.status, STATUS_CANCELLED, "%s(%s), N = %ld: %s after %ld polls %s",
+                             cases[i].op, cases[i].args, (long)cases[i].small, status_code(out.status),
+                             (long)out.n_polls, out.message);
+                cr_expect_leq(out.n_after, MOST_AFTER, "%s(%s) goes on for %ld polls", cases[i].op,
+                              cases[i].args, (long)out.n_after);
         }
 }
 
@@ -173,7 +179,7 @@ static void check_coverage(void)
 {
         static const char *const elsewhere[] = {
                 "aten::_assert_async", "aten::_assert_async.msg", // read one element
-                "fxserve::fused",                                 // takes a group of a program: tests/load/deadlines.py
+                "fxserve::fused", // takes a group of a program: tests/load/deadlines.py
         };
         for (uint32_t i = 0; i < n_ops(); i++) {
                 const Overload *overload = op_at(i);
@@ -181,12 +187,13 @@ static void check_coverage(void)
                 for (size_t k = 0; k < ARRAY_LENGTH(elsewhere); k++)
                         listed |= strcmp(overload->name, elsewhere[k]) == 0;
                 if (overload->op->run != NULL && !listed)
-                        cr_expect(is_seen(overload->op->run), "%s: no row of deadline_cases.def runs its kernel", overload->name);
+                        cr_expect(is_seen(overload->op->run),
+                                  "%s: no row of deadline_cases.def runs its kernel", overload->name);
         }
 }
 
-// No part of a call goes on for long without a poll: the longest stretch, as a share of the call's processor time, in the best of a few
-// runs, for anything may hold one up.
+// No part of a call goes on for long without a poll: the longest stretch, as a share of the call's
+// processor time, in the best of a few runs, for anything may hold one up.
 static bool polls_evenly(const DeadlineCase *row, Outcome *out)
 {
         enum { TRIES = 6, SHARE = 2, SHORT_NS = 4000000 };
@@ -203,11 +210,13 @@ Test(deadlines, work_between_polls_is_bounded_for_every_kernel, .timeout = 1200)
                 run_case(&cases[i], false, 0, 0, &out);
                 int64_t steps = predicted_steps(&out.cost);
                 cr_expect_eq(out.status, STATUS_OK, "%s(%s): %s", cases[i].op, cases[i].args, out.message);
-                cr_expect_geq(steps, LEAST_STEPS, "%s(%s): cost knows of %ld steps only", cases[i].op, cases[i].args, (long)steps);
-                cr_expect_leq(steps / MAX(out.n_polls, 1), MOST_STEPS_PER_POLL, "%s(%s): %ld steps, %ld polls", cases[i].op, cases[i].args,
-                              (long)steps, (long)out.n_polls);
-                cr_expect(polls_evenly(&cases[i], &out), "%s(%s): %ld of %ld us without a poll", cases[i].op, cases[i].args,
-                          (long)(out.gap_ns / 1000), (long)(out.total_ns / 1000));
+                cr_expect_geq(steps, LEAST_STEPS, "%s(%s): cost knows of %ld steps only", cases[i].op,
+                              cases[i].args, (long)steps);
+                cr_expect_leq(steps / MAX(out.n_polls, 1), MOST_STEPS_PER_POLL,
+                              "%s(%s): %ld steps, %ld polls", cases[i].op, cases[i].args, (long)steps,
+                              (long)out.n_polls);
+                cr_expect(polls_evenly(&cases[i], &out), "%s(%s): %ld of %ld us without a poll", cases[i].op,
+                          cases[i].args, (long)(out.gap_ns / 1000), (long)(out.total_ns / 1000));
         }
         check_coverage();
 }
@@ -221,7 +230,8 @@ Test(deadlines, cost_knows_windows_and_rows)
         } rows[] = {
                 { "aten.max_pool2d.default", "f32[1,1,N,N], [3,3], [1,1]", 160, STATUS_OK },
                 { "aten.max_pool2d.default", "f32[1,1,N,N], [99,99], [1,1]", 160, STATUS_TOO_LARGE },
-                { "aten.max_pool2d_with_indices.default", "f32[1,1,N,N], [31,31], [1,1]", 64, STATUS_TOO_LARGE },
+                { "aten.max_pool2d_with_indices.default", "f32[1,1,N,N], [31,31], [1,1]", 64,
+                  STATUS_TOO_LARGE },
                 { "aten.adaptive_max_pool2d.default", "f32[1,1,N,N], [50,50]", 160, STATUS_OK },
                 { "aten.sort.default", "f32[N]", 40000, STATUS_OK },
                 { "aten.sort.default", "f32[N]", 80000, STATUS_TOO_LARGE },
@@ -236,8 +246,8 @@ Test(deadlines, cost_knows_windows_and_rows)
                 Outcome out;
                 DeadlineCase row = { rows[i].op, rows[i].args, rows[i].n, rows[i].n };
                 run_case(&row, false, 0, 0, &out);
-                cr_expect_eq(out.status, rows[i].status, "%s(%s): %s, %ld operations", row.op, row.args, status_code(out.status),
-                             (long)out.cost.flops);
+                cr_expect_eq(out.status, rows[i].status, "%s(%s): %s, %ld operations", row.op, row.args,
+                             status_code(out.status), (long)out.cost.flops);
         }
         limits.max_node_flops = limit;
 }
@@ -254,9 +264,11 @@ Test(deadlines, table_of_operators_at_their_size_limits, .timeout = 7200)
                 if (strstr(cases[i].op, only) == NULL)
                         continue;
                 run_case(&cases[i], true, 0, 300, &out);
-                printf("late %6.1f ms, without a poll %6.1f ms, cost %9.1f Mflop %8.1f MB, %s: %s(%s), N = %ld %s\n",
-                       (double)out.late_ns / 1e6, (double)out.gap_ns / 1e6, (double)out.cost.flops / 1e6, (double)out.cost.bytes / 1e6,
-                       status_code(out.status), cases[i].op, cases[i].args, (long)cases[i].large, out.message);
+                printf("late %6.1f ms, without a poll %6.1f ms, cost %9.1f Mflop %8.1f MB, %s: %s(%s), N = "
+                       "%ld %s\n",
+                       (double)out.late_ns / 1e6, (double)out.gap_ns / 1e6, (double)out.cost.flops / 1e6,
+                       (double)out.cost.bytes / 1e6, status_code(out.status), cases[i].op, cases[i].args,
+                       (long)cases[i].large, out.message);
                 fflush(stdout);
         }
 }

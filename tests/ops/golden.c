@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden.c: every case of tests/golden through the eager emitter: dtype, shape, strides, sharing, values, writes. One test per group;
-// failures are listed by operator with their counts and the first of each in words.
+// golden.c: every case of tests/golden through the eager emitter: dtype, shape, strides, sharing,
+// values, writes. One test per group; failures are listed by operator with their counts and the
+// first of each in words.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,19 +33,23 @@ static bool is_close(double got, double want, const GoldenCase *golden)
         return fabs(got - want) <= golden->atol + golden->rtol * fabs(want);
 }
 
-static bool elements_match(const GoldenCase *golden, Dtype dtype, const char *got, const char *want, int64_t n)
+static bool elements_match(const GoldenCase *golden, Dtype dtype, const char *got, const char *want,
+                           int64_t n)
 {
         int64_t bytes = dtype_info[dtype].bytes;
-        bool is_complex = dtype_info[dtype].kind == DTYPE_KIND_COMPLEX, is_float = is_complex || dtype_is_float(dtype);
+        bool is_complex = dtype_info[dtype].kind == DTYPE_KIND_COMPLEX,
+             is_float = is_complex || dtype_is_float(dtype);
         if (is_complex) {
                 dtype = dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
                 bytes /= 2;
                 n *= 2;
         }
         for (int64_t i = 0; i < n; i++) {
-                double a = element_as_f64(dtype, got + i * bytes), b = element_as_f64(dtype, want + i * bytes);
-                bool same = is_float || golden->atol > 0 ? is_close(a, b, golden)
-                                                         : memcmp(got + i * bytes, want + i * bytes, (size_t)bytes) == 0;
+                double a = element_as_f64(dtype, got + i * bytes),
+                       b = element_as_f64(dtype, want + i * bytes);
+                bool same = is_float || golden->atol > 0
+                                    ? is_close(a, b, golden)
+                                    : memcmp(got + i * bytes, want + i * bytes, (size_t)bytes) == 0;
                 if (!same)
                         return differs("element %ld is %.9g, expected %.9g", (long)i, a, b);
         }
@@ -55,9 +60,11 @@ static bool values_match(const GoldenCase *golden, const Tensor *got, const Tens
 {
         char got_text[200], want_text[200];
         if (got->meta.dtype != want->meta.dtype)
-                return differs("dtype is %s, expected %s", dtype_info[got->meta.dtype].name, dtype_info[want->meta.dtype].name);
+                return differs("dtype is %s, expected %s", dtype_info[got->meta.dtype].name,
+                               dtype_info[want->meta.dtype].name);
         if (!meta_same_shape(&got->meta, &want->meta))
-                return differs("shape is %s, expected %s", shape_text(got->meta.rank, got->meta.size, got_text, sizeof(got_text)),
+                return differs("shape is %s, expected %s",
+                               shape_text(got->meta.rank, got->meta.size, got_text, sizeof(got_text)),
                                shape_text(want->meta.rank, want->meta.size, want_text, sizeof(want_text)));
         _cleanup_(tensor_unrefp) Tensor *a = NULL, *b = NULL;
         if (tensor_contiguous((Tensor *)(uintptr_t)got, NULL, &a) != STATUS_OK ||
@@ -73,7 +80,8 @@ static bool strides_match(const TensorMeta *got, const TensorMeta *want)
                 return true;
         for (int d = 0; d < want->rank; d++) {
                 if (want->size[d] > 1 && got->stride[d] != want->stride[d])
-                        return differs("strides are %s, expected %s", shape_text(got->rank, got->stride, got_text, sizeof(got_text)),
+                        return differs("strides are %s, expected %s",
+                                       shape_text(got->rank, got->stride, got_text, sizeof(got_text)),
                                        shape_text(want->rank, want->stride, want_text, sizeof(want_text)));
         }
         return true;
@@ -107,7 +115,8 @@ static bool plain_matches(const GoldenCase *golden, Value got, Value want)
         case VALUE_INT:
                 return got.i == want.i ? true : differs("is %ld, expected %ld", (long)got.i, (long)want.i);
         case VALUE_FLOAT:
-                return is_close(got.f, want.f, golden) ? true : differs("is %.17g, expected %.17g", got.f, want.f);
+                return is_close(got.f, want.f, golden) ? true
+                                                       : differs("is %.17g, expected %.17g", got.f, want.f);
         default:
                 return true;
         }
@@ -136,7 +145,8 @@ static bool matches(const GoldenCase *golden, const Want *want, Value got, const
         }
         if (got.kind != VALUE_TENSOR)
                 return differs("is %s, expected a Tensor", value_kind_name(got.kind));
-        return values_match(golden, got.tensor, want->tensor) && strides_match(&got.tensor->meta, &want->tensor->meta) &&
+        return values_match(golden, got.tensor, want->tensor) &&
+               strides_match(&got.tensor->meta, &want->tensor->meta) &&
                sharing_matches(want, got.tensor, args, n_args);
 }
 
@@ -147,7 +157,8 @@ static bool outs_match(const GoldenCase *golden, const Schema *schema, Value got
                 return got.kind == VALUE_NONE;
         if (schema->returns == RETURN_TUPLE)
                 return matches(golden, outs, got, args, schema->n_args);
-        return outs->n == 1 ? matches(golden, &outs->items[0], got, args, schema->n_args) : differs("one result, expected %u", outs->n);
+        return outs->n == 1 ? matches(golden, &outs->items[0], got, args, schema->n_args)
+                            : differs("one result, expected %u", outs->n);
 }
 
 static bool mutations_match(const GoldenCase *golden, const Schema *schema, const Value *args)
@@ -182,9 +193,9 @@ static bool run_case(Emitter *emitter, const GoldenCase *golden)
                 return differs("does not bind: %.400s", failure_current()->message);
         Value result = value_none();
         Status status = emit(emitter, overload, args, given, &result);
-        bool good = status == STATUS_OK
-                            ? outs_match(golden, &overload->schema, result, args) && mutations_match(golden, &overload->schema, args)
-                            : differs("fails: %.400s", failure_current()->message);
+        bool good = status == STATUS_OK ? outs_match(golden, &overload->schema, result, args) &&
+                                                  mutations_match(golden, &overload->schema, args)
+                                        : differs("fails: %.400s", failure_current()->message);
         value_clear(&result);
         schema_release(&overload->schema, args, given);
         return good;
@@ -195,14 +206,16 @@ static void tally(Report *report, const GoldenCase *golden, bool good)
         Tally *row = string_map_get(&report->by_op, golden->op);
         if (row == NULL) {
                 row = arena_alloc(&report->arena, sizeof(*row));
-                string_map_set(&report->by_op, arena_text(&report->arena, golden->op, strlen(golden->op)), row, NULL);
+                string_map_set(&report->by_op, arena_text(&report->arena, golden->op, strlen(golden->op)),
+                               row, NULL);
         }
         row->n_cases++;
         report->n_cases++;
         if (good)
                 return;
         if (row->n_failed++ == 0)
-                snprintf(row->first, sizeof(row->first), "line %d (%.60s): %s", golden->line, golden->opinfo, words);
+                snprintf(row->first, sizeof(row->first), "line %d (%.60s): %s", golden->line, golden->opinfo,
+                         words);
         report->n_failed++;
 }
 
@@ -212,7 +225,8 @@ static void print_report(const char *group, const Report *report)
         for (uint32_t i = 0; i < report->by_op.n; i++) {
                 const Tally *row = report->by_op.entries[i].value;
                 if (row->n_failed > 0)
-                        fprintf(stderr, "  %s: %u of %u; %s\n", report->by_op.entries[i].key, row->n_failed, row->n_cases, row->first);
+                        fprintf(stderr, "  %s: %u of %u; %s\n", report->by_op.entries[i].key, row->n_failed,
+                                row->n_cases, row->first);
         }
 }
 
@@ -232,7 +246,8 @@ static void run_group(const char *group, Report *report)
         cr_assert_eq(eager_open(graph, &ctx, &eager), STATUS_OK);
         cr_assert_eq(golden_open(path, &file), STATUS_OK, "%s", failure_current()->message);
         for (;;) {
-                cr_assert_eq(golden_next(&file, &golden, &more), STATUS_OK, "%s line %d: %s", group, file.line, failure_current()->message);
+                cr_assert_eq(golden_next(&file, &golden, &more), STATUS_OK, "%s line %d: %s", group,
+                             file.line, failure_current()->message);
                 if (!more)
                         break;
                 tally(report, &golden, run_case(eager_emitter(eager), &golden));
@@ -247,17 +262,17 @@ static void report_deinit(Report *report)
         arena_deinit(&report->arena);
 }
 
-#define GOLDEN_GROUP(group)                                                                                                                \
-        Test(golden, group##_gives_what_pytorch_gives, .timeout = 120)                                                                     \
-        {                                                                                                                                  \
-                Report report = { 0 };                                                                                                     \
-                arena_init(&report.arena, 0);                                                                                              \
-                run_group(#group, &report);                                                                                                \
-                print_report(#group, &report);                                                                                             \
-                uint32_t n_failed = report.n_failed, n_cases = report.n_cases;                                                             \
-                report_deinit(&report);                                                                                                    \
-                cr_assert_gt(n_cases, 0);                                                                                                  \
-                cr_assert_eq(n_failed, 0, "%u cases fail", n_failed);                                                                      \
+#define GOLDEN_GROUP(group)                                                                                  \
+        Test(golden, group##_gives_what_pytorch_gives, .timeout = 120)                                       \
+        {                                                                                                    \
+                Report report = { 0 };                                                                       \
+                arena_init(&report.arena, 0);                                                                \
+                run_group(#group, &report);                                                                  \
+                print_report(#group, &report);                                                               \
+                uint32_t n_failed = report.n_failed, n_cases = report.n_cases;                               \
+                report_deinit(&report);                                                                      \
+                cr_assert_gt(n_cases, 0);                                                                    \
+                cr_assert_eq(n_failed, 0, "%u cases fail", n_failed);                                        \
         }
 #include "golden_groups.def"
 #undef GOLDEN_GROUP
@@ -326,5 +341,6 @@ Test(golden, overloads_without_cases_are_listed_and_no_others)
         for (size_t g = 0; g < ARRAY_LENGTH(groups); g++)
                 free(cases[g]);
         free(exceptions);
-        cr_assert_eq(n_wrong, 0, "%u overloads; tests/golden/without_cases.txt lists those without cases", n_wrong);
+        cr_assert_eq(n_wrong, 0, "%u overloads; tests/golden/without_cases.txt lists those without cases",
+                     n_wrong);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden_file.c: a reader for files that this repository made itself; it trusts them to be well formed and says where they are not.
+// golden_file.c: a reader for files that this repository made itself; it trusts them to be well
+// formed and says where they are not.
 #include "tests/ops/golden_file.h"
 
 #include <math.h>
@@ -88,7 +89,9 @@ static Status read_entry(GoldenFile *file, JsonReader *json, const uint8_t *data
                 }
         }
         out->data = data + offsets[0];
-        return data + offsets[1] <= file->bytes + file->n_bytes ? STATUS_OK : fail(STATUS_MALFORMED, "a tensor ends behind the file");
+        return data + offsets[1] <= file->bytes + file->n_bytes
+                       ? STATUS_OK
+                       : fail(STATUS_MALFORMED, "a tensor ends behind the file");
 }
 
 static Status read_header(GoldenFile *file)
@@ -153,7 +156,8 @@ static Status make_tensor(GoldenFile *file, const TensorNote *note, Tensor **out
                 memcpy(meta.stride, note->stride, sizeof(meta.stride));
         TRY(meta_span(&meta, &span));
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(storage_new((size_t)(note->offset + span) * dtype_info[entry->dtype].bytes, true, NULL, &storage));
+        TRY(storage_new((size_t)(note->offset + span) * dtype_info[entry->dtype].bytes, true, NULL,
+                        &storage));
         TRY(tensor_new_view(storage, &meta, note->offset, out_tensor));
         Storage plain = { .data = (uint8_t *)(uintptr_t)entry->data };
         Tensor source = { .meta = dense, .storage = &plain };

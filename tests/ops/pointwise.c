@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pointwise.c: result dtypes and refusals of pointwise calls, against tables that PyTorch wrote, and what in-place twins leave behind.
-// Values are the business of the golden cases.
+// pointwise.c: result dtypes and refusals of pointwise calls, against tables that PyTorch wrote,
+// and what in-place twins leave behind. Values are the business of the golden cases.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,8 +32,9 @@ static const struct {
         const char *name;
         Dtype dtype;
 } shorts[] = {
-        { "b8", DTYPE_BOOL }, { "u8", DTYPE_U8 },   { "i8", DTYPE_I8 },     { "i16", DTYPE_I16 }, { "i32", DTYPE_I32 },
-        { "i64", DTYPE_I64 }, { "f16", DTYPE_F16 }, { "bf16", DTYPE_BF16 }, { "f32", DTYPE_F32 }, { "f64", DTYPE_F64 },
+        { "b8", DTYPE_BOOL }, { "u8", DTYPE_U8 },   { "i8", DTYPE_I8 },   { "i16", DTYPE_I16 },
+        { "i32", DTYPE_I32 }, { "i64", DTYPE_I64 }, { "f16", DTYPE_F16 }, { "bf16", DTYPE_BF16 },
+        { "f32", DTYPE_F32 }, { "f64", DTYPE_F64 },
 };
 
 static Dtype find_dtype(const char *text, size_t n)
@@ -76,7 +77,8 @@ static Value parse_item(const char *text)
                 cr_assert_eq(value_str_new(text + 1, strlen(text) - 2, &value), STATUS_OK);
                 return value;
         }
-        return strpbrk(text, ".e") != NULL ? value_float(strtod(text, NULL)) : value_int(strtoll(text, NULL, 10));
+        return strpbrk(text, ".e") != NULL ? value_float(strtod(text, NULL))
+                                           : value_int(strtoll(text, NULL, 10));
 }
 
 typedef struct Call {
@@ -116,7 +118,9 @@ static Status run_call(const char *op, const Call *call, Value *out)
 {
         const Overload *overload = op_find(op);
         cr_assert_not_null(overload, "%s", op);
-        CallArgs args = { .args = call->args, .n_args = call->n_args, .kwargs = call->kwargs, .n_kwargs = call->n_kwargs };
+        CallArgs args = {
+                .args = call->args, .n_args = call->n_args, .kwargs = call->kwargs, .n_kwargs = call->n_kwargs
+        };
         Value bound[SCHEMA_MAX_ARGS];
         uint64_t given;
         TRY(schema_bind(&overload->schema, &args, BIND_NUMBERS, bound, &given));
@@ -166,10 +170,13 @@ Test(pointwise, results_have_pytorchs_dtype_or_are_refused_as_there)
                         put_dtype(row->call, shorts[d].name, text);
                         Value result = value_none();
                         Status status = run_text(row->op, text, &result);
-                        Tensor *tensor = result.kind == VALUE_TUPLE ? result.seq->items[0].tensor : result.tensor;
+                        Tensor *tensor =
+                                result.kind == VALUE_TUPLE ? result.seq->items[0].tensor : result.tensor;
                         Dtype got = status == STATUS_OK ? tensor->meta.dtype : DTYPE_NONE;
                         cr_expect_eq(got, find_dtype(want, n), "%s %s: %s, expected %.*s", row->op, text,
-                                     got == DTYPE_NONE ? failure_current()->message : dtype_info[got].short_name, (int)n, want);
+                                     got == DTYPE_NONE ? failure_current()->message
+                                                       : dtype_info[got].short_name,
+                                     (int)n, want);
                         value_clear(&result);
                         want += n + (want[n] == ' ');
                 }
@@ -190,9 +197,10 @@ Test(pointwise, refusals_use_pytorchs_words)
         for (size_t i = 0; i < ARRAY_LENGTH(error_rows); i++) {
                 const ErrorRow *row = &error_rows[i];
                 Value result = value_none();
-                cr_expect_neq(run_text(row->op, row->call, &result), STATUS_OK, "%s %s is not refused", row->op, row->call);
-                cr_expect_str_eq(failure_current()->message, row->words, "%s %s: \"%s\", expected \"%s\"", row->op, row->call,
-                                 failure_current()->message, row->words);
+                cr_expect_neq(run_text(row->op, row->call, &result), STATUS_OK, "%s %s is not refused",
+                              row->op, row->call);
+                cr_expect_str_eq(failure_current()->message, row->words, "%s %s: \"%s\", expected \"%s\"",
+                                 row->op, row->call, failure_current()->message, row->words);
                 value_clear(&result);
         }
 }
@@ -213,9 +221,11 @@ Test(pointwise, a_twin_writes_through_views_and_returns_self)
         meta.size[0] = 2;
         cr_assert_eq(tensor_new_view(whole->storage, &meta, 1, &part), STATUS_OK);
         call.args[0] = value_tensor_take(part);
-        cr_assert_eq(run_call("aten::add_.Scalar", &call, &result), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(run_call("aten::add_.Scalar", &call, &result), STATUS_OK, "%s",
+                     failure_current()->message);
         cr_expect_eq(result.tensor, part);
-        cr_expect(at_f32(whole, 0) == 1 && at_f32(whole, 1) == 3 && at_f32(whole, 2) == 3 && at_f32(whole, 3) == 1);
+        cr_expect(at_f32(whole, 0) == 1 && at_f32(whole, 1) == 3 && at_f32(whole, 2) == 3 &&
+                  at_f32(whole, 3) == 1);
         value_clear(&result);
         call_deinit(&call);
         tensor_unref(whole);
@@ -239,9 +249,12 @@ Test(pointwise, a_twin_that_reads_what_it_writes_sees_old_values)
         cr_assert_eq(tensor_new_view(self->storage, &meta, 0, &turned), STATUS_OK);
         call.args[0] = value_tensor_take(square);
         call.args[call.n_args++] = value_tensor_take(turned);
-        cr_assert_eq(run_call("aten::sub_.Tensor", &call, &result), STATUS_OK, "%s", failure_current()->message);
-        cr_expect(at_f32(self, 0) == 0 && at_f32(self, 1) == -2 && at_f32(self, 3) == 2 && at_f32(self, 4) == 0, "%g %g %g %g",
-                  (double)at_f32(self, 0), (double)at_f32(self, 1), (double)at_f32(self, 3), (double)at_f32(self, 4));
+        cr_assert_eq(run_call("aten::sub_.Tensor", &call, &result), STATUS_OK, "%s",
+                     failure_current()->message);
+        cr_expect(at_f32(self, 0) == 0 && at_f32(self, 1) == -2 && at_f32(self, 3) == 2 &&
+                          at_f32(self, 4) == 0,
+                  "%g %g %g %g", (double)at_f32(self, 0), (double)at_f32(self, 1), (double)at_f32(self, 3),
+                  (double)at_f32(self, 4));
         cr_expect(at_f32(self, 2) == 2 && at_f32(self, 5) == 5, "outside of the view");
         value_clear(&result);
         call_deinit(&call);
@@ -257,7 +270,8 @@ Test(pointwise, writing_to_an_expanded_tensor_is_refused)
         call.args[0].tensor->meta.stride[0] = 0;
         cr_expect_neq(run_call("aten::mul_.Scalar", &call, &result), STATUS_OK);
         cr_expect_str_eq(failure_current()->message,
-                         "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                         "unsupported operation: more than one element of the written-to tensor refers to a "
+                         "single memory "
                          "location. Please clone() the tensor before performing the operation.");
         call_deinit(&call);
 }

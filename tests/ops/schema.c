@@ -75,9 +75,10 @@ typedef struct Case {
         const char *keyword;
         Value keyword_value;
 } Case;
-#define CALL(...)                                                                                                                          \
-        {                                                                                                                                  \
-                .args = { __VA_ARGS__ }, .n_args = (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value))                            \
+#define CALL(...)                                                                                            \
+        {                                                                                                    \
+                .args = { __VA_ARGS__ },                                                                     \
+                .n_args = (uint32_t)(sizeof((Value[]){ __VA_ARGS__ }) / sizeof(Value))                       \
         }
 
 static Value bound[SCHEMA_MAX_ARGS];
@@ -113,8 +114,9 @@ static void expect_message(const char *schema_text, Case call, BindMode mode, co
 }
 
 #define FLATTEN "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"
-#define CONV2D                                                                                                                             \
-        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, "     \
+#define CONV2D                                                                                               \
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] "        \
+        "padding=0, SymInt[2] dilation=1, "                                                                  \
         "SymInt groups=1) -> Tensor"
 
 // ---- parsing ----
@@ -134,18 +136,21 @@ Test(schema, a_name_has_namespace_base_and_overload)
 
 Test(schema, alias_marks_say_what_is_written)
 {
-        Schema schema = parsed("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)");
+        Schema schema =
+                parsed("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)");
         cr_assert(schema.args[0].is_written);
         cr_assert(!schema.args[1].is_written);
         cr_assert_eq(schema.returns, RETURN_ONE);
-        schema = parsed("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]");
+        schema = parsed(
+                "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]");
         cr_assert(!schema.args[0].is_written);
         cr_assert_eq(schema.returns, RETURN_LIST);
 }
 
 Test(schema, lists_and_optionals_nest_as_written)
 {
-        Schema schema = parsed("x::y(Tensor?[] indices, Tensor[]? more, int[1]? dim, float[]? scales, SymInt[2] stride=1, bool[3] mask, "
+        Schema schema = parsed("x::y(Tensor?[] indices, Tensor[]? more, int[1]? dim, float[]? scales, "
+                               "SymInt[2] stride=1, bool[3] mask, "
                                "Scalar? min=None) -> ()");
         cr_assert(schema.args[0].is_list && schema.args[0].item_optional && !schema.args[0].optional);
         cr_assert(schema.args[1].is_list && !schema.args[1].item_optional && schema.args[1].optional);
@@ -161,9 +166,10 @@ Test(schema, lists_and_optionals_nest_as_written)
 
 Test(schema, defaults_are_values_of_every_kind)
 {
-        Schema schema = parsed(
-                "x::y(str a='none', str b=\"constant\", float c=1e-05, int d=-1, int[] e=[], int[2] f=[0,1], bool g=True, int h=Mean, "
-                "MemoryFormat i=contiguous_format, ScalarType j=long, Tensor? k=None, float l=-inf, Scalar m=0.5) -> Tensor");
+        Schema schema = parsed("x::y(str a='none', str b=\"constant\", float c=1e-05, int d=-1, int[] e=[], "
+                               "int[2] f=[0,1], bool g=True, int h=Mean, "
+                               "MemoryFormat i=contiguous_format, ScalarType j=long, Tensor? k=None, float "
+                               "l=-inf, Scalar m=0.5) -> Tensor");
         cr_assert_str_eq(schema.args[0].default_value.str->text, "none");
         cr_assert_str_eq(schema.args[1].default_value.str->text, "constant");
         cr_assert_float_eq(schema.args[2].default_value.f, 1e-05, 0);
@@ -181,7 +187,8 @@ Test(schema, defaults_are_values_of_every_kind)
 
 Test(schema, named_returns_become_fields)
 {
-        Schema schema = parsed("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)");
+        Schema schema = parsed(
+                "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)");
         cr_assert_eq(schema.returns, RETURN_TUPLE);
         cr_assert_eq(schema.n_returns, 2);
         cr_assert_str_eq(schema.return_names[1], "indices");
@@ -222,7 +229,9 @@ Test(schema, missing_arguments_get_their_defaults_and_are_not_given)
 Test(schema, keywords_find_their_places)
 {
         Schema schema = parsed(FLATTEN);
-        Case call = { .args = { tensor() }, .n_args = 1, .keyword = "end_dim", .keyword_value = value_int(5) };
+        Case call = {
+                .args = { tensor() }, .n_args = 1, .keyword = "end_dim", .keyword_value = value_int(5)
+        };
         cr_assert_eq(bind_case(&schema, &call, BIND_STRICT), STATUS_OK);
         cr_assert_eq(bound[1].i, 0);
         cr_assert_eq(bound[2].i, 5);
@@ -247,8 +256,12 @@ Test(schema, input_and_numpy_words_stand_for_schema_names)
 
 Test(schema, keywords_that_change_nothing_are_passed_over)
 {
-        Schema zeros = parsed("aten::zeros(SymInt[] size, *, ScalarType? dtype=None, bool? pin_memory=None) -> Tensor");
-        Case call = { .args = { LIST(value_int(2)) }, .n_args = 1, .keyword = "requires_grad", .keyword_value = value_bool(false) };
+        Schema zeros = parsed(
+                "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, bool? pin_memory=None) -> Tensor");
+        Case call = { .args = { LIST(value_int(2)) },
+                      .n_args = 1,
+                      .keyword = "requires_grad",
+                      .keyword_value = value_bool(false) };
         cr_assert_eq(bind_case(&zeros, &call, BIND_STRICT), STATUS_OK);
         Schema relu = parsed("aten::relu(Tensor self) -> Tensor");
         call = (Case){ .args = { tensor() }, .n_args = 1, .keyword = "out", .keyword_value = value_none() };
@@ -258,12 +271,14 @@ Test(schema, keywords_that_change_nothing_are_passed_over)
 Test(schema, trailing_ints_gather_into_the_only_list)
 {
         Schema view = parsed("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)");
-        cr_assert_eq(bind_case(&view, &(Case)CALL(tensor(), value_int(3), value_int(2)), BIND_STRICT), STATUS_OK);
+        cr_assert_eq(bind_case(&view, &(Case)CALL(tensor(), value_int(3), value_int(2)), BIND_STRICT),
+                     STATUS_OK);
         cr_assert_eq(bound[1].kind, VALUE_LIST);
         cr_assert_eq(bound[1].seq->n, 2);
         cr_assert_eq(bound[1].seq->items[0].i, 3);
         cr_assert_eq(bind_case(&view, &(Case)CALL(tensor(), value_int(-1)), BIND_STRICT), STATUS_OK);
-        cr_assert_eq(bind_case(&view, &(Case)CALL(tensor(), LIST(value_int(3), value_int(2))), BIND_STRICT), STATUS_OK);
+        cr_assert_eq(bind_case(&view, &(Case)CALL(tensor(), LIST(value_int(3), value_int(2))), BIND_STRICT),
+                     STATUS_OK);
         cr_assert_eq(given & SCHEMA_GATHERED, 0);
         Schema zeros = parsed("aten::zeros(SymInt[] size, *, ScalarType? dtype=None) -> Tensor");
         cr_assert_eq(bind_case(&zeros, &(Case)CALL(value_int(3), value_int(2)), BIND_STRICT), STATUS_OK);
@@ -275,7 +290,8 @@ Test(schema, starred_arguments_gather_whatever_follows)
         Schema block = parsed("py::block_diag(*Tensor[] tensors) -> Tensor");
         cr_assert_eq(bind_case(&block, &(Case)CALL(tensor(), tensor()), BIND_STRICT), STATUS_OK);
         cr_assert_eq(bound[0].seq->n, 2);
-        cr_assert_eq(bind_case(&block, &(Case)CALL(LIST(tensor(), tensor(), tensor())), BIND_STRICT), STATUS_OK);
+        cr_assert_eq(bind_case(&block, &(Case)CALL(LIST(tensor(), tensor(), tensor())), BIND_STRICT),
+                     STATUS_OK);
         cr_assert_eq(bound[0].seq->n, 3);
         cr_assert_eq(bind_case(&block, &(Case){ 0 }, BIND_STRICT), STATUS_OK);
         cr_assert_eq(bound[0].seq->n, 0);
@@ -284,10 +300,13 @@ Test(schema, starred_arguments_gather_whatever_follows)
 Test(schema, a_number_stands_for_a_sized_list_only)
 {
         Schema conv = parsed(CONV2D);
-        cr_assert_eq(bind_case(&conv, &(Case)CALL(tensor(), tensor(), value_none(), value_int(2)), BIND_STRICT), STATUS_OK);
+        cr_assert_eq(
+                bind_case(&conv, &(Case)CALL(tensor(), tensor(), value_none(), value_int(2)), BIND_STRICT),
+                STATUS_OK);
         cr_assert_eq(bound[3].kind, VALUE_INT);
         Schema flip = parsed("x::y(Tensor a, int b, int[] dims) -> Tensor");
-        cr_assert_eq(bind_case(&flip, &(Case)CALL(tensor(), value_int(1), value_int(2)), BIND_STRICT), STATUS_VALUE);
+        cr_assert_eq(bind_case(&flip, &(Case)CALL(tensor(), value_int(1), value_int(2)), BIND_STRICT),
+                     STATUS_VALUE);
 }
 
 Test(schema, numbers_stand_for_tensors_only_when_asked)
@@ -312,13 +331,23 @@ Test(schema, zero_dim_tensors_are_numbers_on_second_sight)
 
 Test(schema, none_fits_optionals_and_generators_only)
 {
-        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor? a) -> ()") }[0], &(Case)CALL(value_none()), BIND_STRICT), STATUS_OK);
-        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor a) -> ()") }[0], &(Case)CALL(value_none()), BIND_STRICT), STATUS_VALUE);
-        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(int[1]? a) -> ()") }[0], &(Case)CALL(value_none()), BIND_STRICT), STATUS_OK);
-        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Generator? a) -> ()") }[0], &(Case)CALL(value_none()), BIND_STRICT), STATUS_OK);
+        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor? a) -> ()") }[0], &(Case)CALL(value_none()),
+                               BIND_STRICT),
+                     STATUS_OK);
+        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor a) -> ()") }[0], &(Case)CALL(value_none()),
+                               BIND_STRICT),
+                     STATUS_VALUE);
+        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(int[1]? a) -> ()") }[0], &(Case)CALL(value_none()),
+                               BIND_STRICT),
+                     STATUS_OK);
+        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Generator? a) -> ()") }[0],
+                               &(Case)CALL(value_none()), BIND_STRICT),
+                     STATUS_OK);
         Case call = CALL(LIST(value_none(), tensor()));
-        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor?[] a) -> ()") }[0], &call, BIND_STRICT), STATUS_OK);
-        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor[] a) -> ()") }[0], &call, BIND_STRICT), STATUS_VALUE);
+        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor?[] a) -> ()") }[0], &call, BIND_STRICT),
+                     STATUS_OK);
+        cr_assert_eq(bind_case(&(Schema[]){ parsed("x::y(Tensor[] a) -> ()") }[0], &call, BIND_STRICT),
+                     STATUS_VALUE);
 }
 
 Test(schema, kinds_fit_as_in_python)
@@ -363,7 +392,8 @@ Test(schema, kinds_fit_as_in_python)
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 Schema schema = parsed(arena_format(&arena, "x::y(int first, %s a) -> ()", rows[i].type));
                 Case call = CALL(value_int(0), rows[i].value);
-                cr_assert_eq(bind_case(&schema, &call, BIND_STRICT) == STATUS_OK, rows[i].fits, "%s, row %zu", rows[i].type, i);
+                cr_assert_eq(bind_case(&schema, &call, BIND_STRICT) == STATUS_OK, rows[i].fits, "%s, row %zu",
+                             rows[i].type, i);
         }
 }
 
@@ -372,9 +402,12 @@ Test(schema, failures_read_as_in_pytorch)
 {
         const char *relu = "aten::relu(Tensor self) -> Tensor";
         Case keyword = { .args = { tensor() }, .n_args = 1, .keyword = "foo", .keyword_value = value_int(3) };
-        expect_message(relu, (Case){ 0 }, BIND_STRICT, "relu() missing 1 required positional arguments: \"input\"");
-        expect_message(relu, (Case)CALL(value_int(3)), BIND_STRICT, "relu(): argument 'input' (position 1) must be Tensor, not int");
-        expect_message(relu, (Case)CALL(tensor(), value_int(3)), BIND_STRICT, "relu() takes 1 positional argument but 2 were given");
+        expect_message(relu, (Case){ 0 }, BIND_STRICT,
+                       "relu() missing 1 required positional arguments: \"input\"");
+        expect_message(relu, (Case)CALL(value_int(3)), BIND_STRICT,
+                       "relu(): argument 'input' (position 1) must be Tensor, not int");
+        expect_message(relu, (Case)CALL(tensor(), value_int(3)), BIND_STRICT,
+                       "relu() takes 1 positional argument but 2 were given");
         expect_message(relu, keyword, BIND_STRICT, "relu() got an unexpected keyword argument 'foo'");
         keyword.keyword = "input";
         keyword.keyword_value = tensor();
@@ -384,10 +417,14 @@ Test(schema, failures_read_as_in_pytorch)
         keyword.keyword = "start_dim";
         keyword.keyword_value = text("a");
         expect_message(FLATTEN, keyword, BIND_STRICT, "flatten(): argument 'start_dim' must be int, not str");
-        expect_message(CONV2D, (Case){ 0 }, BIND_STRICT, "conv2d() missing 2 required positional argument: \"input\", \"weight\"");
-        expect_message(CONV2D, (Case)CALL(tensor(), tensor(), tensor(), LIST(value_int(1), text("a"))), BIND_STRICT,
-                       "conv2d(): argument 'stride' (position 4) must be tuple of ints, but found element of type str at pos 1");
-        expect_message("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", (Case)CALL(value_int(3)), BIND_STRICT,
+        expect_message(CONV2D, (Case){ 0 }, BIND_STRICT,
+                       "conv2d() missing 2 required positional argument: \"input\", \"weight\"");
+        expect_message(CONV2D, (Case)CALL(tensor(), tensor(), tensor(), LIST(value_int(1), text("a"))),
+                       BIND_STRICT,
+                       "conv2d(): argument 'stride' (position 4) must be tuple of ints, but found element of "
+                       "type str at pos 1");
+        expect_message("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", (Case)CALL(value_int(3)),
+                       BIND_STRICT,
                        "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not int");
         expect_message(FLATTEN, (Case)CALL(tensor(), value_int(1), value_int(1), value_int(1)), BIND_STRICT,
                        "flatten() takes from 1 to 3 positional arguments but 4 were given");
@@ -399,8 +436,8 @@ Test(schema, rows_are_found_by_every_spelling)
         cr_assert_eq(ops_init(), STATUS_OK, "%s", failure_current()->message);
         const Overload *clone = op_find("aten::clone");
         cr_assert_not_null(clone);
-        static const char *const spellings[] = { "aten::clone.default", "aten.clone", "aten.clone.default", "torch.ops.aten.clone",
-                                                 "torch.ops.aten.clone.default" };
+        static const char *const spellings[] = { "aten::clone.default", "aten.clone", "aten.clone.default",
+                                                 "torch.ops.aten.clone", "torch.ops.aten.clone.default" };
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++)
                 cr_assert_eq(op_find(spellings[i]), clone, "%s", spellings[i]);
         cr_assert_str_eq(clone->target, "torch.ops.aten.clone.default");
@@ -418,7 +455,8 @@ Test(schema, the_flag_makes_in_place_twins)
         cr_assert(twin->inplace);
         cr_assert_eq(twin->op, op_find("aten::unsqueeze")->op);
         cr_assert_str_eq(twin->schema.text, "aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)");
-        cr_assert_str_eq(op_find("aten::fill_.Scalar")->schema.text, "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)");
+        cr_assert_str_eq(op_find("aten::fill_.Scalar")->schema.text,
+                         "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)");
         cr_assert(op_find("aten::transpose_")->inplace);
         cr_assert(!op_find("aten::clone")->inplace);
 }

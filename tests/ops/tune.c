@@ -50,7 +50,8 @@ Test(tune, what_was_kept_on_another_platform_is_refused)
         cr_assert_null(other);
         for (size_t n = 0; n < strcspn(text.data, "\n") + 1; n++)
                 cr_assert_eq(tune_read(text.data, n, &other), STATUS_VALUE, "cut at %zu", n);
-        cr_assert_eq(tune_read("conv 1\tdirect\n", 14, &other), STATUS_VALUE, "from before there was a platform");
+        cr_assert_eq(tune_read("conv 1\tdirect\n", 14, &other), STATUS_VALUE,
+                     "from before there was a platform");
         text_deinit(&text);
 }
 

@@ -39,7 +39,8 @@ TestSuite(auth, .init = make, .fini = drop);
 
 Test(auth, scopes_open_the_routes_they_name)
 {
-        static const char text[] = "aaaaaaaaaaaaaaaa read\nbbbbbbbbbbbbbbbb\trun,write \r\n#x\ncccccccccccccccc admin # all";
+        static const char text[] =
+                "aaaaaaaaaaaaaaaa read\nbbbbbbbbbbbbbbbb\trun,write \r\n#x\ncccccccccccccccc admin # all";
         Auth *auth;
         write_tokens(text, sizeof(text) - 1);
         cr_assert_eq(auth_new(path, &auth), STATUS_OK);

@@ -9,10 +9,15 @@
 #include <unistd.h>
 
 static char mount[] = "/tmp/fxserve-cgroup-XXXXXX";
-static const char *const made[] = {
-        "pod/box/cpu.max", "pod/cpu.max", "cpu.max", "pod/box", "cpu/slice/cpu.cfs_quota_us", "cpu/slice/cpu.cfs_period_us",
-        "cpu/slice",       "cpu",         "pod"
-};
+static const char *const made[] = { "pod/box/cpu.max",
+                                    "pod/cpu.max",
+                                    "cpu.max",
+                                    "pod/box",
+                                    "cpu/slice/cpu.cfs_quota_us",
+                                    "cpu/slice/cpu.cfs_period_us",
+                                    "cpu/slice",
+                                    "cpu",
+                                    "pod" };
 
 static void start(void)
 {

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #define EXTENSION ";q=\"1\";r"
-static const char sound[] =
-        "\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n"
-        "POST /b HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 3\r\n\r\nabc"
-        "POST /c HTTP/1.1\r\nhost:x\r\nTransfer-Encoding: chunked\r\n\r\n3" EXTENSION "\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
-        "GET /d HTTP/1.0\r\nHost: x\r\n\r\n";
+static const char sound[] = "\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+                            "POST /b HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 3\r\n\r\nabc"
+                            "POST /c HTTP/1.1\r\nhost:x\r\nTransfer-Encoding: chunked\r\n\r\n3" EXTENSION
+                            "\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
+                            "GET /d HTTP/1.0\r\nHost: x\r\n\r\n";
 
 static const char *const refused[] = {
         "GET / HTTP/1.1\nHost: x\n\n",
@@ -31,7 +31,8 @@ static const char *const refused[] = {
         "\r\n\r\n\r\n\r\n",
 };
 
-// Feeds `n` bytes in pieces of `step`, and collects what is left of them; the number of sound bytes.
+// Feeds `n` bytes in pieces of `step`, and collects what is left of them; the number of sound
+// bytes.
 static char left[1024];
 
 static size_t feed(RawReader *raw, const char *text, size_t n, size_t step)
@@ -55,7 +56,8 @@ Test(http_raw, sound_requests_are_counted_however_they_come)
 {
         for (size_t step = 1; step < sizeof(sound); step++) {
                 RawReader raw;
-                cr_assert_eq(feed(&raw, sound, sizeof(sound) - 1, step), sizeof(sound) - 1 - strlen(EXTENSION));
+                cr_assert_eq(feed(&raw, sound, sizeof(sound) - 1, step),
+                             sizeof(sound) - 1 - strlen(EXTENSION));
                 cr_assert_eq(raw.state, RAW_START);
                 cr_assert_eq(raw.n_heads, 4);
                 cr_assert_eq(raw.n_requests, 4);
@@ -71,14 +73,16 @@ Test(http_raw, what_is_refused_is_refused_at_the_same_byte_however_it_comes)
                 cr_assert_eq(raw.n_requests, 0);
                 cr_assert_not_null(raw.words);
                 for (size_t step = 1; step < n; step++)
-                        cr_assert_eq(feed(&raw, refused[i], n, step), at, "%s in pieces of %zu", refused[i], step);
+                        cr_assert_eq(feed(&raw, refused[i], n, step), at, "%s in pieces of %zu", refused[i],
+                                     step);
         }
 }
 
 Test(http_raw, extensions_of_chunks_are_taken_out_however_they_come)
 {
-#define CHUNKS(extension)                                                                                                                  \
-        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3" extension "\r\n;b;\r\n00" extension "\r\n\r\nGET / "           \
+#define CHUNKS(extension)                                                                                    \
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3" extension                        \
+        "\r\n;b;\r\n00" extension "\r\n\r\nGET / "                                                           \
         "HTTP/1.1\r\n"
         static const char with[] = CHUNKS(";a=\"b\" ; c"), without[] = CHUNKS("");
         for (size_t step = 1; step < sizeof(with); step++) {

@@ -30,7 +30,8 @@ static Job *make_job(const char *method, const char *target, const Text *body)
         char allow[64];
         cr_assert_eq(job_new(house.workers, &job), STATUS_OK);
         cr_assert_eq(route_parse(method, target, &job->call, allow), STATUS_OK);
-        uint8_t *bytes = aligned_alloc(STORAGE_ALIGN, (body->n + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN);
+        uint8_t *bytes =
+                aligned_alloc(STORAGE_ALIGN, (body->n + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN);
         memcpy(bytes, body->data, body->n);
         cr_assert_eq(storage_adopt(bytes, body->n, true, NULL, NULL, &job->call.body), STATUS_OK);
         job->is_run = strcmp(method, "POST") == 0;
@@ -44,13 +45,19 @@ static Job *make_job(const char *method, const char *target, const Text *body)
 static void upload_slow_graph(void)
 {
         Text text = { .n = 0 };
-        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"},"
-                        "{\"op\": \"call_method\", \"name\": \"p0\", \"target\": \"expand\", \"args\": [\"%x\", 700, 700]},");
+        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", "
+                        "\"target\": \"x\"},"
+                        "{\"op\": \"call_method\", \"name\": \"p0\", \"target\": \"expand\", \"args\": "
+                        "[\"%x\", 700, 700]},");
         for (int i = 0; i < N_PRODUCTS; i++)
                 text_addf(&text,
-                          "{\"op\": \"call_function\", \"name\": \"p%d\", \"target\": \"torch.matmul\", \"args\": [\"%%p%d\", \"%%p%d\"]},",
+                          "{\"op\": \"call_function\", \"name\": \"p%d\", \"target\": \"torch.matmul\", "
+                          "\"args\": [\"%%p%d\", \"%%p%d\"]},",
                           i + 1, i, i);
-        text_addf(&text, "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%p%d\"]}]}", N_PRODUCTS);
+        text_addf(
+                &text,
+                "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%p%d\"]}]}",
+                N_PRODUCTS);
         Job *job = make_job("PUT", "/v1/graphs/slow", &text);
         cr_assert_eq(job_submit(job), STATUS_OK);
         sem_wait(&house.came_back);

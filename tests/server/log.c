@@ -41,7 +41,8 @@ Test(log, json_lines_escape_what_a_client_sent)
         log_line("a \"quote\", a\nline, \x1b, bad UTF-8 \xff and good \xc3\xa4");
         log_stop();
         char *text = content(path);
-        cr_assert_not_null(strstr(text, "\"level\": \"info\", \"message\": \"a \\\"quote\\\", a\\nline, \\u001b, bad UTF-8 \xef\xbf\xbd "
+        cr_assert_not_null(strstr(text, "\"level\": \"info\", \"message\": \"a \\\"quote\\\", a\\nline, "
+                                        "\\u001b, bad UTF-8 \xef\xbf\xbd "
                                         "and good \xc3\xa4\"}\n"),
                            "%s", text);
         cr_assert_eq(strchr(text, '\n'), text + strlen(text) - 1);
@@ -59,7 +60,12 @@ Test(log, text_lines_stay_one_line)
 Test(log, a_request_shows_what_is_known_and_nothing_else)
 {
         cr_assert_eq(log_start(&(LogOptions){ .format = "auto", .file = path }), STATUS_OK);
-        log_request(&(LogRequest){ .method = "GET", .route = "/v1", .id = "abc", .status = 200, .total_ms = 1.5, .response_bytes = 7 });
+        log_request(&(LogRequest){ .method = "GET",
+                                   .route = "/v1",
+                                   .id = "abc",
+                                   .status = 200,
+                                   .total_ms = 1.5,
+                                   .response_bytes = 7 });
         log_request(&(LogRequest){ .method = "POST",
                                    .route = "/v1/graphs/{name}/run",
                                    .id = "abd",
@@ -76,16 +82,19 @@ Test(log, a_request_shows_what_is_known_and_nothing_else)
                                    .span_id = "s" });
         log_stop();
         char *text = content(path);
-        cr_assert_not_null(strstr(text, "Z\", \"level\": \"info\", \"request_id\": \"abc\", \"method\": \"GET\", \"route\": \"/v1\", "
+        cr_assert_not_null(strstr(text, "Z\", \"level\": \"info\", \"request_id\": \"abc\", \"method\": "
+                                        "\"GET\", \"route\": \"/v1\", "
                                         "\"status\": 200, \"duration_ms\": 1.500, \"request_bytes\": 0, "
                                         "\"response_bytes\": 7}\n"),
                            "%s", text);
-        cr_assert_not_null(strstr(text, "\"level\": \"warning\", \"request_id\": \"abd\", \"method\": \"POST\", \"route\": "
-                                        "\"/v1/graphs/{name}/run\", \"graph\": \"m\", \"version\": 2, \"status\": 503, "
-                                        "\"code\": \"busy\", \"duration_ms\": 0.000, \"queue_ms\": 0.250, \"run_ms\": 0.000, "
-                                        "\"request_bytes\": 0, \"response_bytes\": 0, \"client\": \"::1\", \"token\": \"ci\", "
-                                        "\"trace_id\": \"t\", \"parent_id\": \"p\", \"span_id\": \"s\"}\n"),
-                           "%s", text);
+        cr_assert_not_null(
+                strstr(text,
+                       "\"level\": \"warning\", \"request_id\": \"abd\", \"method\": \"POST\", \"route\": "
+                       "\"/v1/graphs/{name}/run\", \"graph\": \"m\", \"version\": 2, \"status\": 503, "
+                       "\"code\": \"busy\", \"duration_ms\": 0.000, \"queue_ms\": 0.250, \"run_ms\": 0.000, "
+                       "\"request_bytes\": 0, \"response_bytes\": 0, \"client\": \"::1\", \"token\": \"ci\", "
+                       "\"trace_id\": \"t\", \"parent_id\": \"p\", \"span_id\": \"s\"}\n"),
+                "%s", text);
 }
 
 Test(log, what_went_wrong_inside_is_an_error_and_too_much_or_too_long_is_not)
@@ -97,7 +106,8 @@ Test(log, what_went_wrong_inside_is_an_error_and_too_much_or_too_long_is_not)
                      { 503, "warning" }, { 504, "warning" }, { 507, "error" } };
         cr_assert_eq(log_start(&(LogOptions){ .format = "json", .file = path }), STATUS_OK);
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-                log_request(&(LogRequest){ .method = "GET", .route = "/v1", .id = "a", .status = rows[i].status });
+                log_request(&(LogRequest){
+                        .method = "GET", .route = "/v1", .id = "a", .status = rows[i].status });
         log_stop();
         const char *text = content(path);
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -108,7 +118,8 @@ Test(log, what_went_wrong_inside_is_an_error_and_too_much_or_too_long_is_not)
                 cr_assert_not_null(line);
                 while (line > text && line[-1] != '\n')
                         line--;
-                cr_assert(strstr(line, level) != NULL && strstr(line, level) < strstr(line, status), "%d: %s", rows[i].status, line);
+                cr_assert(strstr(line, level) != NULL && strstr(line, level) < strstr(line, status), "%d: %s",
+                          rows[i].status, line);
         }
 }
 
@@ -126,11 +137,12 @@ Test(log, a_record_has_its_fields_in_both_forms)
         log_record("started", fields, 4);
         log_stop();
         char *text = content(path);
-        cr_assert_not_null(strstr(text,
-                                  "\"level\": \"info\", \"message\": \"started\", \"listen\": \"a \\\"b\\\"\", \"workers\": 2, \"limits\": "
-                                  "{\"max_queue\": 5}, \"none\": {}}\n"),
+        cr_assert_not_null(strstr(text, "\"level\": \"info\", \"message\": \"started\", \"listen\": \"a "
+                                        "\\\"b\\\"\", \"workers\": 2, \"limits\": "
+                                        "{\"max_queue\": 5}, \"none\": {}}\n"),
                            "%s", text);
-        cr_assert_not_null(strstr(text, " started: listen=a \"b\" workers=2 limits={max_queue=5} none={}\n"), "%s", text);
+        cr_assert_not_null(strstr(text, " started: listen=a \"b\" workers=2 limits={max_queue=5} none={}\n"),
+                           "%s", text);
 }
 
 Test(log, a_renamed_file_is_opened_anew)
@@ -157,8 +169,8 @@ Test(log, unknown_formats_and_files_that_cannot_be_opened_are_refused)
         cr_assert_eq(log_start(&(LogOptions){ .format = "text", .file = "/nonexistent/file" }), STATUS_USAGE);
 }
 
-// Standard error is a pipe that nobody reads: lines are dropped and counted, nobody waits, and the end comes all the same. Once somebody
-// reads, the number is told.
+// Standard error is a pipe that nobody reads: lines are dropped and counted, nobody waits, and the
+// end comes all the same. Once somebody reads, the number is told.
 static void fill(int n)
 {
         for (int i = 0; i < n; i++)

@@ -95,7 +95,8 @@ static void run_until_the_idle_task_is_told(Task *task, Worker *worker)
                 nap();
 }
 
-Test(workers, an_idle_task_is_told_to_stop_when_two_requests_come_together_and_one_thread_has_nothing_to_do, .timeout = 60)
+Test(workers, an_idle_task_is_told_to_stop_when_two_requests_come_together_and_one_thread_has_nothing_to_do,
+     .timeout = 60)
 {
         Workers *workers;
         Task idle = { .run = run_until_told_to_stop, .drop = drop, .is_idle = true };
@@ -133,7 +134,8 @@ Test(workers, the_end_does_not_wait_for_a_task_that_does_not_end, .timeout = 60)
 Test(workers, what_is_full_is_said, .timeout = 60)
 {
         Workers *workers;
-        Task task = { .run = run_like_a_run, .drop = drop, .is_request = true }, large = task, second = task, third = task;
+        Task task = { .run = run_like_a_run, .drop = drop, .is_request = true }, large = task, second = task,
+             third = task;
         large.n_bytes = second.n_bytes = (size_t)limits.max_queue_bytes;
         cr_assert_eq(workers_start(1, 1, 2, &workers), STATUS_OK);
         cr_assert_eq(workers_submit(workers, &task), SUBMITTED);

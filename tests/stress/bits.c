@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Same program id, same bits: a graph is run again and again on one thread and then on two, with neighbours that keep the machine and the
-// packed constants busy. Every answer of one program must be the first one's, bit for bit. Runs as the first argument.
+// Same program id, same bits: a graph is run again and again on one thread and then on two, with
+// neighbours that keep the machine and the packed constants busy. Every answer of one program must
+// be the first one's, bit for bit. Runs as the first argument.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,14 +36,20 @@ static void complain(const char *what)
 // Products, a reduction, transcendental functions: what would show another order of sums.
 static void make_graph(void)
 {
-        static const char text[] = "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"},"
-                                   "{\"op\": \"call_method\", \"name\": \"w\", \"target\": \"mul\", \"args\": [\"%x\", 0.37]},"
-                                   "{\"op\": \"call_function\", \"name\": \"t\", \"target\": \"torch.tanh\", \"args\": [\"%w\"]},"
-                                   "{\"op\": \"call_function\", \"name\": \"m\", \"target\": \"torch.matmul\", \"args\": [\"%t\", \"%x\"]},"
-                                   "{\"op\": \"call_function\", \"name\": \"e\", \"target\": \"torch.sigmoid\", \"args\": [\"%m\"]},"
-                                   "{\"op\": \"call_function\", \"name\": \"s\", \"target\": \"torch.softmax\", \"args\": [\"%e\", 1]},"
-                                   "{\"op\": \"call_method\", \"name\": \"r\", \"target\": \"sum\", \"args\": [\"%s\", 0]},"
-                                   "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%r\"]}]}";
+        static const char text[] =
+                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": "
+                "\"x\"},"
+                "{\"op\": \"call_method\", \"name\": \"w\", \"target\": \"mul\", \"args\": [\"%x\", 0.37]},"
+                "{\"op\": \"call_function\", \"name\": \"t\", \"target\": \"torch.tanh\", \"args\": "
+                "[\"%w\"]},"
+                "{\"op\": \"call_function\", \"name\": \"m\", \"target\": \"torch.matmul\", \"args\": "
+                "[\"%t\", \"%x\"]},"
+                "{\"op\": \"call_function\", \"name\": \"e\", \"target\": \"torch.sigmoid\", \"args\": "
+                "[\"%m\"]},"
+                "{\"op\": \"call_function\", \"name\": \"s\", \"target\": \"torch.softmax\", \"args\": "
+                "[\"%e\", 1]},"
+                "{\"op\": \"call_method\", \"name\": \"r\", \"target\": \"sum\", \"args\": [\"%s\", 0]},"
+                "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%r\"]}]}";
         Storage *bytes = NULL;
         if (storage_new(sizeof(text) - 1, false, NULL, &bytes) != STATUS_OK)
                 complain("memory");
@@ -97,8 +104,10 @@ static void run_once(Frame *frame, int size, int n_threads)
         RunResult result = { .n_fetched = 0 };
         run_context_init(&ctx);
         ctx.n_threads = n_threads;
-        if (run_profile_new(graph, graph->n_nodes, &profile) != STATUS_OK || engine_bind(graph, &request, &plan) != STATUS_OK ||
-            engine_plan_here(engine, &plan) != STATUS_OK || engine_execute(&plan, &ctx, frame, profile, &result) != STATUS_OK)
+        if (run_profile_new(graph, graph->n_nodes, &profile) != STATUS_OK ||
+            engine_bind(graph, &request, &plan) != STATUS_OK ||
+            engine_plan_here(engine, &plan) != STATUS_OK ||
+            engine_execute(&plan, &ctx, frame, profile, &result) != STATUS_OK)
                 complain("run");
         if (profile->program != NULL) {
                 compare(profile->program->id.hex, size, result.value.tensor);
@@ -151,7 +160,8 @@ int main(int argc, char **argv)
 {
         EngineOptions options = { .loader = upload_loader };
         long n_runs = argc > 1 ? atol(argv[1]) * 50 : 500; // the argument is seconds for the other programs
-        if (ops_init() != STATUS_OK || targets_init() != STATUS_OK || engine_open(&options, &engine) != STATUS_OK)
+        if (ops_init() != STATUS_OK || targets_init() != STATUS_OK ||
+            engine_open(&options, &engine) != STATUS_OK)
                 complain("start");
         make_graph();
         round_of(1, n_runs, 1);

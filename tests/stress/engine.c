@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads upload, replace, delete, list and run graphs under the same names, eagerly and compiled, with so little room for programs that
-// they are evicted all the time. Version k of a graph computes x * k: every answer must be a whole multiple of x by some k that was
-// uploaded, whatever happens beside it. Threads that are parked for a program wait for it, or leave.
+// Threads upload, replace, delete, list and run graphs under the same names, eagerly and compiled,
+// with so little room for programs that they are evicted all the time. Version k of a graph
+// computes x * k: every answer must be a whole multiple of x by some k that was uploaded, whatever
+// happens beside it. Threads that are parked for a program wait for it, or leave.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +37,11 @@ static void put(unsigned *seed)
         char text[512];
         int factor = 1 + rand_r(seed) % N_FACTORS;
         int n = snprintf(text, sizeof(text),
-                         "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"}, {\"op\": "
+                         "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", "
+                         "\"target\": \"x\"}, {\"op\": "
                          "\"call_function\", \"name\": \"y\", "
-                         "\"target\": \"torch.mul\", \"args\": [\"%%x\", %d]}, {\"op\": \"output\", \"name\": \"output\", \"target\": "
+                         "\"target\": \"torch.mul\", \"args\": [\"%%x\", %d]}, {\"op\": \"output\", "
+                         "\"name\": \"output\", \"target\": "
                          "\"output\", \"args\": [\"%%y\"]}]}",
                          factor);
         Storage *bytes = NULL;
@@ -50,8 +53,10 @@ static void put(unsigned *seed)
                 complain("memory");
         memcpy(bytes->data, text, (size_t)n);
         UploadPart part = { .name = "", .bytes = bytes };
-        if (upload_identify(&part, 1, NULL, "fx", &identified) != STATUS_OK || upload_decode(&part, 1, NULL, true, &graph) != STATUS_OK ||
-            engine_put(engine, name_at((unsigned)rand_r(seed)), &part, 1, &identified, graph, &version, &created) != STATUS_OK)
+        if (upload_identify(&part, 1, NULL, "fx", &identified) != STATUS_OK ||
+            upload_decode(&part, 1, NULL, true, &graph) != STATUS_OK ||
+            engine_put(engine, name_at((unsigned)rand_r(seed)), &part, 1, &identified, graph, &version,
+                       &created) != STATUS_OK)
                 complain("upload");
         graph_version_unref(version);
         graph_unref(graph);
@@ -87,7 +92,8 @@ static void wake_all(Ticket *tickets)
         }
 }
 
-// Builds lie about for a while, as in a queue; whoever is about to wait builds what lies there first.
+// Builds lie about for a while, as in a queue; whoever is about to wait builds what lies there
+// first.
 static pthread_mutex_t pending_mutex = PTHREAD_MUTEX_INITIALIZER;
 static ProgramBuild *pending[N_PENDING];
 
@@ -185,9 +191,11 @@ static void run(GraphVersion *version, Graph *graph, Frame *frame, unsigned *see
                 run_call.frame = frame;
                 if (run_execute(&run_call) != STATUS_OK)
                         complain("run");
-                if (run_call.result.value.kind != VALUE_TENSOR || !is_known(tensor_data(run_call.result.value.tensor)))
+                if (run_call.result.value.kind != VALUE_TENSOR ||
+                    !is_known(tensor_data(run_call.result.value.tensor)))
                         complain("an answer that no version gives");
-                snprintf(run_call.profile->id, sizeof(run_call.profile->id), "%ld", atomic_fetch_add(&n_runs, 1));
+                snprintf(run_call.profile->id, sizeof(run_call.profile->id), "%ld",
+                         atomic_fetch_add(&n_runs, 1));
                 engine_record(engine, version, run_call.profile);
                 atomic_fetch_add(&n_programs, run_program_id(run_call.profile->labels) != NULL);
         }
@@ -263,18 +271,21 @@ int main(int argc, char **argv)
         limits.max_program_memory = PROGRAM_MEMORY;
         limits.max_profile_memory = PROFILE_MEMORY;
         end_ns = clock_ns() + (argc > 1 ? atoll(argv[1]) : 5) * 1000000000;
-        if (ops_init() != STATUS_OK || targets_init() != STATUS_OK || engine_open(&options, &engine) != STATUS_OK)
+        if (ops_init() != STATUS_OK || targets_init() != STATUS_OK ||
+            engine_open(&options, &engine) != STATUS_OK)
                 complain("start");
         for (uintptr_t i = 0; i < N_THREADS; i++)
                 pthread_create(&threads[i], NULL, work, (void *)(i + 1));
         for (int i = 0; i < N_THREADS; i++)
                 pthread_join(threads[i], NULL);
         EngineStats stats = engine_stats(engine);
-        printf("%ld runs (%ld of programs), %ld uploads, %ld deletes, %ld not found, %ld builds, %ld waits, %ld left, %llu evicted\n",
-               n_runs, n_programs, n_puts, n_deletes, n_missed, n_builds, n_waits, n_left, (unsigned long long)stats.programs.evictions);
+        printf("%ld runs (%ld of programs), %ld uploads, %ld deletes, %ld not found, %ld builds, %ld waits, "
+               "%ld left, %llu evicted\n",
+               n_runs, n_programs, n_puts, n_deletes, n_missed, n_builds, n_waits, n_left,
+               (unsigned long long)stats.programs.evictions);
         engine_close(engine);
-        return n_runs > 0 && n_programs > 0 && n_puts > 0 && n_deletes > 0 && n_waits > 0 && n_left > 0 && stats.programs.evictions > 0 &&
-                               stats.profiles.evictions > 0
+        return n_runs > 0 && n_programs > 0 && n_puts > 0 && n_deletes > 0 && n_waits > 0 && n_left > 0 &&
+                               stats.programs.evictions > 0 && stats.profiles.evictions > 0
                        ? 0
                        : 1;
 }

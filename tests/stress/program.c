@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program, many threads: every run gives the bits of the first, whoever runs beside it. A plain program, for ThreadSanitizer too.
+// One program, many threads: every run gives the bits of the first, whoever runs beside it. A plain
+// program, for ThreadSanitizer too.
 //     stress_program [runs per thread]
 #include <pthread.h>
 #include <stdio.h>
@@ -25,12 +26,13 @@ static void check(Status status)
         exit(1);
 }
 
-// Chains with a write into a copy, a reduction, a view and a product with a weight that is written as well; then, perhaps, a dynamic rest
-// that writes another weight.
+// Chains with a write into a copy, a reduction, a view and a product with a weight that is written
+// as well; then, perhaps, a dynamic rest that writes another weight.
 static Graph *make_graph(bool rest)
 {
         static const char calls[] =
-                "{\"format\": \"fx/1\", \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [4], \"data\": [1, 2, 3, 4]}, "
+                "{\"format\": \"fx/1\", \"state\": {\"w\": {\"dtype\": \"float32\", \"shape\": [4], "
+                "\"data\": [1, 2, 3, 4]}, "
                 "\"k\": {\"dtype\": \"float32\", \"shape\": [3], \"data\": [0.5, 1, 2]}}, \"nodes\": ["
                 "{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"},"
                 "{\"op\": \"get_attr\", \"name\": \"w\", \"target\": \"w\"},"
@@ -38,17 +40,23 @@ static Graph *make_graph(bool rest)
                 "{\"op\": \"call_method\", \"name\": \"b\", \"target\": \"clone\", \"args\": [\"%a\"]},"
                 "{\"op\": \"call_method\", \"name\": \"c\", \"target\": \"relu_\", \"args\": [\"%b\"]},"
                 "{\"op\": \"call_method\", \"name\": \"d\", \"target\": \"add_\", \"args\": [\"%w\", 1]},"
-                "{\"op\": \"call_function\", \"name\": \"e\", \"target\": \"torch.mul\", \"args\": [\"%b\", \"%w\"]},"
+                "{\"op\": \"call_function\", \"name\": \"e\", \"target\": \"torch.mul\", \"args\": [\"%b\", "
+                "\"%w\"]},"
                 "{\"op\": \"call_method\", \"name\": \"f\", \"target\": \"t\", \"args\": [\"%e\"]},"
-                "{\"op\": \"call_function\", \"name\": \"g\", \"target\": \"torch.matmul\", \"args\": [\"%a\", \"%f\"]},"
+                "{\"op\": \"call_function\", \"name\": \"g\", \"target\": \"torch.matmul\", \"args\": "
+                "[\"%a\", \"%f\"]},"
                 "{\"op\": \"call_method\", \"name\": \"h\", \"target\": \"sigmoid\", \"args\": [\"%g\"]},";
-        static const char more[] = "{\"op\": \"call_method\", \"name\": \"m\", \"target\": \"gt\", \"args\": [\"%h\", 0.5]},"
-                                   "{\"op\": \"call_method\", \"name\": \"s\", \"target\": \"sum\", \"args\": [\"%m\"]},"
-                                   "{\"op\": \"call_method\", \"name\": \"n\", \"target\": \"item\", \"args\": [\"%s\"]},"
-                                   "{\"op\": \"get_attr\", \"name\": \"k\", \"target\": \"k\"},"
-                                   "{\"op\": \"call_method\", \"name\": \"p\", \"target\": \"mul_\", \"args\": [\"%k\", \"%n\"]},"
-                                   "{\"op\": \"call_method\", \"name\": \"q\", \"target\": \"add\", \"args\": [\"%h\", \"%k\"]},";
-        static const char output[] = "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%%c\"]}]}";
+        static const char more[] =
+                "{\"op\": \"call_method\", \"name\": \"m\", \"target\": \"gt\", \"args\": [\"%h\", 0.5]},"
+                "{\"op\": \"call_method\", \"name\": \"s\", \"target\": \"sum\", \"args\": [\"%m\"]},"
+                "{\"op\": \"call_method\", \"name\": \"n\", \"target\": \"item\", \"args\": [\"%s\"]},"
+                "{\"op\": \"get_attr\", \"name\": \"k\", \"target\": \"k\"},"
+                "{\"op\": \"call_method\", \"name\": \"p\", \"target\": \"mul_\", \"args\": [\"%k\", "
+                "\"%n\"]},"
+                "{\"op\": \"call_method\", \"name\": \"q\", \"target\": \"add\", \"args\": [\"%h\", "
+                "\"%k\"]},";
+        static const char output[] =
+                "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%%%c\"]}]}";
         Storage *bytes;
         Graph *graph;
         char text[4096];
@@ -126,7 +134,8 @@ static long run_threads(bool rest, int n_runs)
                 pthread_join(threads[i], &result);
                 n_wrong += (long)result;
         }
-        printf("%d runs on %d threads, %s dynamic rest, %ld with other bits\n", N_THREADS * n_runs, N_THREADS, rest ? "a" : "no", n_wrong);
+        printf("%d runs on %d threads, %s dynamic rest, %ld with other bits\n", N_THREADS * n_runs, N_THREADS,
+               rest ? "a" : "no", n_wrong);
         value_clear(&want);
         value_clear(&input);
         program_unref(program);

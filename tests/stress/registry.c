@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads acquire, build, cancel and drop the same few keys. Checked: every parked ticket comes back exactly once (or was cancelled),
-// objects are never used after they are freed, one build at a time of a key that nobody drops.
+// Many threads acquire, build, cancel and drop the same few keys. Checked: every parked ticket
+// comes back exactly once (or was cancelled), objects are never used after they are freed, one
+// build at a time of a key that nobody drops.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,11 @@
 #include "core/base/clock.h"
 #include "core/registry/registry.h"
 
-enum { N_THREADS = 6, N_KEYS = 4, N_DROPPED = 2 }; // the first N_DROPPED keys are dropped now and then, even while they are built
+enum {
+        N_THREADS = 6,
+        N_KEYS = 4,
+        N_DROPPED = 2
+}; // the first N_DROPPED keys are dropped now and then, even while they are built
 
 typedef struct Object {
         RefCount ref;
@@ -135,7 +140,9 @@ static void *work(void *argument)
 
 int main(int argc, char **argv)
 {
-        static const RegistryType type = { .ref = object_ref, .unref = object_unref, .bytes = object_bytes, .max_per_group = 1 };
+        static const RegistryType type = {
+                .ref = object_ref, .unref = object_unref, .bytes = object_bytes, .max_per_group = 1
+        };
         pthread_t threads[N_THREADS];
         end_ns = clock_ns() + (argc > 1 ? atoll(argv[1]) : 2) * 1000000000;
         if (registry_open(&type, 250, &registry) != STATUS_OK)
@@ -145,7 +152,8 @@ int main(int argc, char **argv)
         for (int i = 0; i < N_THREADS; i++)
                 pthread_join(threads[i], NULL);
         RegistryStats stats = registry_stats(registry);
-        printf("%ld builds, %ld waits, %ld cancels, %llu evictions\n", n_builds, n_waits, n_cancels, (unsigned long long)stats.evictions);
+        printf("%ld builds, %ld waits, %ld cancels, %llu evictions\n", n_builds, n_waits, n_cancels,
+               (unsigned long long)stats.evictions);
         registry_close(registry);
         return n_builds > 0 && n_waits > 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads store, map, read and remove graphs that share weights, as fast as they can: what is mapped is what was stored, nothing is removed
-// while somebody counts on it, and nothing is left at the end.
+// Threads store, map, read and remove graphs that share weights, as fast as they can: what is
+// mapped is what was stored, nothing is removed while somebody counts on it, and nothing is left at
+// the end.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static uint8_t byte_of(unsigned weight, size_t i)
 static void read_back(const StorePart *part, unsigned weight, unsigned document)
 {
         Mapping *weights = NULL, *rest = NULL;
-        if (store_map_hole(store, &part->holes->items[0], &weights) != STATUS_OK || store_map_document(store, part, &rest) != STATUS_OK)
+        if (store_map_hole(store, &part->holes->items[0], &weights) != STATUS_OK ||
+            store_map_document(store, part, &rest) != STATUS_OK)
                 complain("mapping");
         for (size_t i = 0; i < WEIGHT_BYTES; i += 97)
                 if (weights->data[i] != byte_of(weight, i))
@@ -48,8 +50,12 @@ static void round_of(unsigned thread, unsigned *seed)
         memset(bytes, (int)document, PART_BYTES);
         for (size_t i = 0; i < WEIGHT_BYTES; i++)
                 bytes[CUT_OFFSET + i] = byte_of(weight, i);
-        StoreVersion version = { .version = 1, .format = "pt2", .n_parts = 1, .id = sha256_of(bytes, PART_BYTES) };
-        StoreCut cut = { .offset = CUT_OFFSET, .n = WEIGHT_BYTES, .content = { bytes + CUT_OFFSET, WEIGHT_BYTES } };
+        StoreVersion version = {
+                .version = 1, .format = "pt2", .n_parts = 1, .id = sha256_of(bytes, PART_BYTES)
+        };
+        StoreCut cut = { .offset = CUT_OFFSET,
+                         .n = WEIGHT_BYTES,
+                         .content = { bytes + CUT_OFFSET, WEIGHT_BYTES } };
         const StoreVersion *versions[] = { &version };
         StoreHead head = { .next_version = 2, .default_version = 1 };
         snprintf(head.name, sizeof(head.name), "graph%u", thread);
@@ -92,7 +98,8 @@ int main(int argc, char **argv)
                 pthread_create(&threads[i], NULL, work, (void *)i);
         for (int i = 0; i < N_THREADS; i++)
                 pthread_join(threads[i], NULL);
-        int left = scratch_count(folder, "blobs") + scratch_count(folder, "tunes") + scratch_count(folder, "tmp");
+        int left = scratch_count(folder, "blobs") + scratch_count(folder, "tunes") +
+                   scratch_count(folder, "tmp");
         store_close(store);
         scratch_remove(folder);
         printf("%ld stored, %ld mapped, %d left over\n", atomic_load(&n_puts), atomic_load(&n_maps), left);

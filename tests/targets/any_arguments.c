@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// any_arguments.c: every name is called with arguments of every kind, right or not. Nothing is compared: a call may fail as it likes, but
-// it must come back, in bounds (sanitizers), within its memory budget, and with a message.
+// any_arguments.c: every name is called with arguments of every kind, right or not. Nothing is
+// compared: a call may fail as it likes, but it must come back, in bounds (sanitizers), within its
+// memory budget, and with a message.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static uint32_t roll(uint32_t n)
 // ---- values of all kinds ----
 static Value any_tensor(void)
 {
-        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_I64, DTYPE_BOOL, DTYPE_U8, DTYPE_F64, DTYPE_F16, DTYPE_C64 };
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_I64, DTYPE_BOOL,
+                                        DTYPE_U8,  DTYPE_F64, DTYPE_F16, DTYPE_C64 };
         TensorMeta meta = { 0 };
         int64_t size[4];
         int rank = (int)roll(5);
@@ -38,7 +40,8 @@ static Value any_tensor(void)
                 if (meta.dtype == DTYPE_C64)
                         memset(data + i * 8, 0, 8);
                 else
-                        element_from_i64(meta.dtype, data + i * dtype_info[meta.dtype].bytes, (int64_t)roll(7) - 3);
+                        element_from_i64(meta.dtype, data + i * dtype_info[meta.dtype].bytes,
+                                         (int64_t)roll(7) - 3);
         }
         return value_tensor_take(tensor);
 }
@@ -70,7 +73,8 @@ static Value any_seq(ValueKind kind, uint32_t n, int depth)
 
 static Value any_value(int depth)
 {
-        static const char *const texts[] = { "constant", "bilinear", "mean", "shape", "T", "reflect", "", "fro", "ij,jk->ik", "tanh" };
+        static const char *const texts[] = { "constant", "bilinear", "mean", "shape",     "T",
+                                             "reflect",  "",         "fro",  "ij,jk->ik", "tanh" };
         static const int64_t ints[] = { 0, 1, -1, 2, 3, 7, INT64_MAX, INT64_MIN, 1000000 };
         switch (roll(depth > 0 ? 18 : 12)) {
         case 0:
@@ -134,7 +138,9 @@ static Value fitting_value(const SchemaArg *arg)
                 for (int i = 0; i < 8; i++)
                         ints[i] = (int64_t)roll(6) - (roll(4) == 0 ? 3 : 0);
                 Value list;
-                cr_assert_eq(value_ints_new(VALUE_LIST, ints, arg->list_size > 0 ? (uint32_t)MIN(arg->list_size, 8) : roll(6), &list),
+                cr_assert_eq(value_ints_new(VALUE_LIST, ints,
+                                            arg->list_size > 0 ? (uint32_t)MIN(arg->list_size, 8) : roll(6),
+                                            &list),
                              STATUS_OK);
                 return list;
         }
@@ -160,7 +166,8 @@ static uint32_t fitting_args(const Target *target, Value *args)
 {
         const Schema *schema = &target->overloads[roll(target->n_overloads)]->schema;
         uint32_t n = 0;
-        while (n < schema->n_args && n < MAX_ARGS && !schema->args[n].kwarg_only && (!schema->args[n].has_default || roll(3) != 0)) {
+        while (n < schema->n_args && n < MAX_ARGS && !schema->args[n].kwarg_only &&
+               (!schema->args[n].has_default || roll(3) != 0)) {
                 args[n] = fitting_value(&schema->args[n]);
                 n++;
         }
@@ -184,7 +191,8 @@ static void runner_open(Runner *runner)
         *runner = (Runner){ 0 };
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &runner->graph), STATUS_OK);
         cr_assert_eq(seq_new(1, &seq), STATUS_OK);
-        cr_assert_eq(graph_add_node(runner->graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+        cr_assert_eq(graph_add_node(runner->graph, OP_OUTPUT, "output", "output",
+                                    value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(runner->graph), STATUS_OK);
         run_context_init(&runner->context);
@@ -212,7 +220,8 @@ static void call_once(Runner *runner, const Target *target)
         Status status = target_call(eager_emitter(runner->eager), target, &call, &out);
         if (status != STATUS_OK) {
                 // An assert fails with the words it was given, which may be none.
-                cr_expect(failure_current()->message[0] != '\0' || status == STATUS_RUN, "%s fails without a word", target->name);
+                cr_expect(failure_current()->message[0] != '\0' || status == STATUS_RUN,
+                          "%s fails without a word", target->name);
                 cr_expect_neq(status, STATUS_INTERNAL, "%s: %s", target->name, failure_current()->message);
                 cr_expect_eq(out.kind, VALUE_NONE, "%s fails and gives a result", target->name);
         }
@@ -267,19 +276,24 @@ static Graph *module_graph(const char *type, const Schema *config)
         for (uint32_t i = 0; i < config->n_args; i++) {
                 if (!config->args[i].has_default || roll(3) == 0)
                         cr_assert_eq(module_add_config(module,
-                                                       arena_text(&graph->arena, config->args[i].name, strlen(config->args[i].name)),
+                                                       arena_text(&graph->arena, config->args[i].name,
+                                                                  strlen(config->args[i].name)),
                                                        fitting_value(&config->args[i])),
                                      STATUS_OK);
         }
         cr_assert_eq(seq_new(0, &none), STATUS_OK);
         cr_assert_eq(seq_new(1, &args), STATUS_OK);
         cr_assert_eq(seq_new(1, &result), STATUS_OK);
-        cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, none), value_none(), &node), STATUS_OK);
+        cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, none),
+                                    value_none(), &node),
+                     STATUS_OK);
         args->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
-        cr_assert_eq(graph_add_node(graph, OP_CALL_MODULE, "layer", "layer", value_seq_take(VALUE_TUPLE, args), value_none(), &node),
+        cr_assert_eq(graph_add_node(graph, OP_CALL_MODULE, "layer", "layer",
+                                    value_seq_take(VALUE_TUPLE, args), value_none(), &node),
                      STATUS_OK);
         result->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, result), value_none(), &node),
+        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, result),
+                                    value_none(), &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK);
         return graph;

@@ -21,7 +21,8 @@ static Value tensor_value(const json_t *json)
         for (size_t d = 0; d < json_array_size(shape); d++)
                 size[d] = json_integer_value(json_array_get(shape, d));
         TensorMeta meta = { 0 };
-        meta_init(&meta, dtype_from_name(json_string_value(json_object_get(json, "dtype"))), (int)json_array_size(shape), size);
+        meta_init(&meta, dtype_from_name(json_string_value(json_object_get(json, "dtype"))),
+                  (int)json_array_size(shape), size);
         Tensor *tensor;
         must(tensor_new(&meta, NULL, &tensor));
         for (size_t i = 0; i < json_array_size(data); i++) {
@@ -30,7 +31,9 @@ static Value tensor_value(const json_t *json)
                 if (json_is_string(item))
                         element_from_f64(meta.dtype, element, strtod(json_string_value(item), NULL));
                 else
-                        element_from_i64(meta.dtype, element, json_is_boolean(item) ? json_is_true(item) : json_integer_value(item));
+                        element_from_i64(meta.dtype, element,
+                                         json_is_boolean(item) ? json_is_true(item)
+                                                               : json_integer_value(item));
         }
         return value_tensor_take(tensor);
 }
@@ -110,7 +113,8 @@ Value case_value(const json_t *json)
         if (strcmp(key, "device") == 0)
                 return text(VALUE_DEVICE, json_string_value(inner));
         if (strcmp(key, "memory_format") == 0)
-                return (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = memory_format(json_string_value(inner)) };
+                return (Value){ .kind = VALUE_MEMORY_FORMAT,
+                                .memory_format = memory_format(json_string_value(inner)) };
         if (strcmp(key, "dict") == 0)
                 return dict_value(inner);
         fprintf(stderr, "a value of kind \"%s\" in cases.json\n", key);
@@ -120,7 +124,10 @@ Value case_value(const json_t *json)
 // ---- comparing ----
 static bool close_to(double got, double want, Dtype dtype)
 {
-        double relative = dtype == DTYPE_F16 ? 1e-3 : dtype == DTYPE_BF16 ? 1.6e-2 : dtype == DTYPE_F32 ? 1.3e-6 : 1e-7;
+        double relative = dtype == DTYPE_F16    ? 1e-3
+                          : dtype == DTYPE_BF16 ? 1.6e-2
+                          : dtype == DTYPE_F32  ? 1.3e-6
+                                                : 1e-7;
         if (isnan(want) || isnan(got))
                 return isnan(want) && isnan(got);
         return got == want || fabs(got - want) <= (dtype == DTYPE_F64 ? 1e-7 : 1e-5) + relative * fabs(want);
@@ -130,8 +137,10 @@ static bool tensors_equal(const Tensor *got, const Tensor *want, Text *why)
 {
         char a[160], b[160];
         if (got->meta.dtype != want->meta.dtype || !meta_same_shape(&got->meta, &want->meta)) {
-                text_addf(why, "%s%s, not %s%s", dtype_info[got->meta.dtype].name, shape_text(got->meta.rank, got->meta.size, a, sizeof(a)),
-                          dtype_info[want->meta.dtype].name, shape_text(want->meta.rank, want->meta.size, b, sizeof(b)));
+                text_addf(why, "%s%s, not %s%s", dtype_info[got->meta.dtype].name,
+                          shape_text(got->meta.rank, got->meta.size, a, sizeof(a)),
+                          dtype_info[want->meta.dtype].name,
+                          shape_text(want->meta.rank, want->meta.size, b, sizeof(b)));
                 return false;
         }
         Tensor *dense;
@@ -145,7 +154,8 @@ static bool tensors_equal(const Tensor *got, const Tensor *want, Text *why)
                 equal = real ? close_to(element_as_f64(dtype, x), element_as_f64(dtype, y), dtype)
                              : element_as_i64(dtype, x) == element_as_i64(dtype, y);
                 if (!equal)
-                        text_addf(why, "element %ld is %.9g, not %.9g", (long)i, element_as_f64(dtype, x), element_as_f64(dtype, y));
+                        text_addf(why, "element %ld is %.9g, not %.9g", (long)i, element_as_f64(dtype, x),
+                                  element_as_f64(dtype, y));
         }
         tensor_unref(dense);
         return equal;
@@ -176,7 +186,8 @@ static bool values_equal(Value got, Value want, Text *why)
                         text_addf(why, "%ld, not %ld: ", (long)got.i, (long)want.i);
                 break;
         case VALUE_FLOAT:
-                equal = (isnan(got.f) && isnan(want.f)) || (got.f == want.f && signbit(got.f) == signbit(want.f));
+                equal = (isnan(got.f) && isnan(want.f)) ||
+                        (got.f == want.f && signbit(got.f) == signbit(want.f));
                 if (!equal)
                         text_addf(why, "%.17g, not %.17g: ", got.f, want.f);
                 break;

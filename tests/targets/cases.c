@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cases.c: calls by the names people use, against what PyTorch gave (cases.json, made by tools/make_target_cases.py), through the eager
-// emitter.
+// cases.c: calls by the names people use, against what PyTorch gave (cases.json, made by
+// tools/make_target_cases.py), through the eager emitter.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,10 @@ typedef struct Outcome {
 
 static void call_args(Value args, Value kwargs, CallArgs *out)
 {
-        *out = (CallArgs){ .args = args.seq->items, .n_args = args.seq->n, .kwargs = kwargs.dict->items, .n_kwargs = kwargs.dict->n };
+        *out = (CallArgs){ .args = args.seq->items,
+                           .n_args = args.seq->n,
+                           .kwargs = kwargs.dict->items,
+                           .n_kwargs = kwargs.dict->n };
 }
 
 static Value array_value(const json_t *items)
@@ -43,7 +46,8 @@ static Graph *empty_graph(void)
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         Seq *seq;
         cr_assert_eq(seq_new(1, &seq), STATUS_OK);
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq),
+                                    value_none(), &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         return graph;
@@ -56,8 +60,8 @@ static void run_target(const json_t *json, Outcome *out)
         const Target *target = method ? target_method(name) : target_function(name);
         out->args = array_value(json_object_get(json, "args"));
         if (target == NULL) {
-                out->status =
-                        fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'", value_kind_name(out->args.seq->items[0].kind), name);
+                out->status = fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'",
+                                   value_kind_name(out->args.seq->items[0].kind), name);
                 return;
         }
         Graph *graph = empty_graph();
@@ -78,7 +82,8 @@ static void run_target(const json_t *json, Outcome *out)
 static Node *add_node(Graph *graph, Opcode op, const char *name, const char *target, Value args)
 {
         Node *node;
-        cr_assert_eq(graph_add_node(graph, op, name, target, args, value_none(), &node), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(graph_add_node(graph, op, name, target, args, value_none(), &node), STATUS_OK, "%s",
+                     failure_current()->message);
         return node;
 }
 
@@ -86,8 +91,9 @@ static void add_config(Graph *graph, Module *module, const json_t *config)
 {
         const char *key;
         json_t *item;
-        json_object_foreach((json_t *)(uintptr_t)config, key, item)
-                cr_assert_eq(module_add_config(module, arena_text(&graph->arena, key, strlen(key)), case_value(item)), STATUS_OK);
+        json_object_foreach((json_t *)(uintptr_t)config, key, item) cr_assert_eq(
+                module_add_config(module, arena_text(&graph->arena, key, strlen(key)), case_value(item)),
+                STATUS_OK);
 }
 
 static Graph *module_graph(const json_t *json)
@@ -106,9 +112,12 @@ static Graph *module_graph(const json_t *json)
                 cr_assert_eq(seq_new(0, &none), STATUS_OK);
                 snprintf(name, sizeof(name), "x%u", i);
                 args->items[i] = (Value){ .kind = VALUE_NODE,
-                                          .node = add_node(graph, OP_PLACEHOLDER, name, name, value_seq_take(VALUE_TUPLE, none)) };
+                                          .node = add_node(graph, OP_PLACEHOLDER, name, name,
+                                                           value_seq_take(VALUE_TUPLE, none)) };
         }
-        cr_assert_eq(graph_add_module(graph, "layer", json_string_value(json_object_get(json, "type")), &module), STATUS_OK);
+        cr_assert_eq(
+                graph_add_module(graph, "layer", json_string_value(json_object_get(json, "type")), &module),
+                STATUS_OK);
         module->training = json_is_true(json_object_get(json, "training"));
         add_config(graph, module, json_object_get(json, "config"));
         const char *key;
@@ -120,8 +129,9 @@ static Graph *module_graph(const json_t *json)
                 Value tensor = case_value(item);
                 cr_assert_eq(graph_add_state(graph, path, tensor.tensor, &state), STATUS_OK);
         }
-        result->items[0] =
-                (Value){ .kind = VALUE_NODE, .node = add_node(graph, OP_CALL_MODULE, "layer", "layer", value_seq_take(VALUE_TUPLE, args)) };
+        result->items[0] = (Value){ .kind = VALUE_NODE,
+                                    .node = add_node(graph, OP_CALL_MODULE, "layer", "layer",
+                                                     value_seq_take(VALUE_TUPLE, args)) };
         add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, result));
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         return graph;
@@ -136,7 +146,8 @@ static bool state_equal(Emitter *emitter, const Graph *graph, const json_t *want
                 char path[64];
                 snprintf(path, sizeof(path), "layer.%s", key);
                 Value seen = value_none();
-                if (emitter->vtbl->state(emitter, graph, path, &seen) != STATUS_OK || !case_equal(seen, item, why)) {
+                if (emitter->vtbl->state(emitter, graph, path, &seen) != STATUS_OK ||
+                    !case_equal(seen, item, why)) {
                         text_addf(why, " (state %s)", path);
                         value_clear(&seen);
                         return false;
@@ -212,8 +223,8 @@ static bool run_case(const json_t *json, size_t *n_lacking)
         if (!right || (lacking && getenv("SHOW_LACKING") != NULL)) {
                 char *args = json_dumps(json_object_get(json, "args"), JSON_COMPACT),
                      *config = json_dumps(json_object_get(json, "config"), JSON_COMPACT);
-                fprintf(stderr, "%s(%.160s) %s: %s\n", json_string_value(json_object_get(json, "target")), args,
-                        config == NULL ? "" : config, why.data);
+                fprintf(stderr, "%s(%.160s) %s: %s\n", json_string_value(json_object_get(json, "target")),
+                        args, config == NULL ? "" : config, why.data);
                 free(args);
                 free(config);
         }
@@ -223,7 +234,8 @@ static bool run_case(const json_t *json, size_t *n_lacking)
         return right;
 }
 
-// At most `max_lacking` cases may be refused for want of an operator; all others must be as in PyTorch.
+// At most `max_lacking` cases may be refused for want of an operator; all others must be as in
+// PyTorch.
 static void run_group(const char *group, size_t max_lacking)
 {
         json_error_t error;
@@ -240,7 +252,8 @@ static void run_group(const char *group, size_t max_lacking)
         }
         json_decref(cases);
         cr_expect_gt(n, n_lacking);
-        cr_expect_leq(n_lacking, max_lacking, "%zu cases of \"%s\" need operators that are not there, not %zu", n_lacking, group,
+        cr_expect_leq(n_lacking, max_lacking,
+                      "%zu cases of \"%s\" need operators that are not there, not %zu", n_lacking, group,
                       max_lacking);
         cr_expect_eq(n_wrong, 0, "%zu of %zu cases of \"%s\" differ from PyTorch", n_wrong, n, group);
 }

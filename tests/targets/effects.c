@@ -24,14 +24,17 @@ static uint32_t of_call(Opcode op, const char *target, Value second)
         Seq *args, *none;
         if (x == NULL) {
                 cr_assert_eq(seq_new(0, &none), STATUS_OK);
-                cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, none), value_none(), &x),
+                cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, "x", "x",
+                                            value_seq_take(VALUE_TUPLE, none), value_none(), &x),
                              STATUS_OK);
         }
         cr_assert_eq(seq_new(second.kind == VALUE_NONE ? 1 : 2, &args), STATUS_OK);
         args->items[0] = (Value){ .kind = VALUE_NODE, .node = x };
         if (second.kind != VALUE_NONE)
                 args->items[1] = second;
-        cr_assert_eq(graph_add_node(graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(), &node), STATUS_OK);
+        cr_assert_eq(graph_add_node(graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(),
+                                    &node),
+                     STATUS_OK);
         return node_effects(graph, node);
 }
 #define FUNCTION(target) of_call(OP_CALL_FUNCTION, target, value_none())
@@ -54,19 +57,23 @@ Test(effects, of_what_computes_are_none)
 
 Test(effects, of_views_are_sharing)
 {
-        cr_expect_eq(of_call(OP_CALL_METHOD, "view", value_int(-1)) & (NODE_SHARES | NODE_WRITES | NODE_WRITES_FIRST),
+        cr_expect_eq(of_call(OP_CALL_METHOD, "view", value_int(-1)) &
+                             (NODE_SHARES | NODE_WRITES | NODE_WRITES_FIRST),
                      (uint32_t)NODE_SHARES);
         cr_expect_neq(of_call(OP_CALL_FUNCTION, "_operator.getitem", value_int(0)) & NODE_SHARES, 0u);
         cr_expect_neq(METHOD("contiguous") & NODE_SHARES, 0u);
-        cr_expect_neq(of_call(OP_CALL_FUNCTION, "torch.nn.functional.dropout", value_float(0.5)) & NODE_SHARES, 0u);
+        cr_expect_neq(
+                of_call(OP_CALL_FUNCTION, "torch.nn.functional.dropout", value_float(0.5)) & NODE_SHARES, 0u);
 }
 
 Test(effects, of_writers_are_writing_to_the_first_argument)
 {
         static const char *const methods[] = { "relu_", "zero_" };
         for (size_t i = 0; i < ARRAY_LENGTH(methods); i++)
-                cr_expect_eq(METHOD(methods[i]) & (NODE_WRITES | NODE_WRITES_FIRST), (uint32_t)NODE_WRITES_FIRST, "%s", methods[i]);
-        cr_expect_eq(of_call(OP_CALL_FUNCTION, "_operator.iadd", value_int(1)) & (NODE_WRITES | NODE_WRITES_FIRST),
+                cr_expect_eq(METHOD(methods[i]) & (NODE_WRITES | NODE_WRITES_FIRST),
+                             (uint32_t)NODE_WRITES_FIRST, "%s", methods[i]);
+        cr_expect_eq(of_call(OP_CALL_FUNCTION, "_operator.iadd", value_int(1)) &
+                             (NODE_WRITES | NODE_WRITES_FIRST),
                      (uint32_t)NODE_WRITES_FIRST);
         cr_expect_neq(of_call(OP_CALL_METHOD, "unsqueeze_", value_int(0)) & NODE_MOVES, 0u);
         cr_expect_eq(METHOD("relu_") & NODE_MOVES, 0u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// python_number.c: what 64-bit integers refuse where Python would go on, and the corners of its arithmetic that cases.json cannot carry.
+// python_number.c: what 64-bit integers refuse where Python would go on, and the corners of its
+// arithmetic that cases.json cannot carry.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static void expect_int(PyBinary op, int64_t a, int64_t b, int64_t want)
 static void expect_refused(PyBinary op, int64_t a, int64_t b)
 {
         Value out = value_none();
-        cr_expect_eq(python_binary(op, value_int(a), value_int(b), &out), STATUS_VALUE, "%ld %s %ld", (long)a, py_binary_signs[op],
-                     (long)b);
+        cr_expect_eq(python_binary(op, value_int(a), value_int(b), &out), STATUS_VALUE, "%ld %s %ld", (long)a,
+                     py_binary_signs[op], (long)b);
         cr_expect_eq(out.kind, VALUE_NONE);
 }
 
@@ -59,10 +60,13 @@ Test(ints, results_at_the_edge_of_64_bits_are_exact)
 Test(ints, true_division_rounds_once)
 {
         // Double division of the rounded operands would give other last bits: values from Python.
-        cr_expect_eq(binary(PY_TRUEDIV, value_int(9007199254740993), value_int(9007199254740991)).f, 1.0000000000000002);
+        cr_expect_eq(binary(PY_TRUEDIV, value_int(9007199254740993), value_int(9007199254740991)).f,
+                     1.0000000000000002);
         cr_expect_eq(binary(PY_TRUEDIV, value_int(INT64_MAX), value_int(3)).f, 3.0744573456182584e+18);
-        cr_expect_eq(binary(PY_TRUEDIV, value_int(-9223372036854775807), value_int(9007199254740995)).f, -1023.9999999999997);
-        cr_expect_eq(binary(PY_TRUEDIV, value_int(9223372036854775807), value_int(9223372036854775805)).f, 1.0);
+        cr_expect_eq(binary(PY_TRUEDIV, value_int(-9223372036854775807), value_int(9007199254740995)).f,
+                     -1023.9999999999997);
+        cr_expect_eq(binary(PY_TRUEDIV, value_int(9223372036854775807), value_int(9223372036854775805)).f,
+                     1.0);
 }
 
 Test(order, ints_and_floats_compare_exactly)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve.c: what an upload is told: unknown names, arguments that fit nothing, configuration, state; and which graphs may write to their
-// state.
+// resolve.c: what an upload is told: unknown names, arguments that fit nothing, configuration,
+// state; and which graphs may write to their state.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,8 @@ static Node *add(Build *build, Opcode op, const char *name, const char *target, 
         for (uint32_t i = 0; i < seq->n; i++)
                 seq->items[i] = node_or_value(build->graph, json_array_get(json, i));
         json_decref(json);
-        cr_assert_eq(graph_add_node(build->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq), value_none(), &build->last),
+        cr_assert_eq(graph_add_node(build->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq),
+                                    value_none(), &build->last),
                      STATUS_OK, "%s", failure_current()->message);
         return build->last;
 }
@@ -122,7 +123,8 @@ Test(resolve, unknown_names_are_listed_with_their_nodes_most_frequent_first)
         add(&build, OP_CALL_FUNCTION, "foo_1", "torch.ops.aten.foo.default", "[\"%foo\"]");
         add(&build, OP_CALL_METHOD, "quux", "quux", "[\"%foo_1\"]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "4 of 6 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), Tensor.quux (quux), torch.bar (bar)");
+                       "4 of 6 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), "
+                       "Tensor.quux (quux), torch.bar (bar)");
 }
 
 Test(resolve, an_unknown_overload_of_a_known_operator_is_unknown)
@@ -131,7 +133,8 @@ Test(resolve, an_unknown_overload_of_a_known_operator_is_unknown)
         start(&build);
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_FUNCTION, "relu", "torch.ops.aten.relu.Foo", "[\"%x\"]");
-        expect_refused(&build, STATUS_UNSUPPORTED, "1 of 3 nodes use operators fxserve 0.1 lacks: aten.relu.Foo (relu)");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "1 of 3 nodes use operators fxserve 0.1 lacks: aten.relu.Foo (relu)");
 }
 
 Test(resolve, arguments_that_fit_no_overload_are_refused_with_the_reason)
@@ -140,9 +143,9 @@ Test(resolve, arguments_that_fit_no_overload_are_refused_with_the_reason)
         start(&build);
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_FUNCTION, "relu", "torch.relu", "[\"%x\", 3]");
-        expect_refused(
-                &build, STATUS_UNSUPPORTED,
-                "1 of 3 nodes use operators fxserve 0.1 lacks: torch.relu (relu): relu() takes 1 positional argument but 2 were given");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.relu (relu): relu() takes 1 "
+                       "positional argument but 2 were given");
 }
 
 Test(resolve, values_of_other_nodes_fit_any_argument)
@@ -183,7 +186,8 @@ Test(resolve, unknown_configuration_keys_list_what_the_class_knows)
         Build build;
         linear_graph(&build, "{\"in_feature\": 3, \"out_features\": 2, \"in_features\": 3}");
         expect_refused(&build, STATUS_UNKNOWN_CONFIG,
-                       "module configuration that does not fit: fc: in_feature (torch.nn.Linear knows in_features, out_features, bias)");
+                       "module configuration that does not fit: fc: in_feature (torch.nn.Linear knows "
+                       "in_features, out_features, bias)");
 }
 
 Test(resolve, required_configuration_that_is_missing_is_named)
@@ -191,7 +195,8 @@ Test(resolve, required_configuration_that_is_missing_is_named)
         Build build;
         linear_graph(&build, "{\"in_features\": 3}");
         expect_refused(&build, STATUS_UNKNOWN_CONFIG,
-                       "module configuration that does not fit: fc: out_features is missing (torch.nn.Linear knows in_features, "
+                       "module configuration that does not fit: fc: out_features is missing (torch.nn.Linear "
+                       "knows in_features, "
                        "out_features, bias)");
 }
 
@@ -200,7 +205,8 @@ Test(resolve, configuration_of_a_wrong_type_is_named)
         Build build;
         linear_graph(&build, "{\"in_features\": \"3\", \"out_features\": 2}");
         expect_refused(&build, STATUS_UNKNOWN_CONFIG,
-                       "module configuration that does not fit: fc: Linear(): argument 'in_features' (position 1) must be int, not str "
+                       "module configuration that does not fit: fc: Linear(): argument 'in_features' "
+                       "(position 1) must be int, not str "
                        "(torch.nn.Linear knows "
                        "in_features, out_features, bias)");
 }
@@ -210,7 +216,8 @@ Test(resolve, missing_state_is_listed_in_full)
         Build build;
         linear_graph(&build, "{\"in_features\": 3, \"out_features\": 2}");
         expect_refused(&build, STATUS_MISSING_STATE,
-                       "the graph needs state that did not come along: fc.weight, fc.bias; put it under \"state\", or send a safetensors "
+                       "the graph needs state that did not come along: fc.weight, fc.bias; put it under "
+                       "\"state\", or send a safetensors "
                        "file beside the graph "
                        "(curl -F graph=@g.json -F weights=@w.safetensors)");
 }
@@ -230,7 +237,8 @@ Test(resolve, state_whose_shape_contradicts_the_configuration_is_refused)
         add_state(&build, "fc.weight", 2, (const int64_t[]){ 3, 2 });
         add_state(&build, "fc.bias", 1, (const int64_t[]){ 2 });
         expect_refused(&build, STATUS_SHAPE,
-                       "size mismatch for fc.weight: the state has shape [3, 2], but the configuration of \"fc\" (torch.nn.Linear) makes "
+                       "size mismatch for fc.weight: the state has shape [3, 2], but the configuration of "
+                       "\"fc\" (torch.nn.Linear) makes "
                        "it [2, 3]");
 }
 
@@ -239,12 +247,14 @@ Test(resolve, shapes_with_groups_and_kernel_sizes_are_worked_out)
         Build build;
         start(&build);
         add_module(&build, "conv", "torch.nn.Conv2d",
-                   "{\"in_channels\": 4, \"out_channels\": 6, \"kernel_size\": {\"list\": [3, 1]}, \"groups\": 2, \"bias\": false}");
+                   "{\"in_channels\": 4, \"out_channels\": 6, \"kernel_size\": {\"list\": [3, 1]}, "
+                   "\"groups\": 2, \"bias\": false}");
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "conv", "conv", "[\"%x\"]");
         add_state(&build, "conv.weight", 4, (const int64_t[]){ 6, 4, 3, 1 });
         expect_refused(&build, STATUS_SHAPE,
-                       "size mismatch for conv.weight: the state has shape [6, 4, 3, 1], but the configuration of \"conv\" "
+                       "size mismatch for conv.weight: the state has shape [6, 4, 3, 1], but the "
+                       "configuration of \"conv\" "
                        "(torch.nn.Conv2d) makes it [6, 2, 3, 1]");
 }
 
@@ -256,7 +266,8 @@ Test(resolve, unknown_module_classes_are_listed)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "a", "a", "[\"%x\"]");
         add(&build, OP_CALL_MODULE, "a_1", "a", "[\"%a\"]");
-        expect_refused(&build, STATUS_UNSUPPORTED, "2 of 4 nodes use operators fxserve 0.1 lacks: torch.nn.Foo (a, a_1)");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "2 of 4 nodes use operators fxserve 0.1 lacks: torch.nn.Foo (a, a_1)");
 }
 
 Test(resolve, modules_that_nobody_calls_need_no_state)
@@ -276,7 +287,8 @@ Test(resolve, forward_takes_its_own_arguments_only)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "relu_1", "relu", "[\"%x\", 2]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.nn.ReLU (relu_1): forward() takes 1 positional argument but 2 "
+                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.nn.ReLU (relu_1): forward() "
+                       "takes 1 positional argument but 2 "
                        "were given");
 }
 
@@ -291,8 +303,9 @@ Test(resolve, dtypes_that_the_exporter_recorded_are_checked)
         add(&build, OP_CALL_FUNCTION, "softmax", "torch.ops.aten._softmax.default", "[\"%x\", 0, false]");
         finish(&build);
         cr_expect_eq(resolve(&build), STATUS_UNSUPPORTED);
-        cr_expect_not_null(strstr(failure_current()->message, "aten._softmax.default: int64 tensors (softmax): it takes float"), "%s",
-                           failure_current()->message);
+        cr_expect_not_null(strstr(failure_current()->message,
+                                  "aten._softmax.default: int64 tensors (softmax): it takes float"),
+                           "%s", failure_current()->message);
         graph_unref(build.graph);
 }
 
@@ -308,7 +321,8 @@ Test(resolve, child_graphs_are_checked_too)
         add_module(&build, "child", "torch.fx.GraphModule", "{}")->graph = child.graph;
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "child_1", "child", "[\"%x\"]");
-        expect_refused(&build, STATUS_UNSUPPORTED, "1 of 6 nodes use operators fxserve 0.1 lacks: torch.deep_secret (deep)");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "1 of 6 nodes use operators fxserve 0.1 lacks: torch.deep_secret (deep)");
 }
 
 // ---- writes ----
@@ -429,8 +443,10 @@ Test(listings, functions_methods_and_modules_can_be_listed)
 Test(names, every_spelling_of_relu_is_found)
 {
         cr_assert_eq(targets_init(), STATUS_OK);
-        static const char *const spellings[] = { "torch.relu",          "torch.nn.functional.relu", "torch.ops.aten.relu.default",
-                                                 "torch.ops.aten.relu", "torch.Tensor.relu",        "torch.relu_" };
+        static const char *const spellings[] = {
+                "torch.relu",          "torch.nn.functional.relu", "torch.ops.aten.relu.default",
+                "torch.ops.aten.relu", "torch.Tensor.relu",        "torch.relu_"
+        };
         for (size_t i = 0; i < ARRAY_LENGTH(spellings); i++)
                 cr_expect_not_null(target_function(spellings[i]), "%s", spellings[i]);
         cr_expect_null(target_function("torch.nn.functional.no_such_thing"));
@@ -454,7 +470,8 @@ static void expect_word(Opcode op, const char *target, const char *args, const c
         Build build;
         one_call(&build, op, target, args);
         cr_expect_eq(resolve(&build), STATUS_UNSUPPORTED, "%s%s is accepted", target, args);
-        cr_expect(strstr(failure_current()->message, word) != NULL, "%s%s: %s", target, args, failure_current()->message);
+        cr_expect(strstr(failure_current()->message, word) != NULL, "%s%s: %s", target, args,
+                  failure_current()->message);
         graph_unref(build.graph);
 }
 
@@ -469,39 +486,49 @@ static void expect_accepted(Opcode op, const char *target, const char *args)
 #define FUNCTIONAL "torch.nn.functional."
 Test(resolve, constant_arguments_that_no_run_can_serve_are_refused)
 {
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "interpolate", "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, true]",
-                    "antialias");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "feature_alpha_dropout", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
-        expect_word(OP_CALL_FUNCTION, "torch.ops.aten.native_dropout.default", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "interpolate",
+                    "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, true]", "antialias");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, true]",
+                    "model.eval()");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "feature_alpha_dropout", "[\"%x\", {\"f\": \"0.5\"}, true]",
+                    "model.eval()");
+        expect_word(OP_CALL_FUNCTION, "torch.ops.aten.native_dropout.default",
+                    "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
         expect_word(OP_CALL_FUNCTION, "torch.dropout_", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "rrelu", "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, true]", "eval mode");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, {\"f\": \"1.0\"}]", "max_norm");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention", "[\"%x\", \"%x\", \"%y\", null, {\"f\": \"0.1\"}]",
-                    "dropout_p=0");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "rrelu",
+                    "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, true]", "eval mode");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, {\"f\": \"1.0\"}]",
+                    "max_norm");
+        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention",
+                    "[\"%x\", \"%x\", \"%y\", null, {\"f\": \"0.1\"}]", "dropout_p=0");
         expect_word(OP_CALL_FUNCTION, "torch.norm", "[\"%x\", \"nuc\"]", "nuc");
         expect_word(OP_CALL_METHOD, "cuda", "[\"%x\"]", "cpu");
         expect_word(OP_CALL_METHOD, "to", "[\"%x\", \"cuda\"]", "cpu");
-        expect_word(OP_CALL_FUNCTION, "torch.ops.higher_order.wrap_with_autocast", "[\"cpu\", null, true, true, \"%y\", \"%x\"]",
-                    "wrap_with_autocast(enabled=True)");
+        expect_word(OP_CALL_FUNCTION, "torch.ops.higher_order.wrap_with_autocast",
+                    "[\"cpu\", null, true, true, \"%y\", \"%x\"]", "wrap_with_autocast(enabled=True)");
 }
 
 Test(resolve, the_same_calls_with_constants_that_can_be_served_are_accepted)
 {
-        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate", "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, false]");
-        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate", "[\"%x\", {\"list\": [5, 5]}, null, \"%y\", null, null, true]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate",
+                        "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, false]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate",
+                        "[\"%x\", {\"list\": [5, 5]}, null, \"%y\", null, null, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, false]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.0\"}, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"1.0\"}, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, \"%y\"]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", \"%y\", true]");
-        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "rrelu", "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, \"%y\"]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "rrelu",
+                        "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, \"%y\"]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, null]");
-        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention", "[\"%x\", \"%x\", \"%y\", null, {\"f\": \"0.0\"}]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention",
+                        "[\"%x\", \"%x\", \"%y\", null, {\"f\": \"0.0\"}]");
         expect_accepted(OP_CALL_FUNCTION, "torch.norm", "[\"%x\", \"fro\"]");
         expect_accepted(OP_CALL_METHOD, "to", "[\"%x\", \"cpu\"]");
         expect_accepted(OP_CALL_METHOD, "to", "[\"%x\", \"%y\"]");
-        expect_accepted(OP_CALL_FUNCTION, "torch.ops.higher_order.wrap_with_autocast", "[\"cpu\", null, false, true, \"%y\", \"%x\"]");
+        expect_accepted(OP_CALL_FUNCTION, "torch.ops.higher_order.wrap_with_autocast",
+                        "[\"cpu\", null, false, true, \"%y\", \"%x\"]");
 }
 
 Test(resolve, modules_in_training_mode_that_draw_are_refused)
@@ -510,10 +537,12 @@ Test(resolve, modules_in_training_mode_that_draw_are_refused)
                 Build build;
                 start(&build);
                 add(&build, OP_PLACEHOLDER, "x", "x", "[]");
-                add_module(&build, "drop", "torch.nn.Dropout", "{\"p\": {\"f\": \"0.25\"}}")->training = training == 1;
+                add_module(&build, "drop", "torch.nn.Dropout", "{\"p\": {\"f\": \"0.25\"}}")->training =
+                        training == 1;
                 add(&build, OP_CALL_MODULE, "n", "drop", "[\"%x\"]");
                 finish(&build);
-                cr_expect_eq(resolve(&build), training == 1 ? STATUS_UNSUPPORTED : STATUS_OK, "%s", failure_current()->message);
+                cr_expect_eq(resolve(&build), training == 1 ? STATUS_UNSUPPORTED : STATUS_OK, "%s",
+                             failure_current()->message);
                 graph_unref(build.graph);
         }
 }

@@ -23,10 +23,12 @@ Test(dtype, promotion_of_every_pair_is_pytorchs)
                 const PromoteRow *row = &promote_rows[i];
                 Dtype result = DTYPE_NONE;
                 Status status = dtype_promote(row->a, row->b, &result);
-                cr_expect_eq(status, row->result == DTYPE_NONE ? STATUS_DTYPE : STATUS_OK, "%s, %s", dtype_info[row->a].name,
+                cr_expect_eq(status, row->result == DTYPE_NONE ? STATUS_DTYPE : STATUS_OK, "%s, %s",
+                             dtype_info[row->a].name, dtype_info[row->b].name);
+                cr_expect_eq(result, row->result, "%s with %s", dtype_info[row->a].name,
                              dtype_info[row->b].name);
-                cr_expect_eq(result, row->result, "%s with %s", dtype_info[row->a].name, dtype_info[row->b].name);
-                cr_expect_eq(dtype_can_cast(row->a, row->b), row->can_cast, "%s to %s", dtype_info[row->a].name, dtype_info[row->b].name);
+                cr_expect_eq(dtype_can_cast(row->a, row->b), row->can_cast, "%s to %s",
+                             dtype_info[row->a].name, dtype_info[row->b].name);
         }
 }
 
@@ -71,14 +73,16 @@ static bool same_element(Dtype dtype, const uint8_t *got, const uint8_t *want)
         bool complex = dtype_info[dtype].kind == DTYPE_KIND_COMPLEX;
         Dtype part = dtype == DTYPE_C64 ? DTYPE_F32 : dtype == DTYPE_C128 ? DTYPE_F64 : dtype;
         for (size_t at = 0; at < bytes; at += bytes / (complex ? 2 : 1)) {
-                bool nan = dtype_is_float(part) && isnan(element_as_f64(part, got + at)) && isnan(element_as_f64(part, want + at));
+                bool nan = dtype_is_float(part) && isnan(element_as_f64(part, got + at)) &&
+                           isnan(element_as_f64(part, want + at));
                 if (!nan && memcmp(got + at, want + at, dtype_info[part].bytes) != 0)
                         return false;
         }
         return true;
 }
 
-// `repeat` copies of the values, so that whole tiles and their ends are seen; `step` elements apart.
+// `repeat` copies of the values, so that whole tiles and their ends are seen; `step` elements
+// apart.
 static void check_cast(const CastRow *row, int repeat, int step)
 {
         static uint8_t in[1 << 16], want[1024], got[1 << 16], wide[1 << 16];
@@ -87,16 +91,20 @@ static void check_cast(const CastRow *row, int repeat, int step)
         from_hex(row->out, want);
         int64_t n = (int64_t)row->n * repeat;
         for (int64_t i = 0; i < n; i++)
-                memcpy(wide + (size_t)(i * step) * from_bytes, in + (size_t)(i % row->n) * from_bytes, from_bytes);
-        Storage from_storage = { .data = wide, .n_bytes = sizeof(wide) }, to_storage = { .data = got, .n_bytes = sizeof(got) };
+                memcpy(wide + (size_t)(i * step) * from_bytes, in + (size_t)(i % row->n) * from_bytes,
+                       from_bytes);
+        Storage from_storage = { .data = wide, .n_bytes = sizeof(wide) },
+                to_storage = { .data = got, .n_bytes = sizeof(got) };
         Tensor from = { .storage = &from_storage }, to = { .storage = &to_storage };
         meta_init(&from.meta, row->from, 1, &n);
         meta_init(&to.meta, row->to, 1, &n);
         from.meta.stride[0] = step;
         tensor_copy_data(&from, &to);
         for (int64_t i = 0; i < n; i++) {
-                cr_expect(same_element(row->to, got + (size_t)i * to_bytes, want + (size_t)(i % row->n) * to_bytes), "%s to %s, value %d",
-                          dtype_info[row->from].name, dtype_info[row->to].name, (int)(i % row->n));
+                cr_expect(same_element(row->to, got + (size_t)i * to_bytes,
+                                       want + (size_t)(i % row->n) * to_bytes),
+                          "%s to %s, value %d", dtype_info[row->from].name, dtype_info[row->to].name,
+                          (int)(i % row->n));
         }
 }
 
@@ -114,15 +122,18 @@ Test(dtype, halfs_survive_a_round_trip_through_float)
 {
         for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
                 float wide = f16_to_f32((uint16_t)bits), brain = bf16_to_f32((uint16_t)bits);
-                cr_assert(isnan(wide) ? isnan(f16_to_f32(f32_to_f16(wide))) : f32_to_f16(wide) == bits, "%x", bits);
-                cr_assert(isnan(brain) ? isnan(bf16_to_f32(f32_to_bf16(brain))) : f32_to_bf16(brain) == bits, "%x", bits);
+                cr_assert(isnan(wide) ? isnan(f16_to_f32(f32_to_f16(wide))) : f32_to_f16(wide) == bits, "%x",
+                          bits);
+                cr_assert(isnan(brain) ? isnan(bf16_to_f32(f32_to_bf16(brain))) : f32_to_bf16(brain) == bits,
+                          "%x", bits);
         }
 }
 
 Test(dtype, floats_between_two_halfs_go_to_the_nearer_and_ties_to_the_even_one)
 {
         for (uint32_t bits = 0; bits < 0x7bff; bits++) {
-                float low = f16_to_f32((uint16_t)bits), high = f16_to_f32((uint16_t)(bits + 1)), middle = (low + high) / 2;
+                float low = f16_to_f32((uint16_t)bits), high = f16_to_f32((uint16_t)(bits + 1)),
+                      middle = (low + high) / 2;
                 cr_assert_eq(f32_to_f16(middle), bits + (bits & 1));
                 cr_assert_eq(f32_to_f16(nextafterf(middle, low)), bits);
                 cr_assert_eq(f32_to_f16(nextafterf(middle, high)), bits + 1);

@@ -5,17 +5,17 @@
 #include "core/base/limits.h"
 #include "core/tensor/tensor.h"
 
-#define LIST(...)                                                                                                                          \
-        {                                                                                                                                  \
-                __VA_ARGS__                                                                                                                \
+#define LIST(...)                                                                                            \
+        {                                                                                                    \
+                __VA_ARGS__                                                                                  \
         }
-#define NO_LIST                                                                                                                            \
-        {                                                                                                                                  \
-                0                                                                                                                          \
+#define NO_LIST                                                                                              \
+        {                                                                                                    \
+                0                                                                                            \
         }
-#define NO_VIEW                                                                                                                            \
-        {                                                                                                                                  \
-                -1                                                                                                                         \
+#define NO_VIEW                                                                                              \
+        {                                                                                                    \
+                -1                                                                                           \
         }
 
 typedef struct ViewRow {
@@ -75,8 +75,8 @@ Test(meta, elementwise_results_have_pytorchs_shape_and_strides)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(layout_rows); i++) {
                 const LayoutRow *row = &layout_rows[i];
-                TensorMeta a = make_meta(row->rank_a, row->size_a, row->stride_a), b = make_meta(row->rank_b, row->size_b, row->stride_b),
-                           sum = { 0 };
+                TensorMeta a = make_meta(row->rank_a, row->size_a, row->stride_a),
+                           b = make_meta(row->rank_b, row->size_b, row->stride_b), sum = { 0 };
                 int rank;
                 cr_assert_eq(shape_broadcast(&a, &b, &rank, sum.size), STATUS_OK);
                 sum.rank = (uint8_t)rank;
@@ -107,8 +107,9 @@ Test(meta, shapes_that_do_not_broadcast_fail_in_pytorchs_words)
         int rank = -1;
         int64_t size[MAX_RANK];
         cr_expect_eq(shape_broadcast(&a, &b, &rank, size), STATUS_SHAPE);
-        cr_expect_str_eq(failure_current()->message,
-                         "The size of tensor a (9) must match the size of tensor b (4) at non-singleton dimension 1");
+        cr_expect_str_eq(
+                failure_current()->message,
+                "The size of tensor a (9) must match the size of tensor b (4) at non-singleton dimension 1");
         cr_expect_eq(rank, -1);
 }
 
@@ -123,7 +124,8 @@ Test(meta, broadcasting_keeps_dimensions_of_size_zero)
 
 Test(meta, a_broadcast_that_would_explode_is_refused)
 {
-        TensorMeta a = make_meta(2, (int64_t[]){ 1000000, 1 }, NULL), b = make_meta(2, (int64_t[]){ 1, 1000000 }, NULL);
+        TensorMeta a = make_meta(2, (int64_t[]){ 1000000, 1 }, NULL),
+                   b = make_meta(2, (int64_t[]){ 1, 1000000 }, NULL);
         int rank;
         int64_t size[MAX_RANK];
         cr_expect_eq(shape_broadcast(&a, &b, &rank, size), STATUS_TOO_LARGE);
@@ -133,11 +135,13 @@ Test(meta, numel_is_checked_against_signs_overflow_and_the_limit)
 {
         int64_t n = -1;
         cr_expect_eq(shape_numel(2, (int64_t[]){ 2, -1 }, &n), STATUS_VALUE);
-        cr_expect_str_eq(failure_current()->message, "Trying to create tensor with negative dimension -1: [2, -1]");
+        cr_expect_str_eq(failure_current()->message,
+                         "Trying to create tensor with negative dimension -1: [2, -1]");
         cr_expect_eq(shape_numel(2, (int64_t[]){ INT64_MAX, 2 }, &n), STATUS_TOO_LARGE);
         cr_expect_eq(shape_numel(1, (int64_t[]){ limits.max_numel + 1 }, &n), STATUS_TOO_LARGE);
         cr_expect_eq(n, -1);
-        cr_expect_eq(shape_numel(3, (int64_t[]){ INT64_MAX, INT64_MAX, 0 }, &n), STATUS_TOO_LARGE, "its strides would overflow");
+        cr_expect_eq(shape_numel(3, (int64_t[]){ INT64_MAX, INT64_MAX, 0 }, &n), STATUS_TOO_LARGE,
+                     "its strides would overflow");
         cr_assert_eq(shape_numel(0, NULL, &n), STATUS_OK);
         cr_expect_eq(n, 1);
         cr_assert_eq(shape_numel(2, (int64_t[]){ 7, 0 }, &n), STATUS_OK);
@@ -180,7 +184,8 @@ Test(meta, dimensions_wrap_once)
         cr_assert_eq(dim_wrap(-1, 0, &dim), STATUS_OK);
         cr_expect_eq(dim, 0);
         cr_expect_neq(dim_wrap(2, 2, &dim), STATUS_OK);
-        cr_expect_str_eq(failure_current()->message, "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+        cr_expect_str_eq(failure_current()->message,
+                         "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
         cr_expect_neq(dim_wrap(INT64_MIN, 2, &dim), STATUS_OK);
 }
 
@@ -190,7 +195,8 @@ Test(meta, channels_last_is_told_from_contiguous)
         cr_expect(meta_is_contiguous(&meta) && !meta_is_channels_last(&meta));
         meta_set_channels_last(&meta);
         cr_expect(same_list(4, meta.stride, (int64_t[]){ 60, 1, 15, 3 }));
-        cr_expect(!meta_is_contiguous(&meta) && meta_is_channels_last(&meta) && meta_is_non_overlapping_and_dense(&meta));
+        cr_expect(!meta_is_contiguous(&meta) && meta_is_channels_last(&meta) &&
+                  meta_is_non_overlapping_and_dense(&meta));
         meta = make_meta(4, (int64_t[]){ 2, 1, 4, 5 }, NULL);
         cr_expect(!meta_is_channels_last(&meta), "one channel reads as channels first");
         meta = make_meta(3, (int64_t[]){ 2, 3, 4 }, NULL);

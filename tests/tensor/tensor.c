@@ -152,14 +152,16 @@ Test(tensor, contiguous_of_a_contiguous_tensor_is_itself)
 
 Test(tensor, items_need_exactly_one_element)
 {
-        Tensor *tensor = make_floats(2, (int64_t[]){ 1, 1 }, 2.75f), *two = make_floats(1, (int64_t[]){ 2 }, 0);
+        Tensor *tensor = make_floats(2, (int64_t[]){ 1, 1 }, 2.75f),
+               *two = make_floats(1, (int64_t[]){ 2 }, 0);
         double real;
         int64_t whole;
         cr_assert_eq(tensor_item_f64(tensor, &real), STATUS_OK);
         cr_assert_eq(tensor_item_i64(tensor, &whole), STATUS_OK);
         cr_expect(real == 2.75 && whole == 2);
         cr_expect_eq(tensor_item_f64(two, &real), STATUS_VALUE);
-        cr_expect_str_eq(failure_current()->message, "a Tensor with 2 elements cannot be converted to Scalar");
+        cr_expect_str_eq(failure_current()->message,
+                         "a Tensor with 2 elements cannot be converted to Scalar");
         tensor_unref(tensor);
         tensor_unref(two);
 }
@@ -174,7 +176,8 @@ static int64_t random_below(int64_t n)
         return (int64_t)(random_state % (uint64_t)n);
 }
 
-// A tensor of `size` whose dimensions lie in random order with random gaps; broadcast dimensions (stride 0) when asked for.
+// A tensor of `size` whose dimensions lie in random order with random gaps; broadcast dimensions
+// (stride 0) when asked for.
 static Tensor *make_scattered(Dtype dtype, int rank, const int64_t *size, bool broadcast)
 {
         TensorMeta meta, flat;
@@ -198,7 +201,8 @@ static Tensor *make_scattered(Dtype dtype, int rank, const int64_t *size, bool b
         for (int64_t i = 0; i < n_bytes; i++)
                 bytes->storage->data[i] = (uint8_t)random_below(256);
         for (int64_t i = 0; i < stride; i++)
-                element_from_i64(dtype, bytes->storage->data + i * dtype_info[dtype].bytes, random_below(200));
+                element_from_i64(dtype, bytes->storage->data + i * dtype_info[dtype].bytes,
+                                 random_below(200));
         cr_assert_eq(tensor_new_view(bytes->storage, &meta, 0, &tensor), STATUS_OK);
         tensor_unref(bytes);
         return tensor;
@@ -224,7 +228,8 @@ static bool next_index(int rank, const int64_t *size, int64_t *index)
 
 Test(tensor, copies_between_random_layouts_and_dtypes_move_every_element)
 {
-        static const Dtype dtypes[] = { DTYPE_BOOL, DTYPE_U8, DTYPE_I16, DTYPE_F16, DTYPE_F32, DTYPE_I64, DTYPE_C128 };
+        static const Dtype dtypes[] = { DTYPE_BOOL, DTYPE_U8,  DTYPE_I16, DTYPE_F16,
+                                        DTYPE_F32,  DTYPE_I64, DTYPE_C128 };
         for (int round = 0; round < 600; round++) {
                 int rank = (int)random_below(6);
                 int64_t size[MAX_RANK], index[MAX_RANK] = { 0 };
@@ -232,7 +237,8 @@ Test(tensor, copies_between_random_layouts_and_dtypes_move_every_element)
                         size[d] = rank == 2 ? 1 + random_below(40) : 1 + random_below(5);
                 Dtype from_dtype = dtypes[random_below(ARRAY_LENGTH(dtypes))],
                       to_dtype = random_below(2) ? from_dtype : dtypes[random_below(ARRAY_LENGTH(dtypes))];
-                Tensor *from = make_scattered(from_dtype, rank, size, true), *to = make_scattered(to_dtype, rank, size, false);
+                Tensor *from = make_scattered(from_dtype, rank, size, true),
+                       *to = make_scattered(to_dtype, rank, size, false);
                 uint8_t *before = malloc(to->storage->n_bytes), *wrote = calloc(1, to->storage->n_bytes);
                 memcpy(before, to->storage->data, to->storage->n_bytes);
                 tensor_copy_data(from, to);
@@ -243,7 +249,8 @@ Test(tensor, copies_between_random_layouts_and_dtypes_move_every_element)
                         memset(wrote + (got - to->storage->data), 1, dtype_info[to_dtype].bytes);
                 } while (next_index(rank, size, index));
                 for (size_t i = 0; i < to->storage->n_bytes; i++)
-                        cr_assert(wrote[i] || before[i] == to->storage->data[i], "round %d wrote between elements", round);
+                        cr_assert(wrote[i] || before[i] == to->storage->data[i],
+                                  "round %d wrote between elements", round);
                 free(before);
                 free(wrote);
                 tensor_unref(from);

@@ -102,7 +102,8 @@ Test(value, mapping_rebuilds_what_holds_a_changed_leaf_and_shares_the_rest)
         cr_assert_not_null(slice);
         cr_expect_eq(slice->kind, VALUE_SLICE);
         cr_expect_eq(slice->seq->items[1].i, 4);
-        cr_expect_eq(dict_get(value.seq->items[2].dict, "k")->seq->items[1].i, 3, "the old value is as it was");
+        cr_expect_eq(dict_get(value.seq->items[2].dict, "k")->seq->items[1].i, 3,
+                     "the old value is as it was");
         value_clear(&mapped);
         value_clear(&value);
 }

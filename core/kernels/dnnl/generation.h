@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What oneDNN 2 and 3 spell differently; meson.build takes generation2.c or generation3.c. A layout is what the library calls a memory
-// descriptor: a struct in 2, opaque in 3.
+// What oneDNN 2 and 3 spell differently; meson.build takes generation2.c or generation3.c. A layout
+// is what the library calls a memory descriptor: a struct in 2, opaque in 3.
 #pragma once
 #include <dnnl.h>
 #include "core/base/hash.h"
@@ -36,6 +36,7 @@ dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float al
 dnnl_status_t append_hardswish(dnnl_post_ops_t ops);
 
 // Forward inference; a status other than dnnl_success when there is no implementation.
-dnnl_status_t conv_desc_new(dnnl_engine_t engine, const ConvLayouts *conv, dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out);
-dnnl_status_t matmul_desc_new(dnnl_engine_t engine, const MatmulLayouts *matmul, dnnl_primitive_attr_t attributes,
-                              dnnl_primitive_desc_t *out);
+dnnl_status_t conv_desc_new(dnnl_engine_t engine, const ConvLayouts *conv, dnnl_primitive_attr_t attributes,
+                            dnnl_primitive_desc_t *out);
+dnnl_status_t matmul_desc_new(dnnl_engine_t engine, const MatmulLayouts *matmul,
+                              dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out);

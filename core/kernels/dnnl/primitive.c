@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN, generations 2 and 3 (generation.h). Primitives are immutable and shared; dnnl_memory objects are not, because running sets their
-// data pointers: each primitive keeps a few sets of them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the
-// library's own one is tied to the thread that made the primitive.
+// oneDNN, generations 2 and 3 (generation.h). Primitives are immutable and shared; dnnl_memory
+// objects are not, because running sets their data pointers: each primitive keeps a few sets of
+// them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own
+// one is tied to the thread that made the primitive.
 #include "core/kernels/dnnl/generation.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -48,7 +49,8 @@ const char *__tsan_default_suppressions(void)
 }
 #endif
 
-// One engine for the process. It is made before the first primitive and never freed: primitives of any age refer to it.
+// One engine for the process. It is made before the first primitive and never freed: primitives of
+// any age refer to it.
 static dnnl_engine_t the_engine(void)
 {
         static _Atomic(dnnl_engine_t) engine;
@@ -64,7 +66,8 @@ static dnnl_engine_t the_engine(void)
         return made;
 }
 
-// Primitives are made for a number of threads and must run with it; the setting belongs to the calling thread.
+// Primitives are made for a number of threads and must run with it; the setting belongs to the
+// calling thread.
 static void use_threads(int n_threads)
 {
 #ifdef _OPENMP
@@ -97,7 +100,8 @@ static Seat *seat_new(const DnnlPrimitive *primitive)
         for (int i = 0; i < primitive->n_args && ok; i++) {
                 const Argument *argument = &primitive->args[i];
                 seat->args[i].arg = argument->index;
-                ok = dnnl_memory_create(&seat->args[i].memory, argument->layout, the_engine(), argument->data) == dnnl_success;
+                ok = dnnl_memory_create(&seat->args[i].memory, argument->layout, the_engine(),
+                                        argument->data) == dnnl_success;
         }
         if (ok)
                 return seat;
@@ -114,13 +118,15 @@ static int claim(DnnlPrimitive *primitive)
         return -1;
 }
 
-static dnnl_status_t execute(const DnnlPrimitive *primitive, Seat *seat, const void *a, const void *b, void *out, void *scratch)
+static dnnl_status_t execute(const DnnlPrimitive *primitive, Seat *seat, const void *a, const void *b,
+                             void *out, void *scratch)
 {
         void *handles[] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, out, scratch };
         for (int i = 0; i < primitive->n_args; i++)
                 if (primitive->args[i].role != ROLE_CONSTANT)
                         dnnl_memory_set_data_handle(seat->args[i].memory, handles[primitive->args[i].role]);
-        dnnl_status_t status = dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_args, seat->args);
+        dnnl_status_t status =
+                dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_args, seat->args);
         return status == dnnl_success ? dnnl_stream_wait(seat->stream) : status;
 }
 
@@ -133,14 +139,17 @@ Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b
                 seat = seat_new(primitive);
         if (place >= 0)
                 primitive->seats[place] = seat;
-        dnnl_status_t status = seat == NULL ? dnnl_out_of_memory : execute(primitive, seat, a, b, out, scratch);
+        dnnl_status_t status =
+                seat == NULL ? dnnl_out_of_memory : execute(primitive, seat, a, b, out, scratch);
         if (place < 0)
                 seat_free(seat, primitive->n_args);
         else
                 atomic_store_explicit(&primitive->busy[place], 0, memory_order_release);
         if (status == dnnl_success)
                 return STATUS_OK;
-        return status == dnnl_out_of_memory ? fail_memory() : fail(STATUS_INTERNAL, "oneDNN status %d in %s", (int)status, primitive->name);
+        return status == dnnl_out_of_memory
+                       ? fail_memory()
+                       : fail(STATUS_INTERNAL, "oneDNN status %d in %s", (int)status, primitive->name);
 }
 
 // ---- making ----
@@ -166,7 +175,8 @@ static Layout tagged(int rank, const int64_t *size, dnnl_format_tag_t tag)
         return layout_by_tag(rank, sizes, tag);
 }
 
-// What a primitive is asked for; `weight` is the library's choice, `constant` is where the constant lies.
+// What a primitive is asked for; `weight` is the library's choice, `constant` is where the constant
+// lies.
 typedef struct Layouts {
         Layout input, weight, constant, bias, out;
 } Layouts;
@@ -182,8 +192,8 @@ static void layouts_deinit(Layouts *layouts)
 
 static bool layouts_are_made(const Layouts *layouts)
 {
-        return layouts->input != NULL && layouts->weight != NULL && layouts->constant != NULL && layouts->bias != NULL &&
-               layouts->out != NULL;
+        return layouts->input != NULL && layouts->weight != NULL && layouts->constant != NULL &&
+               layouts->bias != NULL && layouts->out != NULL;
 }
 
 typedef struct Reorder {
@@ -209,7 +219,8 @@ static Status reorder(void *context, Storage **out_packed)
                   dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
         if (ok) {
                 dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, source }, { DNNL_ARG_TO, target } };
-                ok = dnnl_primitive_execute(primitive, stream, 2, args) == dnnl_success && dnnl_stream_wait(stream) == dnnl_success;
+                ok = dnnl_primitive_execute(primitive, stream, 2, args) == dnnl_success &&
+                     dnnl_stream_wait(stream) == dnnl_success;
         }
         if (stream != NULL)
                 dnnl_stream_destroy(stream);
@@ -245,8 +256,9 @@ static Status pack_constant(const Reorder *what, const PackShare *share, Storage
 static dnnl_alg_kind_t algorithm_of(DnnlActivation activation)
 {
         static const dnnl_alg_kind_t kinds[] = {
-                [DNNL_RELU] = dnnl_eltwise_relu,         [DNNL_CLIP] = dnnl_eltwise_clip_v2,        [DNNL_SWISH] = dnnl_eltwise_swish,
-                [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf, [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh, [DNNL_TANH] = dnnl_eltwise_tanh,
+                [DNNL_RELU] = dnnl_eltwise_relu,           [DNNL_CLIP] = dnnl_eltwise_clip_v2,
+                [DNNL_SWISH] = dnnl_eltwise_swish,         [DNNL_GELU_ERF] = dnnl_eltwise_gelu_erf,
+                [DNNL_GELU_TANH] = dnnl_eltwise_gelu_tanh, [DNNL_TANH] = dnnl_eltwise_tanh,
                 [DNNL_SIGMOID] = dnnl_eltwise_logistic,
         };
         return kinds[activation];
@@ -266,7 +278,8 @@ static dnnl_primitive_attr_t make_attributes(const DnnlEpilogue *epilogue)
         dnnl_post_ops_t ops = NULL;
         if (dnnl_primitive_attr_create(&attributes) != dnnl_success)
                 return NULL;
-        bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
+        bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) ==
+                          dnnl_success &&
                   dnnl_post_ops_create(&ops) == dnnl_success;
         if (ok && epilogue->add_out)
                 ok = append_sum(ops) == dnnl_success;
@@ -281,7 +294,8 @@ static dnnl_primitive_attr_t make_attributes(const DnnlEpilogue *epilogue)
         return NULL;
 }
 
-// Implementations that lose to our own kernels: references, and those that work on plain NCHW element by element.
+// Implementations that lose to our own kernels: references, and those that work on plain NCHW
+// element by element.
 static bool is_slow(const char *name)
 {
         return strstr(name, "ref") != NULL || strncmp(name, "simple", 6) == 0;
@@ -298,13 +312,15 @@ typedef struct Constant {
 
 static void add_argument(DnnlPrimitive *primitive, int index, Role role, LayoutView layout, void *data)
 {
-        primitive->args[primitive->n_args++] = (Argument){ .index = index, .role = role, .layout = layout, .data = data };
+        primitive->args[primitive->n_args++] =
+                (Argument){ .index = index, .role = role, .layout = layout, .data = data };
 }
 
 static Status set_bias(DnnlPrimitive *primitive, LayoutView layout, const Constant *constant)
 {
         size_t n = (size_t)constant->n_bias * sizeof(float);
-        primitive->bias = aligned_alloc(STORAGE_ALIGN, (n + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN);
+        primitive->bias =
+                aligned_alloc(STORAGE_ALIGN, (n + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN);
         if (primitive->bias == NULL)
                 return fail_memory();
         memcpy(primitive->bias, constant->bias, n);
@@ -320,8 +336,10 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t made_from, co
                 return fail_memory();
         LayoutView weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
         LayoutView scratch = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-        add_argument(primitive, DNNL_ARG_SRC, ROLE_A, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL);
-        add_argument(primitive, DNNL_ARG_DST, ROLE_OUT, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0), NULL);
+        add_argument(primitive, DNNL_ARG_SRC, ROLE_A,
+                     dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL);
+        add_argument(primitive, DNNL_ARG_DST, ROLE_OUT,
+                     dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0), NULL);
         if (constant->data != NULL) {
                 Reorder what = { .from = constant->layout, .to = weights, .data = constant->data };
                 TRY(pack_constant(&what, &constant->share, &primitive->weights));
@@ -330,15 +348,16 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t made_from, co
                 add_argument(primitive, DNNL_ARG_WEIGHTS, ROLE_B, weights, NULL);
         }
         if (constant->bias != NULL)
-                TRY(set_bias(primitive, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1), constant));
+                TRY(set_bias(primitive, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1),
+                             constant));
         primitive->scratch_bytes = dnnl_memory_desc_get_size(scratch);
         if (primitive->scratch_bytes > 0)
                 add_argument(primitive, DNNL_ARG_SCRATCHPAD, ROLE_SCRATCH, scratch, NULL);
         return STATUS_OK;
 }
 
-// oneDNN writes its GEMM kernels at their first use in the process, which takes tens of milliseconds: that belongs to compiling, not to
-// somebody's run.
+// oneDNN writes its GEMM kernels at their first use in the process, which takes tens of
+// milliseconds: that belongs to compiling, not to somebody's run.
 static void warm_gemm(void)
 {
         static const float zeros[16 * 16];
@@ -347,7 +366,8 @@ static void warm_gemm(void)
 }
 
 // Takes `desc`; NULL: there is no implementation.
-static Status make(dnnl_primitive_desc_t desc, const Constant *constant, int n_threads, DnnlPrimitive **out_primitive)
+static Status make(dnnl_primitive_desc_t desc, const Constant *constant, int n_threads,
+                   DnnlPrimitive **out_primitive)
 {
         const char *name = NULL;
         if (desc == NULL)
@@ -423,21 +443,25 @@ int64_t dnnl_conv_frame(const DnnlConv *conv)
         int64_t n = conv->input.size[1], reach, last, size;
         for (int i = 0; i < conv->input.rank - 2; i++) {
                 if (!mul_i64(conv->weight.size[2 + i] - 1, conv->dilation[i], &reach) ||
-                    !mul_i64(conv->out.size[2 + i] - 1, conv->stride[i], &last) || !add_i64(last, reach, &last) ||
-                    !add_i64(conv->input.size[2 + i], conv->padding[i], &size) || !mul_i64(n, MAX(last + 1, size), &n))
+                    !mul_i64(conv->out.size[2 + i] - 1, conv->stride[i], &last) ||
+                    !add_i64(last, reach, &last) ||
+                    !add_i64(conv->input.size[2 + i], conv->padding[i], &size) ||
+                    !mul_i64(n, MAX(last + 1, size), &n))
                         return INT64_MAX;
         }
         return n;
 }
 
-// What lies before and after the input, as the output's size implies it, so that padding which is cut at the end fits, too. false: brgconv
-// of 2.6 and of 3.7 reads wild addresses for windows that lie in the padding alone.
+// What lies before and after the input, as the output's size implies it, so that padding which is
+// cut at the end fits, too. false: brgconv of 2.6 and of 3.7 reads wild addresses for windows that
+// lie in the padding alone.
 static bool frame_of(const DnnlConv *conv, dnnl_dims_t dilates, dnnl_dims_t after)
 {
         for (int i = 0; i < conv->input.rank - 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 dilates[i] = conv->dilation[i] - 1;
-                after[i] = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach - conv->input.size[2 + i] - conv->padding[i];
+                after[i] = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach - conv->input.size[2 + i] -
+                           conv->padding[i];
                 if (conv->padding[i] >= reach || after[i] >= reach)
                         return false;
         }
@@ -461,8 +485,8 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         *out_primitive = NULL;
         use_threads(conv->n_threads);
         // Its kernels count bytes of the frame in 32 bits.
-        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK || dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float) ||
-            !frame_of(conv, dilates, after))
+        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK ||
+            dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float) || !frame_of(conv, dilates, after))
                 return STATUS_OK;
         TRY(dnnl_check_heap());
         copy_dims(strides, conv->input.rank - 2, conv->stride);
@@ -472,9 +496,11 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         if (attributes == NULL)
                 return fail_memory();
         dnnl_primitive_desc_t desc = NULL;
-        ConvLayouts asked = { layouts.input, layouts.weight, conv->bias_data == NULL ? NULL : layouts.bias, layouts.out, strides, dilates,
+        ConvLayouts asked = { layouts.input, layouts.weight, conv->bias_data == NULL ? NULL : layouts.bias,
+                              layouts.out,   strides,        dilates,
                               before,        after };
-        if (!layouts_are_made(&layouts) || conv_desc_new(the_engine(), &asked, attributes, &desc) != dnnl_success)
+        if (!layouts_are_made(&layouts) ||
+            conv_desc_new(the_engine(), &asked, attributes, &desc) != dnnl_success)
                 desc = NULL;
         dnnl_primitive_attr_destroy(attributes);
         Constant packed = { .layout = layouts.constant,
@@ -485,8 +511,8 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         return make(desc, &packed, conv->n_threads, out_primitive);
 }
 
-// ---- product of matrices ----
-// The stride of a dimension of size 1 may say anything, and gemm takes it for a leading dimension: there it is what a dense matrix has.
+// ---- product of matrices ---- The stride of a dimension of size 1 may say anything, and gemm
+// takes it for a leading dimension: there it is what a dense matrix has.
 static TensorMeta dense_ones(const TensorMeta *meta)
 {
         TensorMeta matrix = *meta;
@@ -498,7 +524,8 @@ static TensorMeta dense_ones(const TensorMeta *meta)
         return matrix;
 }
 
-// brg_matmul of 3.7 (AVX-512) takes a single row of the left factor, and a single column of the result, for dense whatever their strides.
+// brg_matmul of 3.7 (AVX-512) takes a single row of the left factor, and a single column of the
+// result, for dense whatever their strides.
 static bool has_loose_vector(const DnnlMatmul *matmul)
 {
         int row = matmul->a.rank - 2, column = matmul->a.rank - 1;
@@ -514,7 +541,8 @@ static Layouts matmul_layouts(const DnnlMatmul *matmul)
                 bias_size[d] = d == rank - 1 ? matmul->out.size[d] : 1;
                 bias_stride[d] = d == rank - 1 ? 1 : matmul->out.size[rank - 1];
         }
-        TensorMeta left = dense_ones(&matmul->a), right = dense_ones(&matmul->b), made = dense_ones(&matmul->out);
+        TensorMeta left = dense_ones(&matmul->a), right = dense_ones(&matmul->b),
+                   made = dense_ones(&matmul->out);
         return (Layouts){ .input = strided(rank, left.size, left.stride),
                           .weight = tagged(rank, matmul->b.size, dnnl_format_tag_any),
                           .constant = strided(rank, right.size, right.stride),
@@ -536,7 +564,8 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
         dnnl_primitive_desc_t desc = NULL;
         MatmulLayouts asked = { layouts.input, matmul->b_data == NULL ? layouts.constant : layouts.weight,
                                 matmul->bias_data == NULL ? NULL : layouts.bias, layouts.out };
-        if (!layouts_are_made(&layouts) || matmul_desc_new(the_engine(), &asked, attributes, &desc) != dnnl_success)
+        if (!layouts_are_made(&layouts) ||
+            matmul_desc_new(the_engine(), &asked, attributes, &desc) != dnnl_success)
                 desc = NULL;
         dnnl_primitive_attr_destroy(attributes);
         Constant packed = { .layout = layouts.constant,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only door to oneDNN: a primitive with its constants packed once, run from any thread. Whoever packs an operator asks for a primitive;
-// when oneDNN has no fast implementation for the shape (its ref* and plain-layout ones), there is none, and the operator's own kernel runs.
+// The only door to oneDNN: a primitive with its constants packed once, run from any thread. Whoever
+// packs an operator asks for a primitive; when oneDNN has no fast implementation for the shape (its
+// ref* and plain-layout ones), there is none, and the operator's own kernel runs.
 #pragma once
 #include "core/kernels/pack_cache.h"
 #include "core/kernels/run_context.h"
@@ -46,17 +47,22 @@ typedef struct DnnlMatmul {
         int n_threads;
 } DnnlMatmul;
 
-// Elements of an input image with the frame that its windows reach into; INT64_MAX when they cannot be counted.
+// Elements of an input image with the frame that its windows reach into; INT64_MAX when they cannot
+// be counted.
 int64_t dnnl_conv_frame(const DnnlConv *conv);
-// *out_primitive stays NULL (STATUS_OK) when there is no fast implementation. Failures are out of memory only.
+// *out_primitive stays NULL (STATUS_OK) when there is no fast implementation. Failures are out of
+// memory only.
 Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive);
 Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive);
 void dnnl_primitive_free(void *primitive);                       // NULL-safe
 const char *dnnl_primitive_name(const DnnlPrimitive *primitive); // "brgconv:avx512_core"
 size_t dnnl_primitive_scratch(const DnnlPrimitive *primitive);
-// b NULL when it is packed. `scratch`: dnnl_primitive_scratch bytes, 64-byte aligned. Allocates nothing after the first run on a thread.
+// b NULL when it is packed. `scratch`: dnnl_primitive_scratch bytes, 64-byte aligned. Allocates
+// nothing after the first run on a thread.
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch);
-// The library that is loaded: "3.7.2", and the widest instruction set it may use here, a constant: "avx512_core".
+// The library that is loaded: "3.7.2", and the widest instruction set it may use here, a constant:
+// "avx512_core".
 void dnnl_library(char *out_version, size_t n, const char **out_isa);
-// STATUS_NO_MEMORY when the heap is about exhausted: oneDNN does not check all of what it allocates (reserve.c).
+// STATUS_NO_MEMORY when the heap is about exhausted: oneDNN does not check all of what it allocates
+// (reserve.c).
 Status dnnl_check_heap(void);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN is C++: where an allocation of its containers fails, it throws, nothing in it catches, and the process ends. Its operator new is
-// therefore ours: malloc, and when that gives nothing, a reserve in the program itself, so that oneDNN always finishes what it was doing
-// and reports what its own checked allocations met. The reserve is a stack of blocks that starts again when its last block is freed; only a
-// call that needs more than all of it still ends the process. Definitions in the executable win over those of libstdc++.
-// Other allocations of oneDNN 2.6 and 3.7 go to posix_memalign and are not all checked: dnnl_check_heap asks first whether there is room.
+// oneDNN is C++: where an allocation of its containers fails, it throws, nothing in it catches, and
+// the process ends. Its operator new is therefore ours: malloc, and when that gives nothing, a
+// reserve in the program itself, so that oneDNN always finishes what it was doing and reports what
+// its own checked allocations met. The reserve is a stack of blocks that starts again when its last
+// block is freed; only a call that needs more than all of it still ends the process. Definitions in
+// the executable win over those of libstdc++. Other allocations of oneDNN 2.6 and 3.7 go to
+// posix_memalign and are not all checked: dnnl_check_heap asks first whether there is room.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -67,7 +69,8 @@ static void give(void *data)
         pthread_mutex_unlock(&mutex);
 }
 
-// operator new, new[], delete, delete[] in all the forms libstdc++ brings, by their names in object files. Weak: a test may count them.
+// operator new, new[], delete, delete[] in all the forms libstdc++ brings, by their names in object
+// files. Weak: a test may count them.
 void *dnnl_new(size_t n) __asm__("_Znwm") __attribute__((weak));
 void *dnnl_new_array(size_t n) __asm__("_Znam");
 void *dnnl_new_quiet(size_t n, const void *nothrow) __asm__("_ZnwmRKSt9nothrow_t");
@@ -83,7 +86,8 @@ void dnnl_delete_array_quiet(void *data, const void *nothrow) __asm__("_ZdaPvRKS
 void dnnl_delete_aligned(void *data, size_t alignment) __asm__("_ZdlPvSt11align_val_t");
 void dnnl_delete_array_aligned(void *data, size_t alignment) __asm__("_ZdaPvSt11align_val_t");
 void dnnl_delete_sized_aligned(void *data, size_t n, size_t alignment) __asm__("_ZdlPvmSt11align_val_t");
-void dnnl_delete_array_sized_aligned(void *data, size_t n, size_t alignment) __asm__("_ZdaPvmSt11align_val_t");
+void dnnl_delete_array_sized_aligned(void *data, size_t n,
+                                     size_t alignment) __asm__("_ZdaPvmSt11align_val_t");
 
 void *dnnl_new(size_t n)
 {

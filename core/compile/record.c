@@ -15,13 +15,8 @@
 #include "core/compile/write.h"
 #include "core/ops/inplace.h"
 
-static Recorder *recorder_of(Emitter *emitter)
-{
-        return (Recorder *)emitter;
-}
-
 // ---- live tensors and their values ----
-static Status live_tensor(const Recorded *value, Tensor **out_tensor)
+Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor)
 {
         TRY(tensor_new_view(value->tensor.storage, &value->tensor.meta, value->tensor.offset, out_tensor));
         (*out_tensor)->recorded = (Recorded *)(uintptr_t)value;
@@ -184,7 +179,7 @@ Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out
         Recorded *value;
         TRY(fresh_buffer(recorder, meta, &buffer));
         TRY(recording_add_value(recorder->recording, FROM_CALL, buffer->storage, meta, 0, &value));
-        return live_tensor(value, out_tensor);
+        return recorder_live_tensor(value, out_tensor);
 }
 
 // The live tensor of output k and, when the call makes it, its value (call and place are filled in
@@ -200,11 +195,11 @@ static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *sp
                 TRY(fresh_buffer(recorder, &spec->meta, &buffer));
                 TRY(recording_add_value(recorder->recording, FROM_CALL, buffer->storage, &spec->meta, 0,
                                         out_value));
-                return live_tensor(*out_value, out_tensor);
+                return recorder_live_tensor(*out_value, out_tensor);
         case OUT_VIEW:
                 TRY(recording_add_value(recorder->recording, FROM_CALL, call->args[spec->arg].tensor->storage,
                                         &spec->meta, spec->offset, out_value));
-                return live_tensor(*out_value, out_tensor);
+                return recorder_live_tensor(*out_value, out_tensor);
         case OUT_SAME:
                 *out_tensor = tensor_ref(call->args[spec->arg].tensor);
                 return value_of(recorder, *out_tensor, out_value);
@@ -374,7 +369,7 @@ static Status record_state(Emitter *emitter, const Graph *graph, const char *pat
         TRY(recording_add_value(recorder->recording, FROM_STATE, storage, &state->tensor->meta,
                                 state->tensor->offset, &value));
         value->path = value->name = state->path;
-        TRY(live_tensor(value, &seen));
+        TRY(recorder_live_tensor(value, &seen));
         recorder->views[recorder->n_views++] = (StateView){ .entry = state->tensor, .seen = seen };
         *out = value_tensor_take(tensor_ref(seen));
         return STATUS_OK;
@@ -413,40 +408,6 @@ static Status record_loop(Emitter *emitter, const Graph *condition, const Graph 
 {
         (void)emitter, (void)condition, (void)body, (void)carried, (void)additional, (void)out;
         return fail(STATUS_DYNAMIC, "how often a loop runs is not known before the run");
-}
-
-// ---- open numbers ----
-static Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
-{
-        Recorder *recorder = recorder_of(emitter);
-        Recording *recording = recorder->recording;
-        uint32_t at = number.slot - 1;
-        if (recorder->numbers[at] == NULL) {
-                TensorMeta meta;
-                Buffer *buffer;
-                Recorded *value;
-                uint32_t n = recording->n_inputs - recording->n_tensor_inputs;
-                meta_init(&meta, number.kind == VALUE_INT ? DTYPE_I64 : DTYPE_F64, 0, NULL);
-                meta.wrapped = true;
-                TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1,
-                                  sizeof(Recorded *)));
-                TRY(array_reserve(&recording->number_inputs, &recording->number_inputs_capacity, n + 1,
-                                  sizeof(uint32_t)));
-                TRY(recording_add_buffer(recording, BUFFER_INPUT, sizeof(int64_t), &buffer));
-                TRY(recording_add_value(recording, FROM_INPUT, buffer->storage, &meta, 0, &value));
-                value->input = buffer->input = recording->n_inputs;
-                value->name = open_number_name(recording->graph, at);
-                recording->number_inputs[n] = at;
-                recording->inputs[recording->n_inputs++] = value;
-                TRY(live_tensor(value, &recorder->numbers[at]));
-        }
-        *out_tensor = tensor_ref(recorder->numbers[at]);
-        return STATUS_OK;
-}
-
-static void record_number_read(Emitter *emitter, Value number)
-{
-        recorder_of(emitter)->read |= (uint64_t)1 << (number.slot - 1);
 }
 
 static const EmitterVtbl recorder_vtbl = {
@@ -490,7 +451,7 @@ static Status input_leaf(void *context, const Value *leaf, Value *out)
         value->input = buffer->input = recording->n_inputs;
         value->name = leaves->name;
         recording->inputs[recording->n_inputs++] = value;
-        TRY(live_tensor(value, &tensor));
+        TRY(recorder_live_tensor(value, &tensor));
         *out = value_tensor_take(tensor);
         return STATUS_OK;
 }

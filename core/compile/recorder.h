@@ -24,9 +24,20 @@ typedef struct Recorder {
         Tensor *numbers[OPEN_MAX]; // live, counted: by placeholder
 } Recorder;
 
+static inline Recorder *recorder_of(Emitter *emitter)
+{
+        return (Recorder *)emitter;
+}
+
 // Caller's storage; the recording is borrowed.
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll);
 void recorder_deinit(Recorder *recorder);
 // A live tensor (counted) on a buffer of its own whose numbers nobody knows. STATUS_TOO_LARGE over
 // --max-run-memory.
 Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor);
+// A live tensor (counted) with the geometry of `value`, on its buffer's storage.
+Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor);
+
+// record_number.c: EmitterVtbl.number and .number_read.
+Status record_number(Emitter *emitter, Value number, Tensor **out_tensor);
+void record_number_read(Emitter *emitter, Value number);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes core/kernels/vector_math.inc: coefficients of the polynomials behind the float32 functions of vector_math.h.
+"""Writes core/kernels/pointwise/vector_math.inc: coefficients of the polynomials behind the float32 functions of vector_math.h.
 
     python tools/make_vector_math.py
 

@@ -8,7 +8,7 @@
 #include <gnu/libc-version.h>
 #endif
 #include "core/kernels/dnnl/primitive.h"
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif

@@ -4,7 +4,7 @@
 // PyTorch has a kernel for that; rows without allowed keys give zeros. Four-dimensional results lie
 // in memory as the query does.
 #include <math.h>
-#include "core/kernels/attention.h"
+#include "core/kernels/attention/attention.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 

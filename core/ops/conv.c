@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs
 // get a batch of one. Results keep channels_last when input or weight has it.
-#include "core/kernels/conv.h"
+#include "core/kernels/conv/conv.h"
 #include "core/ops/conv.h"
 #include "core/ops/emitter.h"
 #include "core/ops/pack.h"

@@ -5,7 +5,7 @@
 #include "core/ops/fused.h"
 
 #include <string.h>
-#include "core/kernels/tile.h"
+#include "core/kernels/pointwise/tile.h"
 #include "core/ops/emitter.h"
 #include "core/ops/fused_tail.h"
 #include "core/ops/pointwise.h"

@@ -4,7 +4,7 @@
 // pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose NaN.
 #include <math.h>
 #include <string.h>
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "core/ops/conv.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"

@@ -4,7 +4,7 @@
 // blocks of rows that the tile program has just made, so that they never leave the cache; results
 // have the bits of the operators run one by one.
 #pragma once
-#include "core/kernels/tile.h"
+#include "core/kernels/pointwise/tile.h"
 #include "core/ops/op.h"
 
 typedef struct FusedTail {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // index.c: index_select, embedding, gather, take and take_along_dim. Negative indices do not wrap,
 // except in take. Results are contiguous.
-#include "core/kernels/index.h"
+#include "core/kernels/index/index.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 

@@ -2,7 +2,7 @@
 // index_mask.c: operators whose result has as many rows as the data says: nonzero, argwhere,
 // masked_select; one_hot without num_classes.
 #include "core/kernels/copy.h"
-#include "core/kernels/index.h"
+#include "core/kernels/index/index.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 

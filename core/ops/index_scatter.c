@@ -4,7 +4,7 @@
 // equal indices the last one wins. Sums are rounded at every step, in the order PyTorch has on one
 // thread.
 #include "core/kernels/copy.h"
-#include "core/kernels/index.h"
+#include "core/kernels/index/index.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"

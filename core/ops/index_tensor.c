@@ -4,7 +4,7 @@
 // stand next to each other the result keeps their place, otherwise their dimensions come first.
 // Negative values wrap.
 #include "core/kernels/copy.h"
-#include "core/kernels/index.h"
+#include "core/kernels/index/index.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include <string.h>

@@ -2,7 +2,7 @@
 // matmul.c: products of matrices and vectors, one kernel for all of them: infer proves shapes in
 // PyTorch's words, run pads vectors and batches to one rank and multiplies. Half types are
 // multiplied in float32 and rounded once; integers wrap. Results are contiguous.
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"

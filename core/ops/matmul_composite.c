@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm
 // as a chain of products, rounded after each as PyTorch's is.
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
 #include <string.h>

@@ -2,7 +2,7 @@
 // norm.c: layer_norm, rms_norm and group_norm. Statistics of half types are taken in float32;
 // parameters may then be float32 as well ("mixed"), and mean and rstd come in the parameters'
 // dtype.
-#include "core/kernels/norm.h"
+#include "core/kernels/norm/norm.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
 #include <float.h>

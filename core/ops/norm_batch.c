@@ -5,8 +5,8 @@
 // emitter. Results keep channels_last, otherwise they are contiguous.
 #include <math.h>
 #include <string.h>
-#include "core/kernels/norm.h"
-#include "core/kernels/reduce.h"
+#include "core/kernels/norm/norm.h"
+#include "core/kernels/reduce/reduce.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
 

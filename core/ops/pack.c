@@ -4,7 +4,7 @@
 // time is one call. float32 only; everything else keeps the portable kernels.
 #include "core/ops/pack.h"
 #include <string.h>
-#include "core/kernels/parts.h"
+#include "core/kernels/product/parts.h"
 #include "core/ops/product.h"
 
 static Status packed_run(const OpRun *run)

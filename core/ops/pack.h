@@ -2,7 +2,7 @@
 // Implementations chosen for programs: the pack functions of rows whose weights are constant. Each
 // leaves Packed.run NULL when nothing faster than the row's own kernel is at hand.
 #pragma once
-#include "core/kernels/direct.h"
+#include "core/kernels/conv/direct.h"
 #include "core/ops/op.h"
 
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed);   // rows of conv.c

@@ -2,7 +2,7 @@
 // Pointwise operators: one description per overload, one infer / prepare / run / cost for all of
 // them. Files pointwise_*.c are tables of these.
 #pragma once
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "core/ops/op.h"
 
 typedef enum PointTyping {

@@ -2,7 +2,7 @@
 // pool.c: max, average and adaptive pooling, one to three spatial dimensions. A row says which;
 // infer and run read the same PoolArgs. One and three dimensional results are contiguous where
 // PyTorch's are; two-dimensional ones keep channels_last.
-#include "core/kernels/pool.h"
+#include "core/kernels/pool/pool.h"
 #include "core/ops/emitter.h"
 #include <stdio.h>
 #include <string.h>

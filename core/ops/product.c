@@ -9,9 +9,9 @@
 #include <string.h>
 #include "core/base/clock.h"
 #include "core/base/limits.h"
-#include "core/kernels/depthwise.h"
-#include "core/kernels/parts.h"
-#include "core/kernels/winograd.h"
+#include "core/kernels/conv/depthwise.h"
+#include "core/kernels/product/parts.h"
+#include "core/kernels/conv/winograd.h"
 
 const Tensor *product_constant(const OpCall *call, int index)
 {

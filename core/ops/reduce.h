@@ -2,7 +2,7 @@
 // What the reduction files share: which dimensions go, what the result looks like, and the input
 // read in the dtype it is computed in.
 #pragma once
-#include "core/kernels/reduce.h"
+#include "core/kernels/reduce/reduce.h"
 #include "core/ops/op.h"
 
 // Shape of a reduction over `mask`: dimensions dropped, or kept with size 1. Contiguous.

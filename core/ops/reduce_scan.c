@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and
 // integers are int64; dtype= casts first. Contiguous results.
-#include "core/kernels/reduce_scan.h"
+#include "core/kernels/reduce/reduce_scan.h"
 #include "core/ops/emitter.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"

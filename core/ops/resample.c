@@ -2,7 +2,7 @@
 // resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d,
 // _trilinear3d and _bicubic2d, as .vec (sizes or scale factors) and default overloads. A scale
 // factor that was given also places the samples. Results keep channels_last.
-#include "core/kernels/resample.h"
+#include "core/kernels/pool/resample.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c.
 // Half types are computed in float32 and rounded once; results are contiguous, as PyTorch's are.
-#include "core/kernels/softmax.h"
+#include "core/kernels/norm/softmax.h"
 #include "core/ops/emitter.h"
 
 static const SoftmaxKind plain = SOFTMAX, logarithm = SOFTMAX_LOG, safe = SOFTMAX_SAFE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is
 // stable, whether asked for or not. sort keeps dense strides of self, the others are contiguous.
-#include "core/kernels/sort.h"
+#include "core/kernels/reduce/sort.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 

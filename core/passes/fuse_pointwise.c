@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "core/kernels/tile.h"
+#include "core/kernels/pointwise/tile.h"
 #include "core/ops/fused.h"
 #include "core/ops/fused_tail.h"
 #include "core/passes/rewrite.h"

@@ -3,9 +3,9 @@
 // runs.
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/kernels/conv.h"
-#include "core/kernels/norm.h"
-#include "core/kernels/softmax.h"
+#include "core/kernels/conv/conv.h"
+#include "core/kernels/norm/norm.h"
+#include "core/kernels/norm/softmax.h"
 
 typedef Status (*Task)(const RunContext *ctx, const void *task);
 

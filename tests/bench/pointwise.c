@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/kernels/tile.h"
+#include "core/kernels/pointwise/tile.h"
 
 static void check(Status status)
 {

@@ -194,95 +194,93 @@ Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
                 "'c2.weight': {'dtype': 'float32', 'shape': [1, 2, 1, 1], 'data': [0.25, 2]}, "
                 "'c2.bias': {'dtype': 'float32', 'shape': [1], 'data': [1]}}";
         static const char
-                nodes
-                        [] =
-                                "{'op': 'call_module', 'name': 'c1', 'target': 'c1', 'args': "
-                                "['%x']}, " FUNCTION("r", "torch.relu", "'%c1'") ", " METHOD("sum", "sum", "'%r'") ", " FUNCTION("pred", "operator.gt", "'%sum', 40") ", " ATTR(
-                                        "yes") ", " ATTR("no") ", " FUNCTION("cond",
-                                                                             "torch.ops.higher_order."
-                                                                             "cond",
-                                                                             "'%pred', '%yes', '%no', "
-                                                                             "['%r']") ", " FUNCTION("f"
-                                                                                                     "i"
-                                                                                                     "r"
-                                                                                                     "s"
-                                                                                                     "t",
-                                                                                                     "o"
-                                                                                                     "p"
-                                                                                                     "e"
-                                                                                                     "r"
-                                                                                                     "a"
-                                                                                                     "t"
-                                                                                                     "o"
-                                                                                                     "r"
-                                                                                                     "."
-                                                                                                     "g"
-                                                                                                     "e"
-                                                                                                     "t"
-                                                                                                     "i"
-                                                                                                     "t"
-                                                                                                     "e"
-                                                                                                     "m",
-                                                                                                     "'"
-                                                                                                     "%"
-                                                                                                     "c"
-                                                                                                     "o"
-                                                                                                     "n"
-                                                                                                     "d"
-                                                                                                     "'"
-                                                                                                     ","
-                                                                                                     " "
-                                                                                                     "0") ", "
-                                                                                                          "{'"
-                                                                                                          "op"
-                                                                                                          "':"
-                                                                                                          " "
-                                                                                                          "'c"
-                                                                                                          "al"
-                                                                                                          "l_"
-                                                                                                          "mo"
-                                                                                                          "du"
-                                                                                                          "le"
-                                                                                                          "',"
-                                                                                                          " "
-                                                                                                          "'n"
-                                                                                                          "am"
-                                                                                                          "e'"
-                                                                                                          ": "
-                                                                                                          "'c"
-                                                                                                          "2'"
-                                                                                                          ", "
-                                                                                                          "'t"
-                                                                                                          "ar"
-                                                                                                          "ge"
-                                                                                                          "t'"
-                                                                                                          ": "
-                                                                                                          "'c"
-                                                                                                          "2'"
-                                                                                                          ", "
-                                                                                                          "'a"
-                                                                                                          "rg"
-                                                                                                          "s'"
-                                                                                                          ": "
-                                                                                                          "['"
-                                                                                                          "%f"
-                                                                                                          "ir"
-                                                                                                          "st"
-                                                                                                          "']"
-                                                                                                          "},"
-                                                                                                          " " FUNCTION(
-                                                                                                                  "la"
-                                                                                                                  "te"
-                                                                                                                  "r",
-                                                                                                                  "to"
-                                                                                                                  "rc"
-                                                                                                                  "h."
-                                                                                                                  "ta"
-                                                                                                                  "n"
-                                                                                                                  "h",
-                                                                                                                  "'%"
-                                                                                                                  "r"
-                                                                                                                  "'");
+                nodes[] = "{'op': 'call_module', 'name': 'c1', 'target': 'c1', 'args': "
+                          "['%x']}, " FUNCTION("r", "torch.relu", "'%c1'") ", " METHOD("sum", "sum", "'%r'") ", " FUNCTION("pred", "operator.gt", "'%sum', 40") ", " ATTR(
+                                  "yes") ", " ATTR("no") ", " FUNCTION("cond",
+                                                                       "torch.ops.higher_order."
+                                                                       "cond",
+                                                                       "'%pred', '%yes', '%no', "
+                                                                       "['%r']") ", " FUNCTION("f"
+                                                                                               "i"
+                                                                                               "r"
+                                                                                               "s"
+                                                                                               "t",
+                                                                                               "o"
+                                                                                               "p"
+                                                                                               "e"
+                                                                                               "r"
+                                                                                               "a"
+                                                                                               "t"
+                                                                                               "o"
+                                                                                               "r"
+                                                                                               "."
+                                                                                               "g"
+                                                                                               "e"
+                                                                                               "t"
+                                                                                               "i"
+                                                                                               "t"
+                                                                                               "e"
+                                                                                               "m",
+                                                                                               "'"
+                                                                                               "%"
+                                                                                               "c"
+                                                                                               "o"
+                                                                                               "n"
+                                                                                               "d"
+                                                                                               "'"
+                                                                                               ","
+                                                                                               " "
+                                                                                               "0") ", "
+                                                                                                    "{'"
+                                                                                                    "op"
+                                                                                                    "':"
+                                                                                                    " "
+                                                                                                    "'c"
+                                                                                                    "al"
+                                                                                                    "l_"
+                                                                                                    "mo"
+                                                                                                    "du"
+                                                                                                    "le"
+                                                                                                    "',"
+                                                                                                    " "
+                                                                                                    "'n"
+                                                                                                    "am"
+                                                                                                    "e'"
+                                                                                                    ": "
+                                                                                                    "'c"
+                                                                                                    "2'"
+                                                                                                    ", "
+                                                                                                    "'t"
+                                                                                                    "ar"
+                                                                                                    "ge"
+                                                                                                    "t'"
+                                                                                                    ": "
+                                                                                                    "'c"
+                                                                                                    "2'"
+                                                                                                    ", "
+                                                                                                    "'a"
+                                                                                                    "rg"
+                                                                                                    "s'"
+                                                                                                    ": "
+                                                                                                    "['"
+                                                                                                    "%f"
+                                                                                                    "ir"
+                                                                                                    "st"
+                                                                                                    "']"
+                                                                                                    "},"
+                                                                                                    " " FUNCTION(
+                                                                                                            "la"
+                                                                                                            "te"
+                                                                                                            "r",
+                                                                                                            "to"
+                                                                                                            "rc"
+                                                                                                            "h."
+                                                                                                            "ta"
+                                                                                                            "n"
+                                                                                                            "h",
+                                                                                                            "'%"
+                                                                                                            "r"
+                                                                                                            "'");
         expect_rest_with(graph_of(nodes, "{'$tuple': ['%c2', '%later']}", branches), image(3),
                          "yes no cond first c2");
 }
@@ -407,9 +405,10 @@ Test(rest, state_that_both_sides_touch_is_the_rests)
                                 "'%x', '%k'") ", " FUNCTION("z", "operator.mul",
                                                             "'%k', '%n'") ", " METHOD("v", "mul_",
                                                                                       "'%k', '%n'") ","
-                                                                                                    " " FUNCTION("u",
-                                                                                                                 "torch.neg",
-                                                                                                                 "'%x'"),
+                                                                                                    " " FUNCTION(
+                                                                                                            "u",
+                                                                                                            "torch.neg",
+                                                                                                            "'%x'"),
                         "['%z', '%y', '%k', '%u']", counter),
                 image(3), "n k w y z v");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/attention.h"
+#include "core/kernels/attention/attention.h"
 #include "tests/kernels/sample.h"
 
 typedef struct Heads {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/conv.h"
+#include "core/kernels/conv/conv.h"
 #include "tests/kernels/sample.h"
 
 static int64_t volume(const int64_t *size)

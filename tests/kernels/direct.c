@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct and Winograd convolutions and products: the tiles of both instruction sets against the
 // plain chain that they are said to be, bit by bit; Winograd against sums in double.
-#include "core/kernels/depthwise.h"
+#include "core/kernels/conv/depthwise.h"
 #include "core/kernels/pack_cache.h"
-#include "core/kernels/winograd.h"
+#include "core/kernels/conv/winograd.h"
 #include "tests/kernels/sample.h"
 
 typedef struct Case {

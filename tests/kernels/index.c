@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/index.h"
+#include "core/kernels/index/index.h"
 #include "tests/kernels/sample.h"
 
 Test(index, rows_are_picked_in_order_and_bad_indices_refused)

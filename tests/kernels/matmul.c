@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 #include "tests/kernels/sample.h"
 
 // A matrix laid out at random: row-major or column-major, with gaps, somewhere in a guarded buffer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/norm.h"
+#include "core/kernels/norm/norm.h"
 #include "tests/kernels/sample.h"
 
 static void check_rows(Sample *sample, Dtype dtype, bool rms)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in parts against the blocked product, just above the number of operations that a part
 // may have.
-#include "core/kernels/parts.h"
+#include "core/kernels/product/parts.h"
 #include <criterion/criterion.h>
 #include <math.h>
-#include "core/kernels/conv.h"
-#include "core/kernels/matmul.h"
+#include "core/kernels/conv/conv.h"
+#include "core/kernels/product/matmul.h"
 
 static float *noise(int64_t n)
 {

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "tests/kernels/sample.h"
 
 enum { MARGIN = 64, MAX_ELEMENTS = 1 << 16 };

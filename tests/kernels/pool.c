@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/pool.h"
+#include "core/kernels/pool/pool.h"
 #include "tests/kernels/sample.h"
 
 typedef struct Window {

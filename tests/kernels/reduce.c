@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/reduce.h"
-#include "core/kernels/reduce_scan.h"
+#include "core/kernels/reduce/reduce.h"
+#include "core/kernels/reduce/reduce_scan.h"
 #include "tests/kernels/sample.h"
 
 // A strided array of random rank, with its dimensions permuted and possibly gaps.

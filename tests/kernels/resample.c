@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/resample.h"
+#include "core/kernels/pool/resample.h"
 #include "tests/kernels/sample.h"
 
 // One line resampled; weights come from resample_axis.

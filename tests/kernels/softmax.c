@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/softmax.h"
+#include "core/kernels/norm/softmax.h"
 #include "tests/kernels/sample.h"
 
 static double at(Dtype dtype, const void *data, int64_t i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/kernels/sort.h"
+#include "core/kernels/reduce/sort.h"
 #include "tests/kernels/sample.h"
 
 static bool less(double a, double b)

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
-#include "core/kernels/tile.h"
+#include "core/kernels/pointwise/tile.h"
 #include "tests/kernels/sample.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_MADE = 24, MAX_IN = 4 };

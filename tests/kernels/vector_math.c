@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 
 enum { BLOCK = 1024 };
 
@@ -193,9 +193,9 @@ typedef struct Named {
 #define POINT2M(name, ...) { #name, &point_##name },
 #define POINT3(name, ...)  { #name, &point_##name },
 static const Named all_rows[] = {
-#include "core/kernels/pointwise_unary.def"
-#include "core/kernels/pointwise_activation.def"
-#include "core/kernels/pointwise_binary.def"
+#include "core/kernels/pointwise/pointwise_unary.def"
+#include "core/kernels/pointwise/pointwise_activation.def"
+#include "core/kernels/pointwise/pointwise_binary.def"
 };
 
 static void check_row(const Named *row, PointIsa isa)

@@ -2,9 +2,9 @@
 // attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and
 // softmax in place, values by a second product. Scores never exist for more than one block of rows
 // per thread.
-#include "core/kernels/attention.h"
+#include "core/kernels/attention/attention.h"
 #include <math.h>
-#include "core/kernels/softmax.h"
+#include "core/kernels/norm/softmax.h"
 
 enum { SCORE_BYTES = 1 << 20, BLOCK_ROWS = 64, ROUNDING_STEPS = 8 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot product attention over strided operands.
 #pragma once
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 
 typedef enum MaskKind {
         MASK_NONE,

@@ -4,7 +4,7 @@
 // while they are packed. Transposed convolution is the same product over the input spread out by
 // the stride. One by one kernels need no gathering. Groups with very few channels (depthwise) go
 // row by row instead: a product would waste its tile on them.
-#include "core/kernels/conv.h"
+#include "core/kernels/conv/conv.h"
 #include <string.h>
 
 typedef struct ConvColumns {
@@ -152,12 +152,12 @@ typedef struct ConvRows {
 
 #define ROWS(x) x##_f32
 #define ROWS_T  float
-#include "core/kernels/conv_rows.inc"
+#include "core/kernels/conv/conv_rows.inc"
 #undef ROWS
 #undef ROWS_T
 #define ROWS(x) x##_f64
 #define ROWS_T  double
-#include "core/kernels/conv_rows.inc"
+#include "core/kernels/conv/conv_rows.inc"
 #undef ROWS
 #undef ROWS_T
 

@@ -2,7 +2,7 @@
 // Convolution (cross-correlation) over one to three spatial dimensions, grouped, dilated, or
 // transposed.
 #pragma once
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 
 // Spatial arrays are depth, height, width; missing leading dimensions have size, kernel, stride and
 // dilation 1 and padding 0.

@@ -2,7 +2,7 @@
 // conv_half.c: transposed convolution of half types in PyTorch's order: products per tap rounded,
 // taps added one after another with rounding, then the bias. Where sums nearly cancel this differs
 // from a sum in float32 by more than its tolerance, so it is followed step by step.
-#include "core/kernels/conv.h"
+#include "core/kernels/conv/conv.h"
 
 typedef struct HalfRun {
         const RunContext *ctx;

@@ -2,7 +2,7 @@
 // depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list, so that a
 // stretch at the border simply has a shorter one: rows above and below the image are left out for a
 // whole row, columns beside it pixel by pixel.
-#include "core/kernels/depthwise.h"
+#include "core/kernels/conv/depthwise.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +24,13 @@ typedef struct Stretch {
 } Stretch;
 
 #if defined(__x86_64__)
-#include "core/kernels/direct_avx512.h"
-#include "core/kernels/depthwise.inc"
-#include "core/kernels/direct_off.h"
+#include "core/kernels/conv/direct_avx512.h"
+#include "core/kernels/conv/depthwise.inc"
+#include "core/kernels/conv/direct_off.h"
 
-#include "core/kernels/direct_avx2.h"
-#include "core/kernels/depthwise.inc"
-#include "core/kernels/direct_off.h"
+#include "core/kernels/conv/direct_avx2.h"
+#include "core/kernels/conv/depthwise.inc"
+#include "core/kernels/conv/direct_off.h"
 #endif
 
 typedef void Stretches(int n_pixels, const Stretch *stretch);

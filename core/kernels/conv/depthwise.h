@@ -4,7 +4,7 @@
 // AVX-512. Every result is one chain of fused multiply-adds over the taps that lie inside, started
 // with the bias.
 #pragma once
-#include "core/kernels/direct.h"
+#include "core/kernels/conv/direct.h"
 
 typedef struct Depthwise Depthwise;
 

@@ -3,7 +3,7 @@
 // distance; stretches make groups whose input fits the second-level cache; within a group every
 // panel of weights meets all stretches while it is warm. Padding is made once, by copying the input
 // into a frame of zeros.
-#include "core/kernels/direct.h"
+#include "core/kernels/conv/direct.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 // matrices, for Winograd's. float32, AVX2 with FMA or AVX-512.
 #pragma once
 #include "core/kernels/dnnl/primitive.h"
-#include "core/kernels/direct_tile.h"
+#include "core/kernels/conv/direct_tile.h"
 
 typedef struct DirectClamp { // x < low ? low : x > high ? high : x
         bool on;

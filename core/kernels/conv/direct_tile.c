@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // direct_tile.c: the tiles for AVX2 and AVX-512, and the choice. Tiles are as large as the
 // registers allow.
-#include "core/kernels/direct_tile.h"
+#include "core/kernels/conv/direct_tile.h"
 
 #include <string.h>
 
 #if defined(__x86_64__)
-#include "core/kernels/direct_avx512.h"
-#include "core/kernels/direct_tile.inc"
+#include "core/kernels/conv/direct_avx512.h"
+#include "core/kernels/conv/direct_tile.inc"
 DIRECT_LOOPS(1)
 DIRECT_LOOPS(2)
 DIRECT_LOOPS(3)
@@ -34,10 +34,10 @@ static const DirectIsa avx512_isa = {
                   avx512_two_13, avx512_two_14 } },
 };
 #undef DIRECT_LOOPS
-#include "core/kernels/direct_off.h"
+#include "core/kernels/conv/direct_off.h"
 
-#include "core/kernels/direct_avx2.h"
-#include "core/kernels/direct_tile.inc"
+#include "core/kernels/conv/direct_avx2.h"
+#include "core/kernels/conv/direct_tile.inc"
 DIRECT_LOOPS(1)
 DIRECT_LOOPS(2)
 DIRECT_LOOPS(3)
@@ -52,7 +52,7 @@ static const DirectIsa avx2_isa = {
                 { avx2_two_1, avx2_two_2, avx2_two_3, avx2_two_4, avx2_two_5, avx2_two_6 } },
 };
 #undef DIRECT_LOOPS
-#include "core/kernels/direct_off.h"
+#include "core/kernels/conv/direct_off.h"
 
 static bool has_avx2(void)
 {

@@ -7,7 +7,7 @@
 // Two things keep errors near those of plain sums: weights with which noise comes out worse are
 // refused, and an input is convolved directly when some tile holds values far larger than what one
 // of its results sees (a marker among pixels), or when a result is not finite.
-#include "core/kernels/winograd.h"
+#include "core/kernels/conv/winograd.h"
 #include "core/kernels/target.h"
 
 #include <math.h>
@@ -52,12 +52,12 @@ typedef struct Kernels {
 #define WINOGRAD_TARGET
 #define WINOGRAD(x)   plain4_##x
 #define WINOGRAD_STEP 4
-#include "core/kernels/winograd_tile.inc"
+#include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #define WINOGRAD(x)   plain2_##x
 #define WINOGRAD_STEP 2
-#include "core/kernels/winograd_tile.inc"
+#include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #undef WINOGRAD_TARGET
@@ -65,24 +65,24 @@ typedef struct Kernels {
 #define WINOGRAD_TARGET TARGET_512("avx512f,avx512vl")
 #define WINOGRAD(x)     avx512_4_##x
 #define WINOGRAD_STEP   4
-#include "core/kernels/winograd_tile.inc"
+#include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #define WINOGRAD(x)   avx512_2_##x
 #define WINOGRAD_STEP 2
-#include "core/kernels/winograd_tile.inc"
+#include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #undef WINOGRAD_TARGET
 #define WINOGRAD_TARGET __attribute__((target("avx2")))
 #define WINOGRAD(x)     avx2_4_##x
 #define WINOGRAD_STEP   4
-#include "core/kernels/winograd_tile.inc"
+#include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #define WINOGRAD(x)   avx2_2_##x
 #define WINOGRAD_STEP 2
-#include "core/kernels/winograd_tile.inc"
+#include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #undef WINOGRAD_TARGET

@@ -3,7 +3,7 @@
 // 36 products per channel instead of 144, tiles of 2x2 need 16 instead of 36; they are made as
 // products of matrices. With what follows done while results are at hand, as direct.h does it.
 #pragma once
-#include "core/kernels/direct.h"
+#include "core/kernels/conv/direct.h"
 
 typedef struct Winograd Winograd;
 

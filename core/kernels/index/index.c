@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // index.c: gathers are split over outputs; scatters run on one thread in row-major order of the
 // index, so that "the last write wins" and sums come out the same every time.
-#include "core/kernels/index.h"
+#include "core/kernels/index/index.h"
 #include <string.h>
 
 enum { STEPS_PER_INDEX = 8 };

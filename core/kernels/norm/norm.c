@@ -2,7 +2,7 @@
 // norm.c: two passes over a row (mean, then squared differences), partial sums in 16 lanes over
 // chunks of 512 and in double across chunks: at least as exact as PyTorch's. Scaling by channel
 // works for planes (inner > 1) and for channels that stand last (inner == 1).
-#include "core/kernels/norm.h"
+#include "core/kernels/norm/norm.h"
 #include <math.h>
 
 enum { LANES = 16, CHUNK = 512 };
@@ -17,12 +17,12 @@ typedef struct NormTask {
 
 #define NORM(x) x##_f32
 #define NORM_T  float
-#include "core/kernels/norm_rows.inc"
+#include "core/kernels/norm/norm_rows.inc"
 #undef NORM
 #undef NORM_T
 #define NORM(x) x##_f64
 #define NORM_T  double
-#include "core/kernels/norm_rows.inc"
+#include "core/kernels/norm/norm_rows.inc"
 #undef NORM
 #undef NORM_T
 

@@ -3,7 +3,7 @@
 // row that is all -inf gives NaN, one with NaN is NaN, as in PyTorch. Float32 sums run in float
 // lanes within chunks and in double across them. Rows go one by one when they are contiguous;
 // otherwise blocks of neighbouring columns go together so that memory is read in order.
-#include "core/kernels/softmax.h"
+#include "core/kernels/norm/softmax.h"
 #include "core/kernels/target.h"
 #include <math.h>
 #include <string.h>
@@ -48,7 +48,7 @@ typedef struct SoftmaxTask {
 #define SOFT_T     float
 #define SOFT_EXP   exp_f32
 #define SOFT_STEPS 2
-#include "core/kernels/softmax_rows.inc"
+#include "core/kernels/norm/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_T
 #undef SOFT_EXP
@@ -57,7 +57,7 @@ typedef struct SoftmaxTask {
 #define SOFT_T     double
 #define SOFT_EXP   exp
 #define SOFT_STEPS 16
-#include "core/kernels/softmax_rows.inc"
+#include "core/kernels/norm/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_T
 #undef SOFT_EXP
@@ -84,12 +84,12 @@ ROWS_OF(plain);
 #define SOFT_STEPS  2
 #define SOFT(x)     x##_f32_avx2
 #define SOFT_TARGET __attribute__((target("avx2")))
-#include "core/kernels/softmax_rows.inc"
+#include "core/kernels/norm/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_TARGET
 #define SOFT(x)     x##_f32_avx512
 #define SOFT_TARGET TARGET_512("avx512f,avx512dq,avx512vl,avx512bw,avx2")
-#include "core/kernels/softmax_rows.inc"
+#include "core/kernels/norm/softmax_rows.inc"
 ROWS_OF(avx2);
 ROWS_OF(avx512);
 #endif

@@ -3,7 +3,7 @@
 // and merged where every operand allows it; what is left is walked in rows, and rows in tiles. An
 // operand whose storage is what the loop reads is handed over in place, others are converted into a
 // tile first. Work is split over output elements.
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 
 #include <string.h>
 #include "core/tensor/convert.h"

@@ -64,9 +64,9 @@ struct PointKernel {
 #define POINT2(name, ...)  extern const PointKernel point_##name;
 #define POINT2M(name, ...) extern const PointKernel point_##name;
 #define POINT3(name, ...)  extern const PointKernel point_##name;
-#include "core/kernels/pointwise_unary.def"
-#include "core/kernels/pointwise_activation.def"
-#include "core/kernels/pointwise_binary.def"
+#include "core/kernels/pointwise/pointwise_unary.def"
+#include "core/kernels/pointwise/pointwise_activation.def"
+#include "core/kernels/pointwise/pointwise_binary.def"
 #undef POINT1
 #undef POINT1T
 #undef POINT1M

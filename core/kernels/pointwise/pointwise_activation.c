@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise_activation.c: loops of activations and clamps.
-#include "core/kernels/pointwise_loops.h"
+#include "core/kernels/pointwise/pointwise_loops.h"
 
 // PyTorch gives contiguous float32 tensors of more than one element to oneDNN, whose gelu(inf) is
 // NaN; all its other paths give inf, as the row gelu_at_infinity does.
 #define GELU_AT_INFINITY(x) (bits == 32 && (x) == K(INFINITY) ? K(NAN) : K(0))
 
-#include "core/kernels/pointwise_activation.def"
+#include "core/kernels/pointwise/pointwise_activation.def"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise_binary.c: loops of two and three operands, and those on masks. Integer division is
 // guarded here: by zero it is recorded and refused after the run, INT64_MIN / -1 wraps.
-#include "core/kernels/pointwise_loops.h"
+#include "core/kernels/pointwise/pointwise_loops.h"
 
 #define NONZERO(y) ((y) == 0 ? (zero_divisor = true, (int64_t)1) : (y))
 
@@ -102,7 +102,7 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
 #define CLAMP_NAN(x, low, high)                                                                              \
         ((x) != (x) ? (x) : (low) != (low) ? (low) : (high) != (high) ? (high) : CLAMP(x, low, high))
 
-#include "core/kernels/pointwise_binary.def"
+#include "core/kernels/pointwise/pointwise_binary.def"
 
 // ---- masks ----
 #define MASK_LOOP(name, formula)                                                                             \

@@ -5,14 +5,14 @@
 #pragma once
 #include <tgmath.h>
 #undef I // complex.h's imaginary unit
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "core/kernels/target.h"
 #include "core/tensor/half.h"
 
 #ifdef POINT_SUFFIX
 // Compiled for one of the wider instruction sets: float functions that the compiler can put into
 // vector loops.
-#include "core/kernels/vector_math.h"
+#include "core/kernels/pointwise/vector_math.h"
 #undef exp
 #undef expm1
 #undef log

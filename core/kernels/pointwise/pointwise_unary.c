@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise_unary.c: loops of one operand. float uses libm's float functions.
-#include "core/kernels/pointwise_loops.h"
+#include "core/kernels/pointwise/pointwise_loops.h"
 
 #define BY_TYPE(x, name) _Generic((x), float : name##_f32, double : name##_f64, default : name##_none)
 
@@ -23,4 +23,4 @@ static inline int64_t lgamma_none(int64_t x)
 #define LOGIT(value) log(ROUND((value) / ROUND(K(1) - (value))))
 #define SINC(x)      ((x) == K(0) ? K(1) : sin(K(M_PI) * (x)) / (K(M_PI) * (x)))
 
-#include "core/kernels/pointwise_unary.def"
+#include "core/kernels/pointwise/pointwise_unary.def"

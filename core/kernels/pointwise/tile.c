@@ -2,7 +2,7 @@
 // tile.c: building tile programs. tile_add_op puts down what pointwise_run would do around its
 // loop: operands converted to the class and rounded to the common dtype, results rounded to theirs.
 // tile_finish merges dimensions over all operands and hands out registers.
-#include "core/kernels/tile_private.h"
+#include "core/kernels/pointwise/tile_private.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 //
 // Built by one thread (tile_add_*, then tile_finish), then immutable and shared.
 #pragma once
-#include "core/kernels/pointwise.h"
+#include "core/kernels/pointwise/pointwise.h"
 
 enum { TILE_MAX_INPUTS = 16, TILE_MAX_OUTPUTS = 8, TILE_MAX_STEPS = 192, TILE_MAX_VALUES = 192 };
 

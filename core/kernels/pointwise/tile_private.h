@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tile.c builds and tile_run.c runs.
 #pragma once
-#include "core/kernels/tile.h"
+#include "core/kernels/pointwise/tile.h"
 #include "core/tensor/convert.h"
 
 enum {

@@ -4,7 +4,7 @@
 // read and written where it stands, all others are gathered or scattered in runs along the
 // innermost dimension. The last tile is filled up to whole vectors.
 #include <string.h>
-#include "core/kernels/tile_private.h"
+#include "core/kernels/pointwise/tile_private.h"
 
 enum { GRAIN_TILES = 16 };
 

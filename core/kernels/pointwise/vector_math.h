@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/kernels/vector_math.inc"
+#include "core/kernels/pointwise/vector_math.inc"
 
 #define VM_FMA __builtin_fmaf
 // Adding and subtracting it rounds to the nearest whole number, which then stands in the low bits

@@ -2,7 +2,7 @@
 // pool.c: a window is reduced in two steps: its rows into one line as wide as the input (a vector
 // loop), then the line's columns per output. Where indices are asked for, windows are walked
 // element by element in PyTorch's order: a later NaN replaces an earlier one.
-#include "core/kernels/pool.h"
+#include "core/kernels/pool/pool.h"
 #include <math.h>
 #include <string.h>
 
@@ -83,12 +83,12 @@ typedef struct PoolRun {
 #define POOL_IS_NAN(x)          ((x) != (x))
 #define POOL_ADD(x, y)          ((x) + (y))
 #define POOL_DIVIDE(sum, count) ((count) == 0 ? 0 : (sum) / (count))
-#include "core/kernels/pool_planes.inc"
+#include "core/kernels/pool/pool_planes.inc"
 #undef POOL
 #undef POOL_T
 #define POOL(x) x##_f64
 #define POOL_T  double
-#include "core/kernels/pool_planes.inc"
+#include "core/kernels/pool/pool_planes.inc"
 #undef POOL
 #undef POOL_T
 #undef POOL_LOWEST
@@ -108,7 +108,7 @@ static int64_t divide_wrapping(int64_t sum, int64_t count)
 #define POOL_IS_NAN(x)          false
 #define POOL_ADD(x, y)          ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
 #define POOL_DIVIDE(sum, count) divide_wrapping(sum, count)
-#include "core/kernels/pool_planes.inc"
+#include "core/kernels/pool/pool_planes.inc"
 #undef POOL
 #undef POOL_T
 #undef POOL_LOWEST

@@ -3,7 +3,7 @@
 // channels, so that the inner loop is a vector loop; the order of additions is that of pool.c (down
 // the rows of a column, then along the columns), and so are the bits.
 #include <math.h>
-#include "core/kernels/pool.h"
+#include "core/kernels/pool/pool.h"
 #include "core/kernels/target.h"
 
 typedef struct Row {
@@ -32,7 +32,7 @@ typedef void RowKernel(const Row *row);
                 plain_Choice take_ = (value_ > best_) | (value_ != value_);                                  \
                 (plain_Lane)((take_ & (plain_Choice)value_) | (~take_ & (plain_Choice)best_));               \
         })
-#include "core/kernels/pool_last.inc"
+#include "core/kernels/pool/pool_last.inc"
 #undef LAST_TARGET
 #undef LAST_LANES
 #undef LAST
@@ -49,7 +49,7 @@ typedef void RowKernel(const Row *row);
                 _mm256_blendv_ps(_mm256_max_ps(value_, (best)), value_,                                      \
                                  _mm256_cmp_ps(value_, value_, _CMP_UNORD_Q));                               \
         })
-#include "core/kernels/pool_last.inc"
+#include "core/kernels/pool/pool_last.inc"
 #undef LAST_TARGET
 #undef LAST_LANES
 #undef LAST
@@ -63,7 +63,7 @@ typedef void RowKernel(const Row *row);
                 _mm512_mask_mov_ps(_mm512_max_ps(value_, (best)),                                            \
                                    _mm512_cmp_ps_mask(value_, value_, _CMP_UNORD_Q), value_);                \
         })
-#include "core/kernels/pool_last.inc"
+#include "core/kernels/pool/pool_last.inc"
 #endif
 
 static RowKernel *choose_kernel(bool average)

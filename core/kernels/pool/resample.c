@@ -3,7 +3,7 @@
 // taps name into one line (a vector loop), then picks columns from the line. Positions are rounded
 // to float32 step by step where PyTorch computes in float32, so that floor() falls on the same
 // side.
-#include "core/kernels/resample.h"
+#include "core/kernels/pool/resample.h"
 #include <math.h>
 #include <string.h>
 
@@ -148,12 +148,12 @@ typedef struct ResampleTask {
 
 #define SAMPLE(x) x##_f32
 #define SAMPLE_T  float
-#include "core/kernels/resample_planes.inc"
+#include "core/kernels/pool/resample_planes.inc"
 #undef SAMPLE
 #undef SAMPLE_T
 #define SAMPLE(x) x##_f64
 #define SAMPLE_T  double
-#include "core/kernels/resample_planes.inc"
+#include "core/kernels/pool/resample_planes.inc"
 #undef SAMPLE
 #undef SAMPLE_T
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // resample_u8.c: uint8 images: weights become integers with as many bits of fraction as 16 bits
 // allow, sums are rounded half up and clamped after each of the two passes.
-#include "core/kernels/resample.h"
+#include "core/kernels/pool/resample.h"
 
 enum { MIX_STEPS = 4 };
 

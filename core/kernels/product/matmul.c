@@ -6,9 +6,9 @@
 // rows times rows (dot products, both contiguous along k), a row vector times a matrix with
 // contiguous rows, and the transposed problem when n is thinner than m. f32 and f64 within a block:
 // plain sums of KC terms per lane; integers wrap.
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 #include <string.h>
-#include "core/kernels/matmul_tile.h"
+#include "core/kernels/product/matmul_tile.h"
 
 enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024, DOT_NC = 64, DOT_STEPS = 64 };
 

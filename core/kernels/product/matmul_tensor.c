@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul_tensor.c: products of tensors on top of gemm. Operands that are not in the compute dtype
 // are converted as a whole first; all others are read where they stand, whatever their strides.
-#include "core/kernels/matmul.h"
+#include "core/kernels/product/matmul.h"
 #include <string.h>
 
 typedef struct Read {

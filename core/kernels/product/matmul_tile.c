@@ -2,7 +2,7 @@
 // matmul_tile.c: the inner loops of matmul_tile.inc, compiled for the plain instruction set, AVX2 +
 // FMA and AVX-512, and the choice among them. All of a process uses one choice, so results do not
 // depend on the worker.
-#include "core/kernels/matmul_tile.h"
+#include "core/kernels/product/matmul_tile.h"
 #include <string.h>
 #include "core/base/memory.h"
 #include "core/kernels/target.h"
@@ -18,12 +18,12 @@
 
 #define TILE(x) f32_plain_##x
 #define TILE_T  float
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
 #define TILE(x) f64_plain_##x
 #define TILE_T  double
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
 // Integers wrap: products are made in unsigned arithmetic.
@@ -31,7 +31,7 @@
 #define TILE_NUMBER(x) ((uint64_t)(int64_t)(x))
 #define TILE(x)        i64_plain_##x
 #define TILE_T         uint64_t
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE_NUMBER
 #define TILE_NUMBER(x) ((TILE_T)(x))
 #undef TILE
@@ -55,7 +55,7 @@
 #define TILE_T             float
 #define TILE_FMA(x, b, c)  _mm256_fmadd_ps(_mm256_set1_ps(x), (b), (c))
 #define TILE_FMAV(x, b, c) _mm256_fmadd_ps((x), (b), (c))
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
 #undef TILE_FMA
@@ -64,7 +64,7 @@
 #define TILE_T             double
 #define TILE_FMA(x, b, c)  _mm256_fmadd_pd(_mm256_set1_pd(x), (b), (c))
 #define TILE_FMAV(x, b, c) _mm256_fmadd_pd((x), (b), (c))
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
 #undef TILE_FMA
@@ -80,7 +80,7 @@
 #define TILE_T             float
 #define TILE_FMA(x, b, c)  _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
 #define TILE_FMAV(x, b, c) _mm512_fmadd_ps((x), (b), (c))
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
 #undef TILE_FMA
@@ -89,7 +89,7 @@
 #define TILE_T             double
 #define TILE_FMA(x, b, c)  _mm512_fmadd_pd(_mm512_set1_pd(x), (b), (c))
 #define TILE_FMAV(x, b, c) _mm512_fmadd_pd((x), (b), (c))
-#include "core/kernels/matmul_tile.inc"
+#include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
 #undef TILE_FMA

@@ -2,7 +2,7 @@
 // parts.c: a product's axes (batch dimensions, rows, columns; or images and output channels) each
 // have a step, which makes a grid of parts. Parts of one size share a primitive, unless they hold a
 // constant operand of their own.
-#include "core/kernels/parts.h"
+#include "core/kernels/product/parts.h"
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 // of the length as in PyTorch's cascade. Variance takes two passes (mean, then squared
 // differences), norms and products accumulate in double. Rows are never split, so results do not
 // depend on threads.
-#include "core/kernels/reduce.h"
+#include "core/kernels/reduce/reduce.h"
 #include <math.h>
 #include <string.h>
 
@@ -182,14 +182,14 @@ static float rounded(Dtype half, double value)
 #define RED_NAN(x)  ((x) != (x))
 #define RED_LOWEST  (-INFINITY)
 #define RED_HIGHEST INFINITY
-#include "core/kernels/reduce_rows.inc"
-#include "core/kernels/reduce_float.inc"
+#include "core/kernels/reduce/reduce_rows.inc"
+#include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
 #define RED(x) x##_f64
 #define RED_T  double
-#include "core/kernels/reduce_rows.inc"
-#include "core/kernels/reduce_float.inc"
+#include "core/kernels/reduce/reduce_rows.inc"
+#include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
 #undef RED_NAN
@@ -201,7 +201,7 @@ static float rounded(Dtype half, double value)
 #define RED_LOWEST  INT64_MIN
 #define RED_HIGHEST INT64_MAX
 #define RED_INTEGER 1
-#include "core/kernels/reduce_rows.inc"
+#include "core/kernels/reduce/reduce_rows.inc"
 
 static void count_i64(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_scan.c: scans are sequential along their dimension; rows are independent and go to
 // threads.
-#include "core/kernels/reduce_scan.h"
+#include "core/kernels/reduce/reduce_scan.h"
 #include <math.h>
 
 #define SCAN(x)     x##_single
 #define SCAN_T      float
 #define SCAN_SUM_T  float
 #define SCAN_NAN(x) ((x) != (x))
-#include "core/kernels/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan.inc"
 #undef SCAN
 #undef SCAN_SUM_T
 #undef SCAN_NAN
@@ -17,12 +17,12 @@
 #define SCAN_T      float
 #define SCAN_SUM_T  double
 #define SCAN_NAN(x) ((x) != (x))
-#include "core/kernels/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan.inc"
 #undef SCAN
 #undef SCAN_T
 #define SCAN(x) x##_f64
 #define SCAN_T  double
-#include "core/kernels/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan.inc"
 #undef SCAN
 #undef SCAN_T
 #undef SCAN_SUM_T
@@ -31,7 +31,7 @@
 #define SCAN_T      int64_t
 #define SCAN_SUM_T  uint64_t
 #define SCAN_NAN(x) false
-#include "core/kernels/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan.inc"
 
 static double add_logs(double a, double b)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums, products and extremes along one dimension.
 #pragma once
-#include "core/kernels/reduce.h"
+#include "core/kernels/reduce/reduce.h"
 
 typedef enum ScanKind { SCAN_SUM, SCAN_PROD, SCAN_MAX, SCAN_MIN, SCAN_LOGSUMEXP } ScanKind;
 

@@ -4,7 +4,7 @@
 // remains: insertion for short rows, merge sort for others. Where few of many are asked for, a heap
 // of that many is kept while the row goes by; (key, index) has no equals, so the answer is that of
 // the full sort.
-#include "core/kernels/sort.h"
+#include "core/kernels/reduce/sort.h"
 #include <string.h>
 
 typedef struct SortItem {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorting and selecting rows. Always stable; NaN counts as the largest value.
 #pragma once
-#include "core/kernels/reduce.h"
+#include "core/kernels/reduce/reduce.h"
 
 // Rows of an ordered plan with one reduced dimension, of compute dtype `dtype` (F32, F64, I64).
 // values (dtype) and indices (int64): contiguous [n_rows / inner][n_out][inner]; `n_out` <= row

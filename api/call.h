@@ -3,7 +3,7 @@
 // hands it to api/ on any thread and sends the ApiReply.
 #pragma once
 #include "core/base/text.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 typedef enum RouteId {
 #define ROUTE(id, ...) ROUTE_##id,

@@ -5,7 +5,7 @@
 // leaves nothing behind. Calls are the loop thread's.
 #pragma once
 #include <uv.h>
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 typedef struct Spools Spools; // the thread, and who waits for it
 typedef struct Spool Spool;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "api/upload.h"
 #include "core/base/limits.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"
 

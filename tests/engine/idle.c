@@ -3,7 +3,7 @@
 // runs leave behind.
 #include <criterion/criterion.h>
 #include "api/upload.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "core/kernels/platform.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"

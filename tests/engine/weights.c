@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include "api/upload.h"
-#include "core/engine.h"
-#include "core/engine_private.h"
+#include "core/engine/engine.h"
+#include "core/engine/private.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"
 

@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # Height of each room: an include may point to a lower height only, or stay in its own room.
 HEIGHT = {
     "core/base": 0, "core/tensor": 1, "core/graph": 2, "core/kernels": 2, "core/ops": 3, "core/targets": 4, "core/eval": 5, "core/program": 6, "core/passes": 7,
-    "core/interp": 7, "core/compile": 8, "core/registry": 9, "core/store": 9, "core/profile": 9, "core": 10, "api": 11, "server": 12,
+    "core/interp": 7, "core/compile": 8, "core/registry": 9, "core/store": 9, "core/profile": 9, "core/engine": 10, "api": 11, "api/formats": 12,
+    "api/readers": 13, "api/run": 14, "api/routes": 15, "server": 16,
 }
 SYSTEM_ONLY_IN = {
     "microhttpd.h": ["server"], "uv.h": ["server"], "jansson.h": ["api"], "zlib.h": ["api"], "nettle/sha2.h": ["core/base"], "omp.h": ["core/kernels"], "dnnl.h": ["core/kernels"],
@@ -54,8 +55,8 @@ def read(path):
 
 def room_of(path):
     parts = path.split("/")
-    if parts[0] == "core":
-        return "/".join(parts[:2]) if len(parts) > 2 else "core"
+    if parts[0] in ("core", "api"):
+        return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
     return parts[0]
 
 

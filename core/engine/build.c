@@ -4,7 +4,7 @@
 // entry, not to a caller: callers come and go while it runs; when the last one that waited has left
 // and nobody else wanted it, its context is cancelled and compiling stops at the next poll.
 #include <string.h>
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 
 enum { SMALL_NODES = 64, VALUES_FOR_ALL = 4 };
 

@@ -8,7 +8,7 @@
 // other keys.
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 
 enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
 

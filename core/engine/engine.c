@@ -7,7 +7,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/compile/check.h"
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 
 const char *const graph_state_names[] = { "ready", "ready", "damaged" };
 

@@ -9,7 +9,7 @@
 // known, all are taken to matter.
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 
 // ---- small tables ----
 static uint64_t word_of(const RegistryKey *key)

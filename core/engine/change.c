@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 
 static bool is_content_id(const char *name)
 {

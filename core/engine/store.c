@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/limits.h"
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 
 // ---- mapped storages ----
 static void release_mapping(void *owner, void *data)

@@ -3,7 +3,7 @@
 // through the registry's single flight; the others' tickets wait.
 #include <stdio.h>
 #include <string.h>
-#include "core/engine_private.h"
+#include "core/engine/private.h"
 #include "core/eval/eager.h"
 
 // ---- decoded graphs ----

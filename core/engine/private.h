@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 #include "core/base/map.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "core/kernels/pack_cache.h"
 
 enum { ENGINE_SEEN = 4096 };

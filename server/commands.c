@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/npy.h"
-#include "api/ops_list.h"
-#include "api/profile_text.h"
-#include "api/run.h"
-#include "api/tensor_json.h"
+#include "api/formats/npy.h"
+#include "api/routes/ops_list.h"
+#include "api/formats/profile_text.h"
+#include "api/run/run.h"
+#include "api/formats/tensor_json.h"
 #include "core/graph/print.h"
 #include "server/command_line.h"
 #include "server/preload.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
-#include "api/accept.h"
-#include "api/inflate.h"
+#include "api/formats/accept.h"
+#include "api/formats/inflate.h"
 #include "core/base/limits.h"
 #include "server/http_private.h"
 

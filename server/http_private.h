@@ -22,7 +22,7 @@
 #pragma once
 #include <microhttpd.h>
 #include <pthread.h>
-#include "api/metrics.h"
+#include "api/routes/metrics.h"
 #include "server/http.h"
 #include "server/http_raw.h"
 #include "server/spool.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
-#include "api/gzip.h"
-#include "api/inflate.h"
+#include "api/formats/gzip.h"
+#include "api/formats/inflate.h"
 
 const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind",   "program",
                                              "run",   "encode", "answer", "send" };

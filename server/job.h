@@ -16,7 +16,7 @@
 // A job that waits, in the queue or parked, stops at once and runs nothing; one on a worker stops
 // at its next poll.
 #pragma once
-#include "api/run.h"
+#include "api/run/run.h"
 #include "server/workers.h"
 
 typedef enum JobStep {

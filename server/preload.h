@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model files from the local disk, as uploads.
 #pragma once
-#include "api/upload.h"
+#include "api/readers/upload.h"
 
 // Reads a whole file (at most limits.max_upload). Messages name the file as the person gave it.
 Status file_read(const char *path, Storage **out_bytes);

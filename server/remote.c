@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "api/summary.h"
+#include "api/routes/summary.h"
 #include "core/base/memory.h"
 #include "server/client.h"
 #include "server/command_line.h"

@@ -4,7 +4,7 @@
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <uv.h>
-#include "api/summary.h"
+#include "api/routes/summary.h"
 #include "core/kernels/platform.h"
 #include "server/http.h"
 #include "revision.h"

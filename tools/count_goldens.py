@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the golden cases of each operator: api/golden_cases.def, which GET /v1/ops shows. make_goldens.py does it when it has written them.
+"""Counts the golden cases of each operator: api/routes/golden_cases.def, which GET /v1/ops shows. make_goldens.py does it when it has written them.
 
     python3 tools/count_goldens.py
 """

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <string.h>
-#include "api/base64.h"
+#include "api/formats/base64.h"
 
 Test(base64, encodes_and_decodes_the_vectors_of_the_rfc)
 {

@@ -4,13 +4,13 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/borrow.h"
-#include "api/condition.h"
-#include "api/npy.h"
-#include "api/npz.h"
-#include "api/run_private.h"
-#include "api/safetensors.h"
-#include "api/safetensors_write.h"
+#include "api/formats/borrow.h"
+#include "api/run/condition.h"
+#include "api/formats/npy.h"
+#include "api/formats/npz.h"
+#include "api/run/run_private.h"
+#include "api/formats/safetensors.h"
+#include "api/formats/safetensors_write.h"
 #include "tests/api/zip_maker.h"
 
 typedef struct Taken {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 // Documents that must be refused: status and the words that name the culprit.
 #include <criterion/criterion.h>
 #include <string.h>
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 
 #define OUT          "{\"op\": \"output\", \"args\": [null]}"
 #define X            "{\"op\": \"placeholder\", \"target\": \"x\"}"

@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 #include "core/graph/print.h"
 
 static const char folder[] = TESTS_FOLDER "/print";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/gzip.h"
+#include "api/formats/gzip.h"
 #include <criterion/criterion.h>
 #include <string.h>
 #include <zlib.h>

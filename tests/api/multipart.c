@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <string.h>
-#include "api/multipart.h"
+#include "api/formats/multipart.h"
 #include "core/base/text.h"
 
 static Status read_text(const char *body, size_t n, Multipart *out)

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/npy.h"
+#include "api/formats/npy.h"
 
 static void add_file(Text *out, int version, const char *header, const void *data, size_t n)
 {

@@ -2,7 +2,7 @@
 // A small valid .pt2 archive in pieces, and edits of it: texts replaced within a member, members renamed or dropped.
 #pragma once
 #include "tests/api/zip_maker.h"
-#include "api/pt2.h"
+#include "api/readers/pt2.h"
 
 // clang-format off: JSON within C strings, laid out as JSON is.
 #define F32_META(sizes, strides)                                                                             \

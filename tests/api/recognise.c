@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/api/zip_maker.h"
-#include "api/recognise.h"
+#include "api/readers/recognise.h"
 
 #define BYTES(text)                                                                                          \
         (ByteSpan)                                                                                           \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <string.h>
-#include "api/safetensors.h"
+#include "api/formats/safetensors.h"
 #include "core/base/limits.h"
 #include "core/base/text.h"
 

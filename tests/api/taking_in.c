@@ -3,7 +3,7 @@
 // bytes come from, the weights stay the same, and lie in mapped files of their own.
 #include <stdio.h>
 #include <unistd.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "tests/api/zip_maker.h"

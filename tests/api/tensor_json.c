@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/tensor_json.h"
+#include "api/formats/tensor_json.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <zlib.h>
-#include "api/zip.h"
+#include "api/formats/zip.h"
 #include "core/base/text.h"
 
 enum { ZIP_MAKER_MEMBERS = 32 };

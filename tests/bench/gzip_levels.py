@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What zlib makes of replies, and how fast: gzip_levels.py. Megabytes of reply per second of processor time, and what is left of them; api/gzip.c chooses by this."""
+"""What zlib makes of replies, and how fast: gzip_levels.py. Megabytes of reply per second of processor time, and what is left of them; api/formats/gzip.c chooses by this."""
 import json
 import random
 import struct

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/compile/compile.h"
 #include "core/eval/bind.h"
 #include "core/eval/eager.h"

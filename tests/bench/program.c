@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "api/run.h"
-#include "api/upload.h"
+#include "api/run/run.h"
+#include "api/readers/upload.h"
 #include "core/compile/compile.h"
 #include "core/targets/targets.h"
 

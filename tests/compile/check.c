@@ -3,7 +3,7 @@
 // that fail, and nothing else.
 #include <criterion/criterion.h>
 #include <string.h>
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 #include "core/base/limits.h"
 #include "core/compile/check.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"

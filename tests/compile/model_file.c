@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/eval/bind.h"
 
 enum { MAX_LEAVES = 64 };

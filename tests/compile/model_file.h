@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of tests/models with the inputs that stand beside them.
 #pragma once
-#include "api/safetensors.h"
+#include "api/formats/safetensors.h"
 #include "core/graph/graph.h"
 
 // `file`: name within tests/models, or a path that starts with '/'. `weights` (another such file)

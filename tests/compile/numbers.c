@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 #include "core/base/text.h"
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/base/limits.h"
 #include "core/engine/engine.h"
 #include "core/targets/targets.h"

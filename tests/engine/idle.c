@@ -2,7 +2,7 @@
 // What stored graphs learn, and keep: tune records from the first build to the next start, and what
 // runs leave behind.
 #include <criterion/criterion.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/engine/engine.h"
 #include "core/kernels/platform.h"
 #include "core/targets/targets.h"

@@ -3,7 +3,7 @@
 // forms: a graph as JSON and safetensors.
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/engine/engine.h"
 #include "core/engine/private.h"
 #include "core/targets/targets.h"

@@ -2,8 +2,8 @@
 // Zip archives: opened, every member read, then read as a .pt2. The last byte's low bit asks that
 // checksums of stored members be made right before, so that changed content gets past them.
 #include <zlib.h>
-#include "api/pt2.h"
-#include "api/zip.h"
+#include "api/readers/pt2.h"
+#include "api/formats/zip.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FX JSON: a document into a graph; the graph in all forms, resolved, and written again, which must
 // read back as the same graph.
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 #include "core/graph/print.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"

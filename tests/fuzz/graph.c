@@ -5,7 +5,7 @@
 // their dtype and shape under "meta"; their numbers come from a fixed pattern. The mutator
 // (graph_mutate.c) knows the operators: it writes calls that fit their schemas.
 #include <math.h>
-#include "api/fx_json.h"
+#include "api/readers/fx_json.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"

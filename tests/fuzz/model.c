@@ -2,8 +2,8 @@
 // Model documents of torch.export: the model, the weights' and the constants' configurations, with
 // a line of three dashes between them, put into an archive with fixed bytes for weights. A graph
 // that is read is resolved, printed, and written as FX JSON, which must read back.
-#include "api/fx_json.h"
-#include "api/pt2.h"
+#include "api/readers/fx_json.h"
+#include "api/readers/pt2.h"
 #include "core/graph/print.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // multipart/form-data: the first line is the Content-Type, the rest the body. Parts must lie within
 // the body, in order, each name once.
-#include "api/multipart.h"
+#include "api/formats/multipart.h"
 #include "tests/fuzz/fuzz.h"
 
 static void look_at(const Multipart *form, ByteSpan body)

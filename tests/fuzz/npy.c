@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy files: read, written, and read again to the same bytes.
-#include "api/npy.h"
+#include "api/formats/npy.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Request lines: a method, a blank, the raw target. What routes must have a name of the one
 // pattern; what does not must say why. The same bytes are read as an Accept-Encoding field.
-#include "api/accept.h"
+#include "api/formats/accept.h"
 #include "api/call.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -2,8 +2,8 @@
 // Run requests without a server: the first line is the raw target, the second the Content-Type, the
 // rest the body. The graph is one of three; the body is decoded, bound, run eagerly, and the reply
 // written.
-#include "api/fx_json.h"
-#include "api/run.h"
+#include "api/readers/fx_json.h"
+#include "api/run/run.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // safetensors files, copied and borrowed: every tensor's bytes must lie within the file and be
 // readable.
-#include "api/safetensors.h"
+#include "api/formats/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 static Status read_one(Storage *storage, Storage *borrow)

@@ -4,7 +4,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 

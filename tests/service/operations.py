@@ -517,8 +517,8 @@ def check_documents(binary):
 
 def check_golden_counts(binary):
     counts = counted()
-    if read("api/golden_cases.def") != table(counts):
-        raise Failed("api/golden_cases.def is not what tools/count_goldens.py makes of tests/golden")
+    if read("api/routes/golden_cases.def") != table(counts):
+        raise Failed("api/routes/golden_cases.def is not what tools/count_goldens.py makes of tests/golden")
     server = Server(binary, ["--data", "none"]).start()
     try:
         rows = server.call("GET", "/v1/ops").json()["ops"]

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "api/run.h"
-#include "api/upload.h"
+#include "api/run/run.h"
+#include "api/readers/upload.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "api/upload.h"
+#include "api/readers/upload.h"
 #include "core/compile/compile.h"
 #include "core/targets/targets.h"
 

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// fx_json.c: the document and its nodes. Members may come in any order; nodes are added as they are
+// read, so that arguments find the nodes before them. Child graphs are read inside their module
+// (recursion, at most limits.max_child_graphs deep). When all is read the weights are handed out,
+// then every graph is finished, children first.
+#include "api/readers/fx_json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "api/readers/fx_json_parts.h"
+#include "api/formats/tensor_json.h"
+#include "core/base/limits.h"
+#include "core/graph/expr.h"
+#include "core/graph/print.h"
+
+enum { MAX_TYPE_BYTES = 1000, MAX_DIMENSION_BYTES = 400 };
+
+// ---- places ----
+
+size_t fx_enter(FxReader *reader, const char *format, ...)
+{
+        size_t outer = reader->n_place;
+        va_list args;
+        va_start(args, format);
+        int n = vsnprintf(reader->place + outer, sizeof(reader->place) - outer, format, args);
+        va_end(args);
+        reader->n_place = MIN(outer + (size_t)MAX(n, 0), sizeof(reader->place) - 1);
+        return outer;
+}
+
+void fx_leave(FxReader *reader, size_t outer)
+{
+        reader->n_place = outer;
+        reader->place[outer] = '\0';
+}
+
+Status fx_unknown_member(const char *what, const char *key, const char *known)
+{
+        return fail(STATUS_UNKNOWN_MEMBER, "%s has no member \"%.60s\"; it knows %s", what, key, known);
+}
+
+Status fx_check_size(const FxReader *reader)
+{
+        size_t n = json_tell(reader->json) - reader->data_bytes;
+        if (n > (size_t)limits.max_graph_json)
+                return fail(STATUS_TOO_LARGE,
+                            "the graph has more than %lld bytes without its tensor data (--max-graph-json); "
+                            "send weights apart, or as "
+                            "\"data\" and \"b64\" only",
+                            (long long)limits.max_graph_json);
+        return STATUS_OK;
+}
+
+// ---- nodes ----
+
+// What a node's object says, before it becomes a Node.
+typedef struct NodeParts {
+        bool has_op;
+        Opcode op;
+        const char *name, *target, *type;
+        Value args, kwargs; // args: a list
+        TensorSpec spec;
+        bool has_spec;
+        Text notes;
+} NodeParts;
+
+static void node_parts_deinit(NodeParts *parts)
+{
+        value_unref(parts->args);
+        value_unref(parts->kwargs);
+        text_deinit(&parts->notes);
+}
+
+static Status read_word(FxReader *reader, const char **out_word)
+{
+        if (json_peek(reader->json) != JSON_STRING)
+                return fail(STATUS_MALFORMED, "a text is expected here");
+        return json_read_string(reader->json, out_word, NULL);
+}
+
+static Status read_opcode(FxReader *reader, NodeParts *parts)
+{
+        const char *name;
+        TRY(read_word(reader, &name));
+        for (int op = OP_PLACEHOLDER; op <= OP_OUTPUT; op++) {
+                if (strcmp(name, opcode_names[op]) == 0) {
+                        parts->op = (Opcode)op;
+                        parts->has_op = true;
+                        return STATUS_OK;
+                }
+        }
+        return fail(STATUS_LINT,
+                    "unknown opcode \"%.60s\"; it knows placeholder, get_attr, call_function, call_method, "
+                    "call_module, output",
+                    name);
+}
+
+// A size: a whole number, or the name (or expression) of a dimension that varies.
+static Status read_dimension(FxReader *reader, const Graph *graph, SymDim *out_dim)
+{
+        if (json_peek(reader->json) == JSON_NUMBER) {
+                TRY(json_read_int(reader->json, &out_dim->value));
+                if (out_dim->value < 0)
+                        return fail(STATUS_VALUE, "a size is negative; write a name, for example \"N\", "
+                                                  "where any size will do");
+                out_dim->expr = NULL;
+                return STATUS_OK;
+        }
+        const char *text;
+        size_t n;
+        TRY(read_word(reader, &text));
+        n = strlen(text);
+        if (n == 0 || n > MAX_DIMENSION_BYTES)
+                return fail(STATUS_VALUE, "the name of a dimension has 1 to %d characters",
+                            MAX_DIMENSION_BYTES);
+        Expr *expr;
+        TRY(expr_parse(text, &reader->scratch, &expr));
+        *out_dim = (SymDim){ .value = -1, .expr = arena_text((Arena *)(uintptr_t)&graph->arena, text, n) };
+        return out_dim->expr == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status read_shape(FxReader *reader, const Graph *graph, TensorSpec *spec)
+{
+        if (json_peek(reader->json) == JSON_NULL)
+                return json_read_null(reader->json);
+        TRY(json_enter_array(reader->json));
+        spec->rank = 0;
+        for (bool more;;) {
+                TRY(json_next_item(reader->json, &more));
+                if (!more)
+                        return STATUS_OK;
+                if (spec->rank == MAX_RANK)
+                        return fail(STATUS_VALUE, "a shape has more than %d dimensions", MAX_RANK);
+                TRY(read_dimension(reader, graph, &spec->size[spec->rank]));
+                spec->rank++;
+        }
+}
+
+// What else exporters note is kept as it is written.
+static Status read_note(FxReader *reader, const char *key, Text *notes)
+{
+        const char *raw;
+        size_t n;
+        TRY(json_read_raw(reader->json, &raw, &n));
+        text_add(notes, notes->n == 0 ? "" : ", ");
+        text_add_json(notes, key);
+        text_add(notes, ": ");
+        text_add_n(notes, raw, n);
+        return text_status(notes);
+}
+
+// {"dtype": "float32", "shape": ["N", 10]}
+static Status read_meta(FxReader *reader, const Graph *graph, NodeParts *parts)
+{
+        parts->spec = (TensorSpec){ .dtype = DTYPE_NONE, .rank = -1 };
+        TRY(json_enter_object(reader->json));
+        for (bool more;;) {
+                const char *key, *name;
+                TRY(json_next_key(reader->json, &key, &more));
+                if (!more)
+                        break;
+                size_t outer = fx_enter(reader, ".%.60s", key);
+                if (strcmp(key, "dtype") == 0) {
+                        TRY(read_word(reader, &name));
+                        parts->spec.dtype = dtype_from_name(name);
+                        if (parts->spec.dtype == DTYPE_NONE)
+                                return fail(
+                                        STATUS_VALUE,
+                                        "unknown dtype \"%.60s\"; for example float32, float16, int64, bool",
+                                        name);
+                } else if (strcmp(key, "shape") == 0) {
+                        TRY(read_shape(reader, graph, &parts->spec));
+                } else {
+                        TRY(read_note(reader, key, &parts->notes));
+                }
+                fx_leave(reader, outer);
+        }
+        parts->has_spec = parts->spec.dtype != DTYPE_NONE || parts->spec.rank >= 0;
+        return STATUS_OK;
+}
+
+static Status read_type(FxReader *reader, NodeParts *parts)
+{
+        if (json_peek(reader->json) == JSON_NULL)
+                return json_read_null(reader->json);
+        TRY(read_word(reader, &parts->type));
+        if (parts->type[0] == '\0' || strlen(parts->type) > MAX_TYPE_BYTES ||
+            strpbrk(parts->type, "\n\r") != NULL)
+                return fail(STATUS_VALUE, "a type is one line of 1 to %d characters", MAX_TYPE_BYTES);
+        return STATUS_OK;
+}
+
+static Status read_node_member(FxReader *reader, const Graph *graph, const char *key, NodeParts *parts)
+{
+        if (strcmp(key, "op") == 0)
+                return read_opcode(reader, parts);
+        if (strcmp(key, "name") == 0)
+                return read_word(reader, &parts->name);
+        if (strcmp(key, "target") == 0)
+                return read_word(reader, &parts->target);
+        if (strcmp(key, "type") == 0)
+                return read_type(reader, parts);
+        if (strcmp(key, "meta") == 0)
+                return read_meta(reader, graph, parts);
+        if (strcmp(key, "args") == 0) {
+                if (json_peek(reader->json) != JSON_ARRAY)
+                        return fail(STATUS_MALFORMED, "\"args\" is a list");
+                return fx_read_value(reader, graph, 0, &parts->args);
+        }
+        if (strcmp(key, "kwargs") == 0) {
+                if (json_peek(reader->json) != JSON_OBJECT)
+                        return fail(STATUS_MALFORMED, "\"kwargs\" is an object");
+                TRY(fx_read_value(reader, graph, 0, &parts->kwargs));
+                return parts->kwargs.kind == VALUE_DICT
+                               ? STATUS_OK
+                               : fail(STATUS_MALFORMED,
+                                      "\"kwargs\" is an object of arguments by name, no \"$\" form");
+        }
+        return fx_unknown_member("a node", key, "op, name, target, args, kwargs, type, meta");
+}
+
+static Status keep_text(Graph *graph, const char *text, const char **out_copy)
+{
+        *out_copy = text == NULL ? NULL : arena_text(&graph->arena, text, strlen(text));
+        return text != NULL && *out_copy == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status add_node(Graph *graph, NodeParts *parts)
+{
+        if (!parts->has_op)
+                return fail(STATUS_MALFORMED, "a node needs \"op\"");
+        if (parts->target == NULL && parts->op != OP_OUTPUT)
+                return fail(STATUS_MALFORMED, "a node needs \"target\"");
+        const char *target = parts->target == NULL ? "output" : parts->target;
+        if (parts->op == OP_OUTPUT && strcmp(target, "output") != 0)
+                return fail(STATUS_LINT, "the target of an output node is \"output\", not \"%.60s\"", target);
+        Value args = parts->args, kwargs = parts->kwargs;
+        parts->args = parts->kwargs = value_none();
+        if (args.kind == VALUE_LIST)
+                args.kind = VALUE_TUPLE;
+        Node *node;
+        TRY(graph_add_node(graph, parts->op, parts->name, target, args, kwargs, &node));
+        TRY(keep_text(graph, parts->type, &node->type));
+        TRY(keep_text(graph, parts->notes.data, &node->notes));
+        if (parts->has_spec) {
+                node->spec = arena_alloc(&graph->arena, sizeof(TensorSpec));
+                if (node->spec == NULL)
+                        return fail_memory();
+                *node->spec = parts->spec;
+        }
+        return STATUS_OK;
+}
+
+static Status read_node(FxReader *reader, Graph *graph, NodeParts *parts)
+{
+        size_t start = reader->n_place;
+        fx_enter(reader, "nodes[%u]", graph->n_nodes);
+        TRY(json_enter_object(reader->json));
+        for (bool more;;) {
+                const char *key;
+                TRY(json_next_key(reader->json, &key, &more));
+                if (!more)
+                        break;
+                size_t outer = fx_enter(reader, ", %.60s", key);
+                Status status = read_node_member(reader, graph, key, parts);
+                if (status != STATUS_OK)
+                        return failure_at_argument(status, key);
+                fx_leave(reader, outer);
+                if (parts->name != NULL) {
+                        fx_leave(reader, start);
+                        fx_enter(reader, "node \"%.100s\"", parts->name);
+                }
+        }
+        TRY(add_node(graph, parts));
+        fx_leave(reader, start);
+        return STATUS_OK;
+}
+
+static Status read_nodes(FxReader *reader, Graph *graph)
+{
+        TRY(json_enter_array(reader->json));
+        for (bool more;;) {
+                TRY(json_next_item(reader->json, &more));
+                if (!more)
+                        return STATUS_OK;
+                _cleanup_(node_parts_deinit) NodeParts parts = { 0 };
+                Status status = read_node(reader, graph, &parts);
+                TRY(failure_at_node(status, parts.name));
+                TRY(fx_check_size(reader));
+        }
+}
+
+// ---- the document ----
+
+static Status read_format(FxReader *reader)
+{
+        const char *format;
+        TRY(read_word(reader, &format));
+        if (strcmp(format, "fx-variant/1") == 0)
+                return fail(STATUS_NOT_YET, "graph variants (\"fx-variant/1\") are not served yet");
+        if (strcmp(format, "fx/1") != 0)
+                return fail(STATUS_MALFORMED, "unknown format \"%.60s\"; this version reads \"fx/1\"",
+                            format);
+        return STATUS_OK;
+}
+
+static Status read_document_member(FxReader *reader, const char *key, Graph *graph)
+{
+        if (strcmp(key, "format") == 0)
+                return read_format(reader);
+        if (strcmp(key, "nodes") == 0)
+                return read_nodes(reader, graph);
+        if (strcmp(key, "modules") == 0)
+                return fx_read_modules(reader, graph);
+        if (strcmp(key, "state") == 0)
+                return fx_read_state(reader, graph);
+        return fx_unknown_member("a graph", key, "format, nodes, modules, state");
+}
+
+Status fx_read_graph(FxReader *reader, Graph **out_graph)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        TRY(graph_new(GRAPH_FX_JSON, &graph));
+        bool has_nodes = false;
+        if (json_peek(reader->json) != JSON_OBJECT && json_peek(reader->json) != JSON_BAD)
+                return fail(STATUS_MALFORMED,
+                            "a graph is an object: {\"format\": \"fx/1\", \"nodes\": [...], ...}");
+        TRY(json_enter_object(reader->json));
+        for (bool more;;) {
+                const char *key;
+                TRY(json_next_key(reader->json, &key, &more));
+                if (!more)
+                        break;
+                has_nodes |= strcmp(key, "nodes") == 0;
+                TRY(failure_at_argument(read_document_member(reader, key, graph), key));
+        }
+        if (!has_nodes)
+                return fail(STATUS_MALFORMED, "a graph needs \"nodes\"");
+        *out_graph = take_ptr(graph);
+        return STATUS_OK;
+}
+
+// Children first: a graph's fingerprint holds theirs.
+static Status finish(FxReader *reader, Graph *graph)
+{
+        for (uint32_t i = 0; i < graph->n_modules; i++) {
+                if (graph->modules[i]->graph == NULL)
+                        continue;
+                size_t outer = fx_enter(reader, "module \"%.100s\", graph, ", graph->modules[i]->path);
+                TRY(finish(reader, graph->modules[i]->graph));
+                fx_leave(reader, outer);
+        }
+        return graph_finish(graph);
+}
+
+static Status read_document(FxReader *reader, Graph **out_graph)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        TRY(json_open(reader->text, reader->n, (int)limits.max_json_depth_model, limits.max_json_values,
+                      &reader->scratch, &reader->json));
+        TRY(fx_read_graph(reader, &graph));
+        TRY(json_finish(reader->json));
+        TRY(fx_check_size(reader));
+        TRY(fx_complete_state(reader, graph));
+        TRY(finish(reader, graph));
+        *out_graph = take_ptr(graph);
+        return STATUS_OK;
+}
+
+// `node "add", args[1]: ` in front of what went wrong there.
+static void put_place(const FxReader *reader)
+{
+        Failure *failure = failure_current();
+        size_t n = reader->n_place;
+        while (n > 0 && (reader->place[n - 1] == ' ' || reader->place[n - 1] == ','))
+                n--;
+        if (n == 0 || status_class(failure->status) != STATUS_CLASS_CALLER)
+                return;
+        size_t room = sizeof(failure->message) - n - 3, length = MIN(strlen(failure->message), room);
+        memmove(failure->message + n + 2, failure->message, length);
+        memcpy(failure->message, reader->place, n);
+        memcpy(failure->message + n, ": ", 2);
+        failure->message[n + 2 + length] = '\0';
+}
+
+Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Graph **out_graph)
+{
+        FxReader reader = { .text = text, .n = n, .source = state };
+        arena_init(&reader.scratch, 0);
+        Status status = read_document(&reader, out_graph);
+        if (status != STATUS_OK)
+                put_place(&reader);
+        json_close(reader.json);
+        free(reader.later);
+        string_map_deinit(&reader.later_by_path);
+        arena_deinit(&reader.scratch);
+        return status;
+}
+
+// ---- writing ----
+
+static Status write_tensor(void *context, const State *state, Text *out)
+{
+        (void)context;
+        const TensorMeta *meta = &state->tensor->meta;
+        char shape[256];
+        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s, \"data\": ", dtype_info[meta->dtype].name,
+                  shape_text(meta->rank, meta->size, shape, sizeof(shape)));
+        TRY(tensor_json_write(state->tensor, TENSOR_JSON_FLAT, NULL, SIZE_MAX, out));
+        text_add_char(out, '}');
+        return STATUS_OK;
+}
+
+Status fx_json_write(const Graph *graph, bool with_data, Text *out)
+{
+        return graph_print_json(graph, with_data ? write_tensor : NULL, NULL, out);
+}

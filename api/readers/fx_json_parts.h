@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One reading of an FX JSON document, shared by fx_json.c (document, nodes), fx_json_value.c
+// (arguments) and fx_json_state.c (modules, tensors).
+#pragma once
+#include "api/readers/fx_json.h"
+#include "core/base/json.h"
+
+// An entry of some graph's "state" that needs others to be read first: {"same_as": path}, or a
+// tensor of which only dtype and shape were told.
+typedef struct FxLaterState {
+        Graph *graph;
+        const char *path;
+        const char *same_as; // NULL: only described
+        Dtype dtype;
+        int rank;
+        int64_t shape[MAX_RANK];
+} FxLaterState;
+
+typedef struct FxReader {
+        const char *text; // the document
+        size_t n;
+        JsonReader *json;
+        Arena scratch; // decoded strings; dies with the reading
+        const FxStateSource *source;
+        FxLaterState *later;
+        uint32_t n_later, later_capacity;
+        StringMap later_by_path; // "<graph>:<path>" -> index in `later`, plus one
+        size_t data_bytes;       // of the document's text that are tensor data
+        int depth;               // graphs around the one being read
+        char place[512];
+        size_t n_place;
+} FxReader;
+
+// A document's object into a new graph that is not finished yet.
+Status fx_read_graph(FxReader *reader, Graph **out_graph);
+// Known members of an object, for a failure: `"nodes" has no member "x"; it knows a, b`.
+Status fx_unknown_member(const char *what, const char *key, const char *known);
+// Where the reading is, for messages: `node "add", args` + `[1]`. Entered before a part is read,
+// left after it was read well; a failure leaves the place as it stands. fx_enter returns what
+// fx_leave takes.
+size_t fx_enter(FxReader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fx_leave(FxReader *reader, size_t outer);
+// Whether the graph's own part of the document is still within limits.max_graph_json.
+Status fx_check_size(const FxReader *reader);
+
+// One argument. Nodes are looked up in `graph`; NULL: none may be named.
+Status fx_read_value(FxReader *reader, const Graph *graph, int depth, Value *out_value);
+
+Status fx_read_modules(FxReader *reader, Graph *graph);
+Status fx_read_state(FxReader *reader, Graph *graph);
+// After the whole document: tensors of the source, then entries that waited for others.
+Status fx_complete_state(FxReader *reader, Graph *root);

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// From bytes to a graph that can run: recognise, read, resolve, check.
+#include "api/readers/upload.h"
+#include <string.h>
+#include <strings.h>
+#include "api/readers/fx_json.h"
+#include "api/formats/multipart.h"
+#include "api/readers/pt2.h"
+#include "api/readers/recognise.h"
+#include "api/formats/safetensors.h"
+#include "core/base/limits.h"
+#include "core/targets/targets.h"
+
+void upload_deinit(Upload *upload)
+{
+        for (uint32_t i = 0; i < upload->n_parts; i++)
+                storage_unref(upload->parts[i].bytes);
+        for (uint32_t i = 0; i < STORE_MAX_PARTS; i++)
+                pieces_deinit(&upload->pieces[i]);
+        upload->n_parts = 0;
+}
+
+static ByteSpan span_of(const Storage *bytes)
+{
+        return (ByteSpan){ bytes->data, bytes->n_bytes };
+}
+
+// ---- splitting ----
+static void release_body(void *owner, void *data)
+{
+        (void)data;
+        storage_unref(owner);
+}
+
+// A part as a storage of its own. From memory it is copied: the whole body need not stay for it,
+// and its bytes are aligned. From a mapped file it is borrowed: a copy would cost the memory that
+// the file saves.
+static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan content)
+{
+        Storage *bytes = NULL;
+        if (body->mapped && content.n > 0) {
+                Storage *owner = storage_ref(body);
+                Status status = storage_adopt((void *)(uintptr_t)content.data, content.n, true, release_body,
+                                              owner, &bytes);
+                if (status != STATUS_OK) {
+                        storage_unref(owner);
+                        return status;
+                }
+                bytes->mapped = true;
+        } else {
+                TRY(storage_new(content.n, false, NULL, &bytes));
+                if (content.n > 0)
+                        memcpy(bytes->data, content.data, content.n);
+                bytes->readonly = true;
+        }
+        upload->parts[upload->n_parts++] = (UploadPart){ .name = name, .bytes = bytes };
+        return STATUS_OK;
+}
+
+static Status split_parts(const Multipart *multipart, Storage *body, Upload *upload)
+{
+        const MultipartPart *graph = multipart_find(multipart, "graph"),
+                            *weights = multipart_find(multipart, "weights");
+        for (uint32_t i = 0; i < multipart->n_parts; i++)
+                if (&multipart->parts[i] != graph && &multipart->parts[i] != weights)
+                        return fail(STATUS_UNKNOWN_MEMBER,
+                                    "unknown part \"%.64s\"; an upload has graph and weights: curl -F "
+                                    "graph=@g.json -F weights=@w.safetensors",
+                                    multipart->parts[i].name);
+        if (graph == NULL)
+                return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F "
+                                          "weights=@w.safetensors");
+        FileKind kind;
+        TRY(recognise_graph(graph->content, &kind));
+        if (kind == FILE_PT2 && weights != NULL)
+                return fail(STATUS_INPUT, "a .pt2 brings its own weights; leave the part \"weights\" out");
+        upload->format = kind == FILE_PT2 ? "pt2" : "fx";
+        if (weights == NULL)
+                return add_part(upload, body, "", graph->content);
+        TRY(add_part(upload, body, "graph", graph->content));
+        return add_part(upload, body, "weights", weights->content);
+}
+
+static Status split_multipart(Storage *body, const char *content_type, Upload *upload)
+{
+        char boundary[MULTIPART_MAX_BOUNDARY + 1];
+        Multipart multipart;
+        TRY(multipart_boundary(content_type, boundary));
+        TRY(multipart_read(span_of(body), boundary, &multipart));
+        Status status = split_parts(&multipart, body, upload);
+        multipart_deinit(&multipart);
+        if (status != STATUS_OK)
+                upload_deinit(upload);
+        return status;
+}
+
+Status upload_split(Storage *body, const char *content_type, Upload *out_upload)
+{
+        Upload upload = { .n_parts = 0 };
+        if (strncasecmp(content_type, "multipart/form-data", 19) == 0) {
+                TRY(split_multipart(body, content_type, &upload));
+        } else {
+                FileKind kind;
+                TRY(recognise_graph(span_of(body), &kind));
+                upload.format = kind == FILE_PT2 ? "pt2" : "fx";
+                upload.parts[upload.n_parts++] = (UploadPart){ .name = "", .bytes = storage_ref(body) };
+        }
+        *out_upload = upload;
+        return STATUS_OK;
+}
+
+// ---- decoding ----
+static Status visit_state(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor),
+                          void *visitor)
+{
+        const Safetensors *file = context;
+        for (uint32_t i = 0; i < file->n_entries; i++)
+                TRY(visit(visitor, file->entries[i].name, file->entries[i].tensor));
+        return STATUS_OK;
+}
+
+// State inside of JSON has to be decoded into memory: what may come as a file of gigabytes may not
+// come as JSON.
+static Status check_json_size(const UploadPart *graph)
+{
+        bool is_upload = graph->pieces == NULL || graph->pieces->collect; // what is stored was taken once
+        if (!is_upload || graph->bytes->n_bytes <= (size_t)limits.max_upload_in_memory)
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE,
+                    "FX JSON of %zu bytes; the limit is %lld (--max-upload-in-memory). Send the weights "
+                    "apart: curl -F graph=@g.json -F "
+                    "weights=@w.safetensors",
+                    graph->bytes->n_bytes, (long long)limits.max_upload_in_memory);
+}
+
+static Status decode_json(const UploadPart *graph, const UploadPart *weights, Graph **out_graph)
+{
+        TRY(check_json_size(graph));
+        if (weights == NULL)
+                return fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, NULL, out_graph);
+        Safetensors file;
+        TRY(safetensors_read_pieces(span_of(weights->bytes), weights->bytes, weights->pieces, &file));
+        FxStateSource source = { .each = visit_state, .context = &file };
+        Status status =
+                fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, &source, out_graph);
+        safetensors_deinit(&file);
+        return status;
+}
+
+static const UploadPart *part_named(const UploadPart *parts, uint32_t n_parts, const char *name)
+{
+        for (uint32_t i = 0; i < n_parts; i++)
+                if (strcmp(parts[i].name, name) == 0)
+                        return &parts[i];
+        return NULL;
+}
+
+static Status decode(const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+{
+        const UploadPart *graph = part_named(parts, n_parts, n_parts == 1 ? "" : "graph");
+        if (graph == NULL)
+                return fail(STATUS_INTERNAL, "an upload without its graph part");
+        FileKind kind;
+        TRY(recognise_graph(span_of(graph->bytes), &kind));
+        if (kind == FILE_PT2)
+                return pt2_read_pieces(span_of(graph->bytes), graph->bytes, graph->pieces, model, out_graph);
+        if (model != NULL)
+                return fail(STATUS_VALUE,
+                            "?model= picks one of several models in a .pt2 archive; FX JSON holds one graph");
+        return decode_json(graph, part_named(parts, n_parts, "weights"), out_graph);
+}
+
+static Status resolve(Graph *graph, bool strict)
+{
+        CheckReport report;
+        Status status = graph_resolve(graph, &report);
+        if (status == STATUS_OK && strict)
+                status = check_report_status(&report, graph);
+        check_report_deinit(&report);
+        return status;
+}
+
+Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
+                     Graph **out_graph)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        TRY(decode(parts, n_parts, model, &graph));
+        TRY(resolve(graph, strict));
+        *out_graph = take_ptr(graph);
+        return STATUS_OK;
+}
+
+static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
+                   Graph **out_graph)
+{
+        (void)context;
+        return upload_decode(parts, n_parts, model, true, out_graph);
+}
+
+const GraphLoader upload_loader = { .load = load, .context = NULL };

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes about stored graphs. What changes one looks at the preconditions and changes it in one
+// engine change, so that nobody comes between.
+#include <stdio.h>
+#include <string.h>
+#include "api/routes/answer.h"
+#include "api/run/condition.h"
+#include "api/run/example.h"
+#include "api/routes/info.h"
+#include "api/run/run_private.h"
+#include "api/readers/upload.h"
+#include "core/base/json.h"
+#include "core/base/limits.h"
+#include "core/graph/print.h"
+
+// ---- uploads ----
+static Status reply_info(const Answer *answer, GraphVersion *version, const Graph *graph)
+{
+        Engine *engine = answer->context->engine;
+        _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        InfoOf of = { .version = version,
+                      .is_resident = engine_is_resident(engine, version),
+                      .graph = graph,
+                      .programs = programs };
+        Status status = engine_versions(engine, version->name, &list);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND) // deleted meanwhile: answer all the same
+                return status;
+        of.list = status == STATUS_OK ? &list : NULL;
+        of.n_programs = engine_programs(engine, version, programs);
+        Text *out = answer_begin(answer, json_type);
+        status = info_write(&of, out);
+        for (uint32_t i = 0; i < of.n_programs; i++)
+                program_unref(programs[i].program);
+        text_add_char(out, '\n');
+        return status;
+}
+
+static void add_tag(const Answer *answer, const GraphVersion *version, const char *suffix)
+{
+        api_reply_header(answer->reply, "ETag", "\"%s%s\"", condition_tag(&version->stored).hex, suffix);
+}
+
+// For what shows a stored graph and nothing that may change: its tag, and whether the client has it
+// already. Then the reply is complete.
+static Status check_unchanged(const Answer *answer, bool *out_unchanged)
+{
+        const char *suffix;
+        TRY(condition_check_get(answer->call, condition_tag(&answer->version->stored).hex, &suffix));
+        *out_unchanged = suffix != NULL;
+        add_tag(answer, answer->version,
+                *out_unchanged ? suffix : ""); // a reply that is made now, and large, gets its own: gzip.c
+        if (!*out_unchanged)
+                return STATUS_OK;
+        answer->reply->status = 304;
+        api_reply_header(answer->reply, "Vary", "Accept-Encoding");
+        return STATUS_OK;
+}
+
+// Preconditions against what the name holds now. Within an engine change.
+static Status check_current(const Answer *answer, const char *name, int64_t number)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *current = NULL;
+        if (answer->call->if_match[0] == '\0' && answer->call->if_none_match[0] == '\0')
+                return STATUS_OK;
+        Status status = engine_find(answer->context->engine, name, number, &current);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+                return status;
+        return condition_check(answer->call, current == NULL ? NULL : condition_tag(&current->stored).hex);
+}
+
+typedef struct NamedAnswer {
+        const Answer *answer;
+        const char *name;
+} NamedAnswer;
+
+static Status check_named(void *context)
+{
+        const NamedAnswer *named = context;
+        return check_current(named->answer, named->name, 0);
+}
+
+static Status store_upload(const Answer *answer, const Upload *upload)
+{
+        const char *model = call_query(answer->call, "model");
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        StoreVersion identified;
+        bool created;
+        TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
+        TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
+        TRY(engine_check(graph));
+        NamedAnswer named = { answer,
+                              answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
+        PutCondition condition = { check_named, &named };
+        bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
+        TRY(engine_put_if(answer->context->engine, answer->call->name, upload->parts, upload->n_parts,
+                          &identified, graph, conditional ? &condition : NULL, &version, &created));
+        TRY(reply_info(answer, version, graph));
+        add_tag(answer, version, "");
+        answer->reply->status = created ? 201 : 200;
+        if (created)
+                api_reply_header(answer->reply, "Location", "/v1/graphs/%s", version->name);
+        return STATUS_OK;
+}
+
+Status put_graph(const Answer *answer)
+{
+        Upload upload = { .n_parts = 0 };
+        if (answer->call->body == NULL || answer->call->body->n_bytes == 0)
+                return fail(STATUS_WRONG_FILE,
+                            "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
+        if (answer->call->name[0] !=
+            '\0') // once more when it is put; a model that is not wanted need not be read
+                TRY(check_current(answer, answer->call->name, 0));
+        TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
+        if (upload.parts[0].bytes == answer->call->body)
+                upload.parts[0].digest = answer->call->body_digest;
+        engine_collect(answer->context->engine, upload.parts, upload.n_parts, upload.pieces);
+        Status status = store_upload(answer, &upload);
+        upload_deinit(&upload);
+        return status;
+}
+
+// ---- graphs ----
+Status get_list(const Answer *answer)
+{
+        int64_t limit = LIST_DEFAULT;
+        GraphVersion *rows[LIST_MAX];
+        uint32_t n;
+        bool more;
+        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
+        TRY(engine_list(answer->context->engine, call_query(answer->call, "after"), (uint32_t)limit, rows, &n,
+                        &more));
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"graphs\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ",\n");
+                info_write_row(rows[i], engine_is_resident(answer->context->engine, rows[i]), out);
+        }
+        text_add(out, "], \"next\": ");
+        if (more)
+                text_add_json(out, rows[n - 1]->name);
+        else
+                text_add(out, "null");
+        text_add(out, "}\n");
+        for (uint32_t i = 0; i < n; i++)
+                graph_version_unref(rows[i]);
+        return STATUS_OK;
+}
+
+// Never 304: the tag speaks of the content, and aliases, versions, programs and what is decoded
+// change without it.
+Status get_graph(const Answer *answer)
+{
+        TRY(condition_check_info(answer->call, condition_tag(&answer->version->stored).hex));
+        add_tag(answer, answer->version, "");
+        return reply_info(answer, answer->version, answer->graph);
+}
+
+// The versions after ?after=N, oldest first.
+Status get_versions(const Answer *answer)
+{
+        Engine *engine = answer->context->engine;
+        _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
+        int64_t limit = LIST_DEFAULT, after = 0;
+        uint32_t i = 0;
+        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
+        TRY(call_query_int(answer->call, "after", 0, INT64_MAX, &after));
+        TRY(engine_versions(engine, answer->call->name, &list));
+        while (i < list.n && list.versions[i]->stored.version <= after)
+                i++;
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"versions\": [");
+        uint32_t first = i, end = (uint32_t)MIN((int64_t)list.n, first + limit);
+        for (; i < end; i++) {
+                text_add(out, i == first ? "" : ",\n");
+                info_write_version(&list, list.versions[i], engine_is_resident(engine, list.versions[i]),
+                                   out);
+        }
+        if (end < list.n)
+                text_addf(out, "], \"next\": %lld}\n", (long long)list.versions[end - 1]->stored.version);
+        else
+                text_add(out, "], \"next\": null}\n");
+        return STATUS_OK;
+}
+
+// An alias in the path names a version of now. Within a change.
+static Status find_number(const Answer *answer)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        return answer->call->alias[0] == '\0'
+                       ? STATUS_OK
+                       : api_find_version(answer->context->engine, answer->call, &version);
+}
+
+Status delete_graph(const Answer *answer)
+{
+        const ApiCall *call = answer->call;
+        engine_begin_change(answer->context->engine);
+        Status status = find_number(answer);
+        if (status == STATUS_OK)
+                status = check_current(answer, call->name, call->version);
+        if (status == STATUS_OK)
+                status = engine_delete(answer->context->engine, call->name, call->version);
+        engine_end_change(answer->context->engine);
+        TRY(status);
+        answer->reply->status = 204;
+        return STATUS_OK;
+}
+
+// ---- the default version, aliases ----
+#define CHANGE_FORM "{\"default_version\": 2} or {\"aliases\": {\"prod\": 3}}"
+
+typedef struct Change {
+        HeadChange head;
+        AliasChange *aliases;
+        uint32_t capacity;
+} Change;
+
+static Status read_version(JsonReader *reader, const char *what, int64_t *out_version)
+{
+        if (json_peek(reader) != JSON_NUMBER)
+                return fail(STATUS_VALUE, "\"%s\" is the number of a version", what);
+        TRY(json_read_int(reader, out_version));
+        return *out_version > 0 ? STATUS_OK : fail(STATUS_VALUE, "\"%s\" is a number from 1 on", what);
+}
+
+static Status read_alias(JsonReader *reader, const char *name, Change *change)
+{
+        AliasChange alias = { .version = 0 };
+        if (!route_is_alias(name))
+                return fail(STATUS_VALUE,
+                            "an alias has 1 to %d letters, digits, '_', '.' or '-' and begins with a letter "
+                            "or '_'; \"%.64s\" does not",
+                            (int)limits.max_name, name);
+        snprintf(alias.name, sizeof(alias.name), "%s", name);
+        if (json_peek(reader) == JSON_NULL)
+                TRY(json_read_null(reader));
+        else
+                TRY(read_version(reader, name, &alias.version));
+        TRY(array_reserve(&change->aliases, &change->capacity, change->head.n_aliases + 1, sizeof(alias)));
+        change->aliases[change->head.n_aliases++] = alias;
+        return STATUS_OK;
+}
+
+static Status read_aliases(JsonReader *reader, Change *change)
+{
+        const char *name;
+        bool more;
+        if (json_peek(reader) != JSON_OBJECT)
+                return fail(STATUS_VALUE, "\"aliases\" is an object: {\"prod\": 3, \"old\": null}");
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &name, &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(read_alias(reader, name, change));
+        }
+}
+
+static Status read_change(JsonReader *reader, Change *change)
+{
+        const char *key;
+        bool more;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                if (strcmp(key, "default_version") == 0)
+                        TRY(read_version(reader, key, &change->head.default_version));
+                else if (strcmp(key, "aliases") == 0)
+                        TRY(read_aliases(reader, change));
+                else
+                        return fail(
+                                STATUS_UNKNOWN_MEMBER,
+                                "unknown member \"%.64s\"; what can be changed is: default_version, aliases",
+                                key);
+        }
+        if (change->head.default_version == 0 && change->head.n_aliases == 0)
+                return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
+        return json_finish(reader);
+}
+
+static Status parse_change(const ApiCall *call, Change *change)
+{
+        Arena arena;
+        JsonReader *reader = NULL;
+        if (call->body == NULL || call->body->n_bytes == 0)
+                return fail(STATUS_INPUT, "the body is empty; send " CHANGE_FORM);
+        arena_init(&arena, 0);
+        Status status =
+                json_open((const char *)call->body->data, call->body->n_bytes, 4, 1000, &arena, &reader);
+        if (status == STATUS_OK)
+                status = read_change(reader, change);
+        json_close(reader);
+        arena_deinit(&arena);
+        change->head.aliases = change->aliases;
+        return status;
+}
+
+static Status apply_change(const Answer *answer, const HeadChange *change)
+{
+        const ApiCall *call = answer->call;
+        Engine *engine = answer->context->engine;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        engine_begin_change(engine);
+        Status status = check_current(answer, call->name, 0);
+        if (status == STATUS_OK)
+                status = engine_change(engine, call->name, change);
+        if (status == STATUS_OK)
+                status = engine_find(engine, call->name, 0, &version);
+        engine_end_change(engine);
+        TRY(status);
+        add_tag(answer, version, "");
+        return reply_info(answer, version, NULL);
+}
+
+Status patch_graph(const Answer *answer)
+{
+        Change change = { .capacity = 0 };
+        Status status = parse_change(answer->call, &change);
+        if (status == STATUS_OK)
+                status = apply_change(answer, &change.head);
+        free(change.aliases);
+        return status;
+}
+
+// ---- text ----
+// The later stages belong to one specialisation: ?program=ID, or the one that ran last.
+static Status find_program(const Answer *answer, Program **out_program)
+{
+        const char *wish = call_query(answer->call, "program");
+        char latest[65] = "";
+        if (wish == NULL)
+                engine_latest_program(answer->context->engine, answer->version, latest);
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        uint32_t n = engine_programs(answer->context->engine, answer->version, programs);
+        *out_program = NULL;
+        for (uint32_t i = 0; i < n; i++) {
+                if (*out_program == NULL &&
+                    strcmp(programs[i].program->id.hex, wish == NULL ? latest : wish) == 0)
+                        *out_program = programs[i].program;
+                else
+                        program_unref(programs[i].program);
+        }
+        if (*out_program != NULL)
+                return STATUS_OK;
+        if (wish != NULL)
+                return fail(STATUS_NOT_FOUND,
+                            "this graph has no program '%.64s'; replies name the program that ran", wish);
+        return fail(STATUS_NOT_FOUND, "no program has run for this graph yet; run it twice with inputs of "
+                                      "one shape, or once with \"mode\": \"compiled\"");
+}
+
+static Status print_program(const Program *program, const char *stage, GraphForm form, Text *out)
+{
+        if (strcmp(stage, "program") == 0) {
+                program_print(program, out);
+                if (out->n > 0 && out->data[out->n - 1] == '\n')
+                        out->n--;
+                return text_status(out);
+        }
+        return program_print_stage(program, strcmp(stage, "aten") == 0 ? STAGE_ATEN : STAGE_OPTIMISED, form,
+                                   out);
+}
+
+static Status print_stage(const Answer *answer, const char *stage, GraphForm form, Text *out)
+{
+        _cleanup_(program_unrefp) Program *program = NULL;
+        if (strcmp(stage, "aten") != 0 && strcmp(stage, "optimised") != 0 && strcmp(stage, "program") != 0)
+                return fail(STATUS_VALUE, "\"stage\" is authored, aten, optimised or program, not \"%s\"",
+                            stage);
+        TRY(find_program(answer, &program));
+        return print_program(program, stage, form, out);
+}
+
+Status get_text(const Answer *answer)
+{
+        const char *form = call_query(answer->call, "form"), *stage = call_query(answer->call, "stage");
+        int chosen = 0;
+        while (form != NULL && chosen < GRAPH_FORM_COUNT && strcmp(form, graph_form_names[chosen]) != 0)
+                chosen++;
+        if (chosen == GRAPH_FORM_COUNT)
+                return fail(STATUS_VALUE, "\"form\" is graph, code, tabular or json, not \"%s\"", form);
+        bool authored = stage == NULL || strcmp(stage, "authored") == 0, unchanged = false;
+        if (authored && call_query(answer->call, "program") != NULL)
+                return fail(STATUS_VALUE, "\"program\" goes with stage=aten, optimised or program");
+        if (authored) // the other stages belong to a program
+                TRY(check_unchanged(answer, &unchanged));
+        if (unchanged)
+                return STATUS_OK;
+        Text *out = answer_begin(answer, chosen == GRAPH_FORM_JSON ? json_type : text_type);
+        TRY(authored ? graph_print(answer->graph, (GraphForm)chosen, out)
+                     : print_stage(answer, stage, (GraphForm)chosen, out));
+        text_add_char(out, '\n');
+        return STATUS_OK;
+}
+
+// ---- example, weights ----
+Status get_example(const Answer *answer)
+{
+        bool unchanged;
+        TRY(check_unchanged(answer, &unchanged));
+        if (unchanged)
+                return STATUS_OK;
+        return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
+}
+
+// Strided entries become dense ones, within what a run may hold: a few bytes of an upload may stand
+// for many.
+static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedTensor *tensors,
+                            ApiReply *reply)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                tensors[i].name = graph->state[i].path;
+                Status status = tensor_contiguous(graph->state[i].tensor, budget, &tensors[i].tensor);
+                if (status == STATUS_TOO_LARGE)
+                        return fail(STATUS_TOO_LARGE,
+                                    "the strided weights take more than %lld bytes when written in full "
+                                    "(--max-run-memory, "
+                                    "FXSERVE_MAX_RUN_MEMORY)",
+                                    (long long)limits.max_run_memory);
+                TRY(status);
+        }
+        reply->status = 200;
+        return run_write_arrays(as, tensors, graph->n_state, reply);
+}
+
+// Tied entries are written each: whoever loads the file finds every name.
+Status get_weights(const Answer *answer)
+{
+        const Graph *graph = answer->graph;
+        const char *form = call_query(answer->call, "as");
+        bool unchanged, npz = form != NULL && strcmp(form, "npz") == 0;
+        if (form != NULL && !npz && strcmp(form, "safetensors") != 0)
+                return fail(STATUS_VALUE, "\"as\" is safetensors or npz, not \"%s\"", form);
+        TRY(check_unchanged(answer, &unchanged));
+        if (unchanged)
+                return STATUS_OK;
+        Budget budget; // no tensor outlives it: the reply's are no longer charged
+        budget_init(&budget, (size_t)limits.max_run_memory);
+        NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
+        if (tensors == NULL)
+                return fail_memory();
+        Status status =
+                write_weights(graph, npz ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget, tensors, answer->reply);
+        for (uint32_t i = 0; i < graph->n_state; i++)
+                tensor_unref(tensors[i].tensor);
+        free(tensors);
+        return status;
+}

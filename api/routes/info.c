@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph info. What a graph does not say of its inputs and outputs is taken from a run: from its
+// program, which knows all, else from the rows of an eager run.
+#include "api/routes/info.h"
+#include <string.h>
+#include <time.h>
+#include "api/run/outputs.h"
+
+static void write_spec(const TensorSpec *spec, Text *out)
+{
+        bool known = spec != NULL;
+        text_add(out, "\"dtype\": ");
+        if (known && spec->dtype != DTYPE_NONE)
+                text_add_json(out, dtype_info[spec->dtype].name);
+        else
+                text_add(out, "null");
+        text_add(out, ", \"shape\": ");
+        if (!known || spec->rank < 0) {
+                text_add(out, "null");
+                return;
+        }
+        text_add_char(out, '[');
+        for (int i = 0; i < spec->rank; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                if (spec->size[i].expr != NULL)
+                        text_add_json(out, spec->size[i].expr);
+                else
+                        text_add_int(out, spec->size[i].value);
+        }
+        text_add_char(out, ']');
+}
+
+// {"s31": [0, 64]} for the symbols of this spec that have a range; a minimum <= 2 is not enforced
+// and shows as 0.
+static void write_dims(const Signature *signature, const TensorSpec *spec, Text *out)
+{
+        bool any = false;
+        for (int i = 0; i < spec->rank; i++) {
+                const char *symbol = spec->size[i].expr;
+                bool repeated = false;
+                for (int earlier = 0; earlier < i && symbol != NULL; earlier++)
+                        repeated |= spec->size[earlier].expr != NULL &&
+                                    strcmp(spec->size[earlier].expr, symbol) == 0;
+                for (uint32_t range = 0; symbol != NULL && !repeated && range < signature->n_ranges;
+                     range++) {
+                        const SymbolRange *known = &signature->ranges[range];
+                        if (strcmp(known->symbol, symbol) != 0)
+                                continue;
+                        text_add(out, any ? ", " : ", \"dims\": {");
+                        any = true;
+                        text_add_json(out, symbol);
+                        text_addf(out, ": [%lld, ", (long long)(known->min <= 2 ? 0 : known->min));
+                        if (known->max == INT64_MAX)
+                                text_add(out, "null]");
+                        else
+                                text_addf(out, "%lld]", (long long)known->max);
+                        break;
+                }
+        }
+        if (any)
+                text_add_char(out, '}');
+}
+
+static void write_literal(Value value, Text *out)
+{
+        text_add(out, "\"value\": ");
+        switch (value.kind) {
+        case VALUE_BOOL:
+                text_add(out, value.b ? "true" : "false");
+                break;
+        case VALUE_INT:
+                text_add_int(out, value.i);
+                break;
+        case VALUE_FLOAT:
+                text_addf(out, "%.17g", value.f);
+                break;
+        case VALUE_STR:
+                text_add_json_n(out, value.str->text, value.str->n);
+                break;
+        default:
+                text_add(out, "null");
+                break;
+        }
+}
+
+// ---- what a run has shown ----
+// Inputs and outputs are of one and the same run: a program's, else the latest.
+typedef struct Shown {
+        const Program *program; // borrowed; knows the inputs and the whole result. NULL: none
+        SignatureSummary *runs; // the latest; may be none
+        uint32_t n_runs;
+        StringMap rows; // of that run: name of a node -> TensorMeta of its result
+} Shown;
+
+static void shown_deinit(Shown *shown)
+{
+        profile_summary_free(shown->runs, shown->n_runs);
+        string_map_deinit(&shown->rows);
+}
+
+static Status look(const GraphVersion *version, const ProgramInfo *programs, uint32_t n_programs, Shown *out)
+{
+        for (uint32_t i = 0; i < n_programs; i++) {
+                const Program *program = programs[i].program;
+                if (program->n_fetch == 0 && program->recording->rest == NULL) {
+                        out->program = program;
+                        return STATUS_OK;
+                }
+        }
+        if (version->stats == NULL)
+                return STATUS_OK;
+        TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
+        for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
+                NodeSummary *row = &out->runs[0].nodes[i];
+                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1]
+                                                    : row->node; // of fused ones the last is the result
+                if (node != NULL && row->has_tensor)
+                        TRY(string_map_set(&out->rows, node->name, &row->meta, NULL));
+        }
+        return STATUS_OK;
+}
+
+static bool is_known(const TensorSpec *spec)
+{
+        return spec != NULL && spec->rank >= 0 && spec->dtype != DTYPE_NONE;
+}
+
+static void write_meta(const TensorMeta *meta, Text *out)
+{
+        TensorSpec spec = { .dtype = meta->dtype, .rank = meta->rank };
+        for (int d = 0; d < meta->rank; d++)
+                spec.size[d].value = meta->size[d];
+        write_spec(&spec, out);
+}
+
+static const TensorMeta *shown_input(const Shown *shown, uint32_t i, const Node *placeholder)
+{
+        const RunLabels *labels = shown->n_runs == 0 ? NULL : shown->runs[0].labels;
+        if (shown->program != NULL && i < shown->program->n_signature) {
+                const Value *value = &shown->program->signature[i];
+                return value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
+        }
+        if (labels != NULL && i < labels->n_inputs)
+                return labels->inputs[i].is_tensor ? &labels->inputs[i].meta : NULL;
+        return string_map_get(&shown->rows, placeholder->name);
+}
+
+static void write_inputs(const Graph *graph, const Shown *shown, Text *out)
+{
+        bool first = true;
+        text_add(out, "\"inputs\": [");
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->kind == INPUT_STATE)
+                        continue;
+                text_add(out, first ? "" : ", ");
+                first = false;
+                text_add(out, "{\"name\": ");
+                text_add_json(out, graph->signature.in_tree == NULL ? input->placeholder->target
+                                                                    : input->placeholder->name);
+                text_add(out, ", ");
+                if (input->kind == INPUT_LITERAL) {
+                        write_literal(input->literal, out);
+                } else if (input->value_kind == VALUE_INT) {
+                        text_add(out, "\"type\": \"int\"");
+                } else {
+                        const TensorMeta *meta =
+                                is_known(&input->spec) ? NULL : shown_input(shown, i, input->placeholder);
+                        if (meta != NULL)
+                                write_meta(meta, out);
+                        else
+                                write_spec(&input->spec, out);
+                        if (meta == NULL && input->spec.rank > 0)
+                                write_dims(&graph->signature, &input->spec, out);
+                }
+                text_add_char(out, '}');
+        }
+        text_add_char(out, ']');
+}
+
+static const TensorMeta *shown_output(const Shown *shown, const OutputLeaf *leaf)
+{
+        if (leaf->value.kind == VALUE_TENSOR)
+                return &leaf->value.tensor->meta;
+        return leaf->node == NULL ? NULL : string_map_get(&shown->rows, leaf->node->name);
+}
+
+static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
+{
+        const TensorSpec *spec = leaf->node == NULL ? NULL : leaf->node->spec;
+        const TensorMeta *meta = is_known(spec) ? NULL : shown_output(shown, leaf);
+        output_write_name(leaf, out);
+        text_add(out, ", ");
+        if (meta != NULL)
+                write_meta(meta, out);
+        else
+                write_spec(spec, out);
+        text_add_char(out, '}');
+}
+
+static Status write_outputs(const Graph *graph, const Shown *shown, Text *out)
+{
+        OutputList list;
+        Status status = output_list_of(
+                graph, shown->program == NULL ? NULL : &shown->program->recording->result, &list);
+        text_add(out, ", \"outputs\": [");
+        for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                write_output(&list.leaves[i], shown, out);
+        }
+        text_add_char(out, ']');
+        output_list_deinit(&list);
+        return status;
+}
+
+typedef struct OpCount {
+        const char *target;
+        uint32_t n;
+} OpCount;
+
+static int by_count(const void *a, const void *b)
+{
+        const OpCount *left = a, *right = b;
+        if (left->n != right->n)
+                return left->n < right->n ? 1 : -1;
+        return strcmp(left->target, right->target);
+}
+
+// "torch.ops.aten.conv2d.default" is shown as aten.conv2d.default.
+static const char *short_target(const Node *node, const Graph *graph)
+{
+        static const char prefix[] = "torch.ops.";
+        if (node->op == OP_CALL_MODULE) {
+                const Module *module = graph_module(graph, node->target);
+                return module != NULL && module->type != NULL ? module->type : node->target;
+        }
+        return strncmp(node->target, prefix, sizeof(prefix) - 1) == 0 ? node->target + sizeof(prefix) - 1
+                                                                      : node->target;
+}
+
+static Status write_ops(const Graph *graph, Text *out)
+{
+        _cleanup_(freep) OpCount *counts = new_array(graph->n_nodes, sizeof(*counts));
+        StringMap places = { 0 };
+        uint32_t n = 0;
+        Status status = counts == NULL ? fail_memory() : STATUS_OK;
+        for (uint32_t i = 0; status == STATUS_OK && i < graph->n_nodes; i++) {
+                if (!node_is_call(graph->nodes[i]))
+                        continue;
+                const char *target = short_target(graph->nodes[i], graph);
+                OpCount *count = string_map_get(&places, target);
+                if (count == NULL) {
+                        count = &counts[n++];
+                        count->target = target;
+                        status = string_map_set(&places, target, count, NULL);
+                }
+                count->n++;
+        }
+        string_map_deinit(&places);
+        TRY(status);
+        qsort(counts, n, sizeof(*counts), by_count);
+        text_add(out, ", \"ops\": {");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, counts[i].target);
+                text_addf(out, ": %u", counts[i].n);
+        }
+        text_add_char(out, '}');
+        return STATUS_OK;
+}
+
+// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}, the one
+// that ran last first.
+static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
+{
+        text_add(out, ", \"programs\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                const Program *program = programs[i].program;
+                _cleanup_(text_deinit) Text inputs = { 0 };
+                for (uint32_t k = 0; k < MIN(program->n_signature, graph->signature.n_inputs); k++) {
+                        const Value *value = &program->signature[k];
+                        char shape[128];
+                        if (value->kind != VALUE_TENSOR || graph->signature.inputs[k].kind != INPUT_USER)
+                                continue;
+                        text_addf(&inputs, "%s%s: %s%s", inputs.n == 0 ? "" : ", ",
+                                  graph->signature.inputs[k].placeholder->name,
+                                  dtype_info[value->tensor->meta.dtype].name,
+                                  shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape,
+                                             sizeof(shape)));
+                }
+                text_addf(out, "%s{\"id\": \"%s\", \"inputs\": ", i == 0 ? "" : ", ", program->id.hex);
+                text_add_json_n(out, inputs.data, inputs.n);
+                text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu, \"run_us\": ",
+                          program->n_code, program->figures.arena_bytes,
+                          (unsigned long long)programs[i].n_runs);
+                if (programs[i].run_ns < 0)
+                        text_add(out, "null}");
+                else
+                        text_addf(out, "%.3f}", (double)programs[i].run_ns / 1e3);
+        }
+        text_add_char(out, ']');
+}
+
+// 2026-11-22T13:50:00Z
+static void write_time(int64_t wall_ms, Text *out)
+{
+        time_t seconds = (time_t)(wall_ms / 1000);
+        struct tm parts;
+        char text[32];
+        if (gmtime_r(&seconds, &parts) == NULL ||
+            strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+                text[0] = '\0';
+        text_add_json(out, text);
+}
+
+// Of a version whose entry is damaged nothing but its number is known.
+static void write_upload(const GraphVersion *version, Text *out)
+{
+        const StoreVersion *stored = &version->stored;
+        uint64_t n_bytes = 0;
+        if (stored->n_parts == 0) {
+                text_add(out, ", \"id\": null, \"format\": null, \"created\": null, \"upload_bytes\": null");
+                return;
+        }
+        for (uint32_t i = 0; i < stored->n_parts; i++)
+                n_bytes += stored->parts[i].n_bytes;
+        text_addf(out, ", \"id\": \"%s\", \"format\": \"%s\", \"created\": ", stored->id.hex, stored->format);
+        write_time(stored->created_ms, out);
+        text_addf(out, ", \"upload_bytes\": %llu", (unsigned long long)n_bytes);
+}
+
+static void write_state(const GraphVersion *version, bool is_resident, Text *out)
+{
+        GraphState state = (GraphState)atomic_load(&((GraphVersion *)(uintptr_t)version)->state);
+        text_addf(out, ", \"state\": \"%s\", \"resident\": %s", graph_state_names[state],
+                  is_resident ? "true" : "false");
+        if (state == GRAPH_STATE_DAMAGED) {
+                text_add(out, ", \"reason\": ");
+                text_add_json(out, graph_version_reason(version));
+        }
+}
+
+static void write_head(const GraphVersion *version, bool is_resident, Text *out)
+{
+        text_add(out, "{\"name\": ");
+        text_add_json(out, version->name);
+        text_addf(out, ", \"version\": %lld", (long long)version->stored.version);
+        write_upload(version, out);
+        write_state(version, is_resident, out);
+}
+
+static void write_run(const GraphVersion *version, Text *out)
+{
+        text_addf(out, ", \"run\": \"/v1/graphs/%s/run\"}", version->name);
+}
+
+void info_write_row(const GraphVersion *version, bool is_resident, Text *out)
+{
+        write_head(version, is_resident, out);
+        write_run(version, out);
+}
+
+void info_write_version(const VersionList *list, const GraphVersion *version, bool is_resident, Text *out)
+{
+        bool first = true;
+        text_addf(out, "{\"version\": %lld", (long long)version->stored.version);
+        write_upload(version, out);
+        write_state(version, is_resident, out);
+        text_addf(out, ", \"default\": %s, \"aliases\": [",
+                  version->stored.version == list->head.default_version ? "true" : "false");
+        for (uint32_t i = 0; i < list->head.n_aliases; i++) {
+                if (list->head.aliases[i].version != version->stored.version)
+                        continue;
+                text_add(out, first ? "" : ", ");
+                first = false;
+                text_add_json(out, list->head.aliases[i].name);
+        }
+        text_add(out, "]}");
+}
+
+static void write_versions(const VersionList *list, Text *out)
+{
+        text_add(out, ", \"versions\": [");
+        for (uint32_t i = 0; i < list->n; i++)
+                text_addf(out, "%s%lld", i == 0 ? "" : ", ", (long long)list->versions[i]->stored.version);
+        text_addf(out, "], \"default_version\": %lld, \"aliases\": {", (long long)list->head.default_version);
+        for (uint32_t i = 0; i < list->head.n_aliases; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, list->head.aliases[i].name);
+                text_addf(out, ": %lld", (long long)list->head.aliases[i].version);
+        }
+        text_add_char(out, '}');
+}
+
+Status info_write(const InfoOf *of, Text *out)
+{
+        const Graph *graph = of->graph;
+        write_head(of->version, of->is_resident, out);
+        if (graph != NULL) {
+                _cleanup_(shown_deinit) Shown shown = { .n_runs = 0 };
+                if (graph->format == GRAPH_FX_JSON) // exports say all
+                        TRY(look(of->version, of->programs, of->n_programs, &shown));
+                text_add(out, ", ");
+                write_inputs(graph, &shown, out);
+                TRY(write_outputs(graph, &shown, out));
+                text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes,
+                          graph->weights_bytes);
+                TRY(write_ops(graph, out));
+                write_programs(of->programs, of->n_programs, graph, out);
+        }
+        if (of->list != NULL)
+                write_versions(of->list, out);
+        write_run(of->version, out);
+        return text_status(out);
+}

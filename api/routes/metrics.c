@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names are stable. Labels are route templates, statuses and the names of graphs; the last are
+// checked names, at most METRICS_MAX_GRAPHS of them, so that no client can grow the page without
+// end. Several routes may share one path (GET, PUT, DELETE): they share its series, too.
+#include "api/routes/metrics.h"
+#include <stdio.h>
+#include <string.h>
+
+const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                                  0.01,   0.025,   0.05,   0.1,   0.25,   0.5,
+                                                  1,      2.5,     5,      10,    30 };
+
+// ---- counting ----
+// Looked up once: this is asked for every request.
+static RouteId first_with_path(Metrics *metrics, RouteId route)
+{
+        if (!metrics->knows_paths) {
+                for (int i = 0; i <= ROUTE_COUNT; i++) {
+                        int first = 0;
+                        while (first < i &&
+                               (i == ROUTE_NONE || strcmp(routes[first].path, routes[i].path) != 0))
+                                first++;
+                        metrics->first_with_path[i] = (RouteId)first;
+                }
+                metrics->knows_paths = true;
+        }
+        return metrics->first_with_path[route];
+}
+
+static void observe(Histogram *histogram, double seconds)
+{
+        int i = 0;
+        while (i < METRICS_N_BOUNDS && seconds > metrics_bounds[i])
+                i++;
+        histogram->n[i]++;
+        histogram->sum += seconds;
+}
+
+void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds)
+{
+        uint32_t i = 0;
+        route = first_with_path(metrics, route);
+        observe(&metrics->request_seconds[route], seconds);
+        while (i < metrics->n_requests &&
+               (metrics->requests[i].route != route || metrics->requests[i].status != status))
+                i++;
+        if (i == METRICS_MAX_COUNTS)
+                return;
+        if (i == metrics->n_requests) {
+                metrics->requests[i].route = route;
+                metrics->requests[i].status = status;
+                metrics->n_requests++;
+        }
+        metrics->requests[i].n++;
+}
+
+// The row of a name, made if there is room among the first `room` rows. NULL: there is none.
+static MetricsGraph *graph_named(Metrics *metrics, const char *name, bool may_make, uint32_t room)
+{
+        uint32_t i = 0;
+        while (i < metrics->n_graphs && strcmp(metrics->graphs[i].name, name) != 0)
+                i++;
+        if (i >= room || (i == metrics->n_graphs && !may_make))
+                return NULL;
+        if (i == metrics->n_graphs) {
+                memcpy(metrics->graphs[i].name, name, strlen(name) + 1);
+                metrics->n_graphs++;
+        }
+        return &metrics->graphs[i];
+}
+
+static void count_error(MetricsGraph *graph, int status)
+{
+        uint32_t i = 0;
+        while (i < graph->n_errors && graph->errors[i].status != status)
+                i++;
+        if (i == METRICS_MAX_ERRORS)
+                return;
+        if (i == graph->n_errors)
+                graph->errors[graph->n_errors++].status = status;
+        graph->errors[i].n++;
+}
+
+void metrics_count_run(Metrics *metrics, const RunCount *run)
+{
+        enum { ALL = METRICS_MAX_GRAPHS + 2 }; // the last two have places beyond those of the names
+        const char *name = run->graph[0] == '\0' ? "_inline" : run->graph;
+        MetricsGraph *graph =
+                graph_named(metrics, name, run->known, run->graph[0] == '\0' ? ALL : METRICS_MAX_GRAPHS);
+        if (graph == NULL)
+                graph = graph_named(metrics, "_other", true, ALL);
+        if (run->status != 200) {
+                count_error(graph, run->status);
+                return;
+        }
+        graph->n++;
+        observe(&graph->seconds, run->seconds);
+        observe(&metrics->run_seconds, run->run_seconds);
+}
+
+void metrics_count_wait(Metrics *metrics, double seconds)
+{
+        observe(&metrics->wait_seconds, seconds);
+}
+
+// ---- printing ----
+static void family(Text *out, const char *name, const char *type, const char *help)
+{
+        text_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void gauge(Text *out, const char *name, const char *help, double value)
+{
+        family(out, name, "gauge", help);
+        text_addf(out, "%s %.17g\n", name, value);
+}
+
+static void counter(Text *out, const char *name, const char *help, uint64_t value)
+{
+        family(out, name, "counter", help);
+        text_addf(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+// A label's value: backslash, quote and newline are escaped, nothing else is.
+static void add_label(Text *out, const char *separator, const char *name, const char *value)
+{
+        text_addf(out, "%s%s=\"", separator, name);
+        for (; *value != '\0'; value++) {
+                if (*value == '\\' || *value == '"')
+                        text_add_char(out, '\\');
+                if (*value == '\n')
+                        text_add(out, "\\n");
+                else
+                        text_add_char(out, *value);
+        }
+        text_add_char(out, '"');
+}
+
+static uint64_t total_of(const Histogram *histogram)
+{
+        uint64_t total = 0;
+        for (int i = 0; i <= METRICS_N_BOUNDS; i++)
+                total += histogram->n[i];
+        return total;
+}
+
+typedef struct Label {
+        const char *name, *value;
+} Label;
+
+static void add_start(Text *out, const char *name, const char *suffix, const Label *label)
+{
+        text_addf(out, "%s%s", name, suffix);
+        if (label != NULL)
+                add_label(out, "{", label->name, label->value);
+}
+
+static void add_bucket(Text *out, const char *name, const Label *label, const char *bound, uint64_t n)
+{
+        add_start(out, name, "_bucket", label);
+        text_addf(out, "%sle=\"%s\"} %llu\n", label == NULL ? "{" : ",", bound, (unsigned long long)n);
+}
+
+// Every `step`-th bound is shown; what lies between is in the next bucket.
+static void add_histogram(Text *out, const char *name, const Label *label, const Histogram *histogram,
+                          int step)
+{
+        const char *end = label == NULL ? "" : "}";
+        uint64_t n = 0;
+        for (int i = 0; i < METRICS_N_BOUNDS; i++) {
+                char bound[32];
+                n += histogram->n[i];
+                snprintf(bound, sizeof(bound), "%g", metrics_bounds[i]);
+                if ((METRICS_N_BOUNDS - 1 - i) % step == 0)
+                        add_bucket(out, name, label, bound, n);
+        }
+        add_bucket(out, name, label, "+Inf", total_of(histogram));
+        add_start(out, name, "_sum", label);
+        text_addf(out, "%s %.9g\n", end, histogram->sum);
+        add_start(out, name, "_count", label);
+        text_addf(out, "%s %llu\n", end, (unsigned long long)total_of(histogram));
+}
+
+static void add_requests(const Metrics *metrics, Text *out)
+{
+        family(out, "fxserve_requests_total", "counter",
+               "Requests answered, by route and status; 499: the client had gone.");
+        for (uint32_t i = 0; i < metrics->n_requests; i++) {
+                add_label(out, "fxserve_requests_total{", "route",
+                          route_template(metrics->requests[i].route));
+                text_addf(out, ",code=\"%d\"} %llu\n", metrics->requests[i].status,
+                          (unsigned long long)metrics->requests[i].n);
+        }
+        family(out, "fxserve_request_duration_seconds", "histogram",
+               "From the request line to the reply handed over, by route.");
+        for (int i = 0; i <= ROUTE_COUNT; i++)
+                if (total_of(&metrics->request_seconds[i]) > 0)
+                        add_histogram(out, "fxserve_request_duration_seconds",
+                                      &(Label){ "route", route_template((RouteId)i) },
+                                      &metrics->request_seconds[i], 1);
+        family(out, "fxserve_queue_wait_seconds", "histogram",
+               "What requests waited until a worker took them.");
+        add_histogram(out, "fxserve_queue_wait_seconds", NULL, &metrics->wait_seconds, 1);
+}
+
+// A hundred graphs make long pages: every second bound will do.
+static void add_graphs(const Metrics *metrics, Text *out)
+{
+        family(out, "fxserve_graph_request_duration_seconds", "histogram",
+               "From the request line of a run to its reply handed over, by graph; runs that ended well.");
+        for (uint32_t i = 0; i < metrics->n_graphs; i++)
+                if (metrics->graphs[i].n > 0)
+                        add_histogram(out, "fxserve_graph_request_duration_seconds",
+                                      &(Label){ "graph", metrics->graphs[i].name },
+                                      &metrics->graphs[i].seconds, 2);
+        family(out, "fxserve_run_errors_total", "counter",
+               "Runs that did not end well, by graph and status; names that there are not are _other.");
+        for (uint32_t i = 0; i < metrics->n_graphs; i++) {
+                for (uint32_t k = 0; k < metrics->graphs[i].n_errors; k++) {
+                        add_label(out, "fxserve_run_errors_total{", "graph", metrics->graphs[i].name);
+                        text_addf(out, ",code=\"%d\"} %llu\n", metrics->graphs[i].errors[k].status,
+                                  (unsigned long long)metrics->graphs[i].errors[k].n);
+                }
+        }
+}
+
+static void add_runs(const Metrics *metrics, Text *out)
+{
+        family(out, "fxserve_runs_total", "counter",
+               "Runs that ended well, by graph; the names seen first, all others are _other, graphs sent "
+               "along are _inline.");
+        for (uint32_t i = 0; i < metrics->n_graphs; i++) {
+                add_label(out, "fxserve_runs_total{", "graph", metrics->graphs[i].name);
+                text_addf(out, "} %llu\n", (unsigned long long)metrics->graphs[i].n);
+        }
+        add_graphs(metrics, out);
+        family(out, "fxserve_run_duration_seconds", "histogram",
+               "Time of the run itself, without waiting, reading and writing.");
+        add_histogram(out, "fxserve_run_duration_seconds", NULL, &metrics->run_seconds, 1);
+        counter(out, "fxserve_runs_cancelled_total",
+                "Runs stopped before their end: the client had gone, or the deadline had passed.",
+                metrics->runs_cancelled);
+}
+
+static void add_engine(const EngineStats *stats, Text *out)
+{
+        gauge(out, "fxserve_graphs", "Named graphs.", stats->n_graphs);
+        gauge(out, "fxserve_graph_versions", "Versions of all graphs.", stats->n_versions);
+        gauge(out, "fxserve_decoded_graph_bytes", "Memory of decoded graphs and their weights.",
+              (double)stats->graphs.bytes);
+        counter(out, "fxserve_graph_loads_total", "Stored graphs decoded on first use.",
+                stats->graphs.builds);
+        counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.",
+                stats->graphs.evictions);
+        counter(out, "fxserve_compiles_total", "Programs compiled.", stats->compiles);
+        gauge(out, "fxserve_programs", "Compiled programs kept.", stats->programs.n_entries);
+        gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats->programs.bytes);
+        counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.",
+                stats->programs.evictions);
+        gauge(out, "fxserve_profile_bytes", "Memory of run profiles and statistics.",
+              (double)stats->profiles.bytes);
+        counter(out, "fxserve_profile_evictions_total", "Run profiles and statistics dropped for space.",
+                stats->profiles.evictions);
+}
+
+static void add_server(const ServerFacts *facts, Text *out)
+{
+        gauge(out, "fxserve_connections", "Open connections.", (double)facts->n_connections);
+        gauge(out, "fxserve_body_bytes", "Request bodies being held.", (double)facts->body_bytes);
+        gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
+        gauge(out, "fxserve_running", "Requests on a worker.", (double)facts->n_running);
+        gauge(out, "fxserve_workers", "Threads that run graphs.", facts->n_workers);
+        gauge(out, "fxserve_workers_stalled", "Of these, without a sign of life for a second.",
+              facts->n_stalled);
+        gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.", facts->ready);
+        counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.",
+                facts->n_log_dropped);
+        gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
+}
+
+static void add_disk(const ServerFacts *facts, Text *out)
+{
+        family(out, "fxserve_data_bytes", "gauge",
+               "Disk that the data folder takes, as of the scrape before.");
+        if (facts->data_bytes >= 0)
+                text_addf(out, "fxserve_data_bytes %lld\n", (long long)facts->data_bytes);
+        family(out, "fxserve_data_free_bytes", "gauge", "What is left on that disk.");
+        if (facts->data_free_bytes >= 0)
+                text_addf(out, "fxserve_data_free_bytes %lld\n", (long long)facts->data_free_bytes);
+}
+
+static void add_files(const ServerFacts *facts, Text *out)
+{
+        family(out, "fxserve_file_stale", "gauge",
+               "1 while a file cannot be read again and what was read before stays: tokens, certificate.");
+        for (int i = 0; i < facts->n_files; i++) {
+                add_label(out, "fxserve_file_stale{", "file", facts->files[i].what);
+                text_addf(out, "} %d\n", facts->files[i].stale);
+        }
+        family(out, "fxserve_tls_certificate_expiry_timestamp_seconds", "gauge",
+               "When the certificate expires, in seconds since 1970.");
+        if (facts->certificate_expires_s != 0)
+                text_addf(out, "fxserve_tls_certificate_expiry_timestamp_seconds %lld\n",
+                          (long long)facts->certificate_expires_s);
+}
+
+static void add_process(const ProcessFacts *process, Text *out)
+{
+        family(out, "process_cpu_seconds_total", "counter", "User and system time spent.");
+        text_addf(out, "process_cpu_seconds_total %.9g\n", process->cpu_seconds);
+        gauge(out, "process_start_time_seconds", "Start, in seconds since 1970.", process->start_seconds);
+        if (process->resident_bytes >= 0)
+                gauge(out, "process_resident_memory_bytes", "Resident memory.",
+                      (double)process->resident_bytes);
+        if (process->virtual_bytes >= 0)
+                gauge(out, "process_virtual_memory_bytes", "Virtual memory.", (double)process->virtual_bytes);
+        if (process->n_fds >= 0)
+                gauge(out, "process_open_fds", "Open file descriptors.", (double)process->n_fds);
+        if (process->max_fds >= 0)
+                gauge(out, "process_max_fds", "Most file descriptors allowed.", (double)process->max_fds);
+        if (process->n_threads >= 0)
+                gauge(out, "process_threads", "Threads.", (double)process->n_threads);
+}
+
+Status metrics_write(const ApiContext *context, Text *out)
+{
+        const ServerFacts *facts = context->facts;
+        EngineStats stats = engine_stats(context->engine);
+        family(out, "fxserve_build_info", "gauge", "Version, as labels.");
+        add_label(out, "fxserve_build_info{", "version", facts->version);
+        add_label(out, ",", "revision", facts->revision);
+        add_label(out, ",", "torch", facts->torch_level);
+        add_label(out, ",", "cpu", facts->cpu_level);
+        text_add(out, "} 1\n");
+        if (facts->metrics != NULL) {
+                add_requests(facts->metrics, out);
+                add_runs(facts->metrics, out);
+        }
+        add_engine(&stats, out);
+        add_server(facts, out);
+        add_disk(facts, out);
+        add_files(facts, out);
+        if (facts->process != NULL)
+                add_process(facts->process, out);
+        return text_status(out);
+}

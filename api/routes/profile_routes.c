@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes about where time went.
+#include <stdio.h>
+#include <string.h>
+#include "api/routes/answer.h"
+#include "api/formats/profile_text.h"
+#include "core/base/limits.h"
+
+// ---- profiles ----
+static Status take_form(const ApiCall *call, ProfileForm *out_form)
+{
+        const char *form = call_query(call, "form");
+        int chosen = 0;
+        while (form != NULL && chosen < PROFILE_FORM_COUNT && strcmp(form, profile_form_names[chosen]) != 0)
+                chosen++;
+        if (chosen == PROFILE_FORM_COUNT)
+                return fail(STATUS_VALUE, "\"form\" is json, text, chrome or folded, not \"%s\"", form);
+        *out_form = (ProfileForm)chosen;
+        return STATUS_OK;
+}
+
+static Text *begin_form(const Answer *answer, ProfileForm form)
+{
+        return answer_begin(answer, form == PROFILE_JSON || form == PROFILE_CHROME ? json_type : text_type);
+}
+
+static Status take_view(const ApiCall *call, ProfileForm form, StatsView *out_view)
+{
+        const char *by = call_query(call, "by");
+        int64_t slowest = 0;
+        int chosen = 0;
+        TRY(call_query_int(call, "slowest", 1, LIST_MAX, &slowest));
+        while (by != NULL && chosen < PROFILE_BY_COUNT && strcmp(by, profile_by_names[chosen]) != 0)
+                chosen++;
+        if (chosen == PROFILE_BY_COUNT)
+                return fail(STATUS_VALUE,
+                            "\"by\" is instruction, node, target, op, module or kernel, not \"%s\"", by);
+        if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) && (by != NULL || slowest > 0))
+                return fail(STATUS_VALUE,
+                            "\"by\" and \"slowest\" go with form=json and form=text; form=%s shows every row",
+                            profile_form_names[form]);
+        *out_view = (StatsView){ .by = (ProfileBy)chosen, .slowest = (uint32_t)slowest };
+        return STATUS_OK;
+}
+
+static Status write_stats(const Answer *answer, ProfileForm form, const StatsView *view,
+                          const SignatureSummary *signatures, uint32_t n)
+{
+        Text *out = begin_form(answer, form);
+        switch (form) {
+        case PROFILE_TABLE:
+                return stats_write_table(signatures, n, view, out);
+        case PROFILE_CHROME:
+                return stats_write_chrome(answer->version->name, signatures, n, out);
+        case PROFILE_FOLDED:
+                return stats_write_folded(answer->version->name, signatures, n, out);
+        default:
+                return stats_write_json(signatures, n, view, out);
+        }
+}
+
+Status get_stats(const Answer *answer)
+{
+        SignatureSummary *signatures;
+        uint32_t n;
+        ProfileForm form;
+        StatsView view;
+        TRY(take_form(answer->call, &form));
+        TRY(take_view(answer->call, form, &view));
+        TRY(profile_stats_read(answer->version->stats, view.by, &signatures, &n));
+        Status status = write_stats(answer, form, &view, signatures, n);
+        profile_summary_free(signatures, n);
+        return status;
+}
+
+Status get_profiles(const Answer *answer)
+{
+        int64_t slowest = 0, limit = LIST_DEFAULT;
+        RunProfile *rows[LIST_MAX];
+        TRY(call_query_int(answer->call, "slowest", 1, LIST_MAX, &slowest));
+        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
+        uint32_t n = profile_ring_list(engine_profiles(answer->context->engine), slowest > 0,
+                                       (uint32_t)(slowest > 0 ? slowest : limit), rows);
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"profiles\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ",\n");
+                text_add(out, "{\"id\": ");
+                text_add_json(out, rows[i]->id);
+                text_add(out, ", \"graph\": ");
+                text_add_json(out, rows[i]->graph_name);
+                text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)rows[i]->version);
+                text_add_json(out, rows[i]->signature);
+                text_addf(out, ", \"ended_ms\": %lld, \"run_us\": %.3f, \"total_us\": %.3f}",
+                          (long long)rows[i]->wall_ms, (double)rows[i]->run_ns / 1e3,
+                          (double)rows[i]->total_ns / 1e3);
+                run_profile_unref(rows[i]);
+        }
+        text_add(out, "]}\n");
+        return STATUS_OK;
+}
+
+Status get_profile(const Answer *answer)
+{
+        ProfileForm form;
+        TRY(take_form(answer->call, &form));
+        _cleanup_(run_profile_unrefp) RunProfile *profile =
+                profile_ring_find(engine_profiles(answer->context->engine), answer->call->id);
+        if (profile == NULL)
+                return fail(STATUS_NOT_FOUND,
+                            "there is no profile '%s'; the last %lld runs are kept (--max-profiles), GET "
+                            "/v1/profiles lists them",
+                            answer->call->id, (long long)limits.max_profiles);
+        Text *out = begin_form(answer, form);
+        switch (form) {
+        case PROFILE_TABLE:
+                return profile_write_table(profile, out);
+        case PROFILE_CHROME:
+                return profile_write_chrome(profile, out);
+        case PROFILE_FOLDED:
+                return profile_write_folded(profile, out);
+        default:
+                profile_write_json(profile, out);
+                text_add_char(out, '\n');
+                return text_status(out);
+        }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The members of a run body. "inputs" may stand anywhere; tensor data goes straight into tensors,
+// everything else is the envelope, whose size is capped.
+#include <stdio.h>
+#include <string.h>
+#include "api/run/run_private.h"
+#include "core/base/limits.h"
+
+static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding";
+
+// How many '[' and '{' there are, also within strings, which hold next to none in what is large
+// enough to matter. At most 255 bytes, so that the compiler counts in bytes. The two differ in one
+// bit, which no third character of ASCII shares.
+static uint8_t count_opened(const char *text, size_t n)
+{
+        uint8_t count = 0;
+        for (size_t i = 0; i < n; i++)
+                count = (uint8_t)(count + ((text[i] & ~0x20) == '['));
+        return count;
+}
+
+Status run_check_lists(const char *text, size_t n)
+{
+        enum { PIECE = 240 };
+        size_t most = (size_t)limits.max_json_values, count = 0;
+        for (size_t at = 0; n > most && at < n && count <= most; at += PIECE)
+                count += count_opened(text + at, MIN((size_t)PIECE, n - at));
+        return count <= most ? STATUS_OK
+                             : fail(STATUS_TOO_LARGE,
+                                    "the body holds more than %zu values that are lists or objects "
+                                    "(max_json_values in GET /v1)",
+                                    most);
+}
+
+Status run_check_value(JsonReader *reader)
+{
+        JsonType type = json_peek(reader);
+        return type == JSON_BAD || type == JSON_END ? json_skip(reader) : STATUS_OK;
+}
+
+static Status read_outputs(JsonReader *reader, RunCall *run)
+{
+        bool more;
+        if (json_peek(reader) != JSON_ARRAY)
+                return fail(STATUS_VALUE, "\"outputs\" is a list of node names, as in [\"relu\"]");
+        TRY(json_enter_array(reader));
+        for (;;) {
+                const char *name;
+                size_t n;
+                TRY(json_next_item(reader, &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(run_check_value(reader));
+                if (json_peek(reader) != JSON_STRING)
+                        return fail(STATUS_VALUE, "\"outputs\" is a list of node names, as in [\"relu\"]");
+                TRY(json_read_string(reader, &name, &n));
+                if (memchr(name, ',', n) != NULL)
+                        return fail(STATUS_VALUE,
+                                    "\"outputs\" names \"%.64s\", but the graph has no such node", name);
+                if (run->n_fetch == (uint32_t)limits.max_nodes)
+                        return fail(STATUS_TOO_LARGE,
+                                    "\"outputs\" names more than %lld nodes (max_nodes in GET /v1)",
+                                    (long long)limits.max_nodes);
+                TRY(run_take_outputs(name, n, run));
+        }
+}
+
+static Status read_text(JsonReader *reader, const char *member, const char **out)
+{
+        if (json_peek(reader) != JSON_STRING)
+                return fail(STATUS_VALUE, "\"%s\" is a text", member);
+        return json_read_string(reader, out, NULL);
+}
+
+static Status read_integer(JsonReader *reader, const char *member, int64_t min, int64_t max, int64_t *out)
+{
+        NumberKind kind = NUMBER_NONE;
+        double number;
+        if (json_peek(reader) == JSON_NUMBER)
+                TRY(json_read_number(reader, &kind, out, &number));
+        if (kind != NUMBER_INT || *out < min || *out > max)
+                return fail(STATUS_VALUE, "\"%s\" is a whole number from %lld to %lld", member,
+                            (long long)min, (long long)max);
+        return STATUS_OK;
+}
+
+static Status read_option(JsonReader *reader, const char *key, bool graph_allowed, RunCall *run)
+{
+        const char *text;
+        if (run->call != NULL && call_query(run->call, key) != NULL && strcmp(key, "as") != 0)
+                return fail(STATUS_VALUE, "\"%.64s\" is given in the query and in the body", key);
+        if (strcmp(key, "outputs") == 0)
+                return read_outputs(reader, run);
+        if (strcmp(key, "profile") == 0) {
+                if (json_peek(reader) != JSON_TRUE && json_peek(reader) != JSON_FALSE)
+                        return fail(STATUS_VALUE, "\"profile\" is true or false");
+                return json_read_bool(reader, &run->profile_in_reply);
+        }
+        if (strcmp(key, "mode") == 0) {
+                TRY(read_text(reader, key, &text));
+                return run_take_mode(text, run);
+        }
+        if (strcmp(key, "encoding") == 0) {
+                TRY(read_text(reader, key, &text));
+                return run_take_encoding(text, run);
+        }
+        if (strcmp(key, "reply") == 0) {
+                TRY(read_text(reader, key, &text));
+                return run_take_reply(text, run);
+        }
+        if (strcmp(key, "deadline_ms") == 0)
+                return read_integer(reader, key, 1, limits.run_deadline_ms, &run->deadline_ms);
+        if (strcmp(key, "seed") == 0) {
+                int64_t seed;
+                TRY(read_integer(reader, key, 0, INT64_MAX, &seed));
+                run->seed = (uint64_t)seed;
+                run->seeded = true;
+                return STATUS_OK;
+        }
+        if (strcmp(key, "overrides") == 0)
+                return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key,
+                             graph_allowed ? "graph, " : "", known_members);
+        run_hint_of_member(run, key);
+        return status;
+}
+
+static Status read_inputs(JsonReader *reader, ByteSpan document, RunCall *run, size_t *out_bytes)
+{
+        size_t before = json_tell(reader);
+        if (json_peek(reader) == JSON_ARRAY)
+                run_note_list(run, (const char *)document.data + before, document.n - before);
+        TRY(run_read_inputs(reader, run));
+        *out_bytes = json_tell(reader) - before;
+        return STATUS_OK;
+}
+
+static Status read_members(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run,
+                           bool *out_seen_inputs)
+{
+        const char *key;
+        bool more, seen_inputs = false;
+        size_t data_bytes = 0, graph_bytes = 0;
+        const char *graph_text;
+        TRY(run_check_value(reader));
+        if (json_peek(reader) != JSON_OBJECT)
+                return fail(STATUS_INPUT, "a run body is an object: {\"inputs\": {...}}");
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                TRY(run_check_value(reader));
+                if (strcmp(key, "inputs") == 0) {
+                        TRY(read_inputs(reader, document, run, &data_bytes));
+                        seen_inputs = true;
+                } else if (graph_allowed && strcmp(key, "graph") == 0) {
+                        TRY(json_read_raw(reader, &graph_text, &graph_bytes));
+                } else {
+                        TRY(failure_at_argument(read_option(reader, key, graph_allowed, run), key));
+                }
+        }
+        size_t end = json_tell(reader);
+        TRY(json_finish(reader));
+        if (end - data_bytes - graph_bytes > (size_t)limits.max_envelope)
+                return fail(STATUS_TOO_LARGE,
+                            "the run body without its tensor data is %zu bytes; the limit is %lld "
+                            "(max_envelope in GET /v1)",
+                            end - data_bytes - graph_bytes, (long long)limits.max_envelope);
+        *out_seen_inputs = seen_inputs;
+        return STATUS_OK;
+}
+
+Status run_read_options(JsonReader *reader, ByteSpan document, RunCall *run)
+{
+        bool seen_inputs;
+        return read_members(reader, document, false, run, &seen_inputs);
+}
+
+Status run_read_body(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run)
+{
+        bool seen_inputs;
+        TRY(read_members(reader, document, graph_allowed, run, &seen_inputs));
+        if (!seen_inputs && run->n_inputs > 0)
+                return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}",
+                            run->user[0]->placeholder->target);
+        return STATUS_OK;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/run: the graph comes along, as a member of a JSON body or as a part of a form (with its
+// weights, if it has any apart). Graphs are cached by content, so that sending one again costs a
+// hash.
+#include <string.h>
+#include "api/readers/recognise.h"
+#include "api/run/run_private.h"
+#include "api/readers/upload.h"
+#include "core/base/limits.h"
+
+#define WANTED                                                                                               \
+        "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body, or a form: curl -F "        \
+        "graph=@g.json -F "                                                                                  \
+        "weights=@w.safetensors -F x=@x.npy"
+
+// ---- the graph ----
+typedef struct InlineParts {
+        UploadPart parts[2];
+        uint32_t n;
+} InlineParts;
+
+static void inline_parts_deinit(InlineParts *parts)
+{
+        for (uint32_t i = 0; i < parts->n; i++)
+                storage_unref(parts->parts[i].bytes);
+}
+
+// A copy, because weights may lie in it for as long as the graph is cached, and it is aligned.
+static Status add_part(InlineParts *parts, const char *name, ByteSpan content)
+{
+        Storage *bytes;
+        TRY(storage_new(content.n, false, NULL, &bytes));
+        if (content.n > 0)
+                memcpy(bytes->data, content.data, content.n);
+        bytes->readonly = true;
+        parts->parts[parts->n++] = (UploadPart){ .name = name, .bytes = bytes };
+        return STATUS_OK;
+}
+
+static void add_content(Sha256 *sha, ByteSpan content)
+{
+        uint64_t n = content.n;
+        sha256_add(sha, &n, sizeof(n));
+        if (n > 0)
+                sha256_add(sha, content.data, content.n);
+}
+
+// `weights` has no data when there are none.
+static Status take_graph(const ApiContext *context, ByteSpan graph, ByteSpan weights, RunCall *run)
+{
+        _cleanup_(inline_parts_deinit) InlineParts parts = { .n = 0 };
+        RegistryKey key;
+        Sha256 sha;
+        sha256_start(&sha);
+        add_content(&sha, graph);
+        add_content(&sha, weights);
+        sha256_digest(&sha.context, sizeof(key.bytes), key.bytes);
+        run->graph = engine_cached_graph(context->engine, &key);
+        if (run->graph != NULL)
+                return STATUS_OK;
+        TRY(add_part(&parts, weights.data == NULL ? "" : "graph", graph));
+        if (weights.data != NULL)
+                TRY(add_part(&parts, "weights", weights));
+        TRY(upload_decode(parts.parts, parts.n, NULL, true, &run->graph));
+        return engine_cache_graph(context->engine, &key, run->graph);
+}
+
+// ---- JSON ----
+static Status find_graph_member(JsonReader *reader, const char **out_text, size_t *out_n)
+{
+        const char *key;
+        bool more;
+        *out_text = NULL;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                json_cap_values(reader, strcmp(key, "graph") == 0 ? limits.max_json_values : 0);
+                if (strcmp(key, "graph") == 0)
+                        TRY(json_read_raw(reader, out_text, out_n));
+                else
+                        TRY(json_skip(reader));
+        }
+        if (*out_text == NULL)
+                return fail(STATUS_INPUT,
+                            "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body");
+        if (*out_n > (size_t)limits.max_graph_json)
+                return fail(STATUS_TOO_LARGE,
+                            "the graph is %zu bytes; the limit is %lld (--max-graph-json, "
+                            "FXSERVE_MAX_GRAPH_JSON)",
+                            *out_n, (long long)limits.max_graph_json);
+        return STATUS_OK;
+}
+
+static Status take_json(const ApiContext *context, const ApiCall *call, RunCall *run)
+{
+        Arena arena;
+        JsonReader *reader = NULL;
+        const char *text = NULL;
+        size_t n = 0;
+        arena_init(&arena, (size_t)limits.max_graph_json * 4);
+        const char *body = (const char *)call->body->data;
+        Status status = run_check_lists(body, call->body->n_bytes);
+        if (status == STATUS_OK)
+                status = json_open(body, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena,
+                                   &reader);
+        if (status == STATUS_OK)
+                status = find_graph_member(reader, &text, &n);
+        if (status == STATUS_OK)
+                status = take_graph(context, (ByteSpan){ (const uint8_t *)text, n }, (ByteSpan){ NULL, 0 },
+                                    run);
+        json_close(reader);
+        arena_deinit(&arena);
+        return status;
+}
+
+// ---- a form ----
+static Status take_parts(const ApiContext *context, const Multipart *multipart, RunCall *run)
+{
+        const MultipartPart *graph = multipart_find(multipart, "graph"),
+                            *weights = multipart_find(multipart, "weights");
+        if (graph == NULL)
+                return fail(STATUS_INPUT, "the form has no part \"graph\"; " WANTED);
+        return take_graph(context, graph->content, weights == NULL ? (ByteSpan){ NULL, 0 } : weights->content,
+                          run);
+}
+
+static Status take_form(const ApiContext *context, const ApiCall *call, RunCall *run)
+{
+        Multipart multipart;
+        TRY(run_open_multipart(call, &multipart));
+        Status status = take_parts(context, &multipart, run);
+        multipart_deinit(&multipart);
+        return status;
+}
+
+Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall *run)
+{
+        if (call->body == NULL || call->body->n_bytes == 0)
+                return fail(STATUS_INPUT, WANTED);
+        switch (run_body_kind(call->body)) {
+        case RUN_BODY_JSON:
+                return take_json(context, call, run);
+        case RUN_BODY_MULTIPART:
+                return take_form(context, call, run);
+        default:
+                return recognise_run_body((ByteSpan){ call->body->data, call->body->n_bytes },
+                                          fail(STATUS_INPUT, "this body holds arrays and no graph; " WANTED));
+        }
+}

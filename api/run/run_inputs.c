@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// "inputs" of a run request -> flat user inputs. Three forms: an object by argument name (or flat
+// name), a list by position, and {"$args", "$kwargs"}. The exported signature's tree says what
+// nests; its depth is capped when the graph is read, so walking it recursively is bounded. Values
+// not given stay VALUE_ABSENT: binding says which are missing.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "api/run/run_private.h"
+#include "api/formats/tensor_json.h"
+#include "core/base/limits.h"
+
+// An argument of forward: a subtree of the signature, or (without one) a single entry.
+typedef struct Argument {
+        const char *name; // NULL if unknown
+        const Tree *tree; // NULL: the leaf `first_leaf`
+        uint32_t first_leaf;
+} Argument;
+
+static uint32_t n_arguments(const Signature *signature, uint32_t n_user)
+{
+        if (signature->in_tree == NULL)
+                return n_user;
+        return signature->in_tree->children[0]->n + signature->in_tree->children[1]->n;
+}
+
+static Argument argument_at(const RunCall *run, uint32_t index)
+{
+        const Signature *signature = &run->graph->signature;
+        if (signature->in_tree == NULL) {
+                const Node *placeholder = run->user[index]->placeholder;
+                return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"),
+                                   .first_leaf = index };
+        }
+        const Tree *positional = signature->in_tree->children[0], *keyword = signature->in_tree->children[1];
+        bool is_keyword = index >= positional->n;
+        const Tree *tree =
+                is_keyword ? keyword->children[index - positional->n] : positional->children[index];
+        const char *name = is_keyword ? keyword->keys[index - positional->n] : NULL;
+        if (name == NULL && signature->argument_names != NULL && index < signature->n_arguments)
+                name = signature->argument_names[index];
+        return (Argument){ .name = name, .tree = tree, .first_leaf = tree->first_leaf };
+}
+
+uint32_t run_n_arguments(const RunCall *run)
+{
+        return n_arguments(&run->graph->signature, run->n_inputs);
+}
+
+const char *run_argument_name(const RunCall *run, uint32_t index)
+{
+        const char *name = argument_at(run, index).name;
+        return name == NULL ? "?" : name;
+}
+
+static Status read_scalar(JsonReader *reader, Value *out)
+{
+        NumberKind kind;
+        int64_t integer;
+        double number;
+        const char *text;
+        size_t n;
+        bool yes;
+        switch (json_peek(reader)) {
+        case JSON_NULL:
+                TRY(json_read_null(reader));
+                *out = value_none();
+                return STATUS_OK;
+        case JSON_TRUE:
+        case JSON_FALSE:
+                TRY(json_read_bool(reader, &yes));
+                *out = value_bool(yes);
+                return STATUS_OK;
+        case JSON_STRING:
+                TRY(json_read_string(reader, &text, &n));
+                return value_str_new(text, n, out);
+        case JSON_NUMBER:
+                TRY(json_read_number(reader, &kind, &integer, &number));
+                *out = kind == NUMBER_INT ? value_int(integer) : value_float(number);
+                return STATUS_OK;
+        default:
+                return fail(STATUS_INPUT,
+                            "a plain value (number, text, true, false or null) is expected, not %s",
+                            json_peek(reader) == JSON_ARRAY ? "a list" : "an object");
+        }
+}
+
+static Status read_tensor(JsonReader *reader, const Input *input, RunCall *run, Value *out)
+{
+        Tensor *tensor = NULL;
+        bool guessed;
+        TRY(tensor_json_read(reader, input->spec.dtype, &run->budget, &tensor, &guessed));
+        if (guessed && tensor->meta.dtype == DTYPE_I64 && run->guessed_int == NULL)
+                run->guessed_int = input->placeholder->target;
+        *out = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run, Value *out);
+
+// One leaf: what the signature says, or (kind unknown) what the JSON looks like.
+static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Value *out)
+{
+        const char *target = input->placeholder->target;
+        JsonType type = json_peek(reader);
+        if (input->kind == INPUT_LITERAL)
+                return read_scalar(reader, out);
+        if (input->value_kind == VALUE_INT) {
+                int64_t number;
+                TRY(run_read_whole(reader, &number));
+                *out = value_int(number);
+                return STATUS_OK;
+        }
+        if (target[0] == '*')
+                return read_sequence(reader, input, run, out);
+        if (input->value_kind != VALUE_TENSOR && (type == JSON_NULL || type == JSON_STRING))
+                return read_scalar(reader, out);
+        return read_tensor(reader, input, run, out);
+}
+
+// "*args": a list of tensors. "**kwargs" cannot be sent yet.
+static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run, Value *out)
+{
+        enum { MAX_STARRED = 1024 };
+        if (input->placeholder->target[1] == '*')
+                return fail(
+                        STATUS_INPUT,
+                        "a graph with **kwargs takes its keyword arguments by name; this one declares none");
+        Value items[MAX_STARRED];
+        uint32_t n = 0;
+        Status status = json_enter_array(reader);
+        for (bool more = true; status == STATUS_OK;) {
+                status = json_next_item(reader, &more);
+                if (status != STATUS_OK || !more)
+                        break;
+                if (n == MAX_STARRED)
+                        status = fail(STATUS_TOO_LARGE, "more than %d entries for *args", MAX_STARRED);
+                else if ((status = read_tensor(reader, input, run, &items[n])) == STATUS_OK)
+                        n++;
+        }
+        Seq *seq = NULL;
+        if (status == STATUS_OK)
+                status = seq_new(n, &seq);
+        for (uint32_t i = 0; i < n; i++) {
+                if (status == STATUS_OK)
+                        seq->items[i] = items[i];
+                else
+                        value_clear(&items[i]);
+        }
+        if (status == STATUS_OK)
+                *out = value_seq_take(VALUE_TUPLE, seq);
+        return status;
+}
+
+static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
+{
+        const Input *input = run->user[leaf];
+        if (run->inputs[leaf].kind != VALUE_ABSENT)
+                return failure_at_argument(
+                        fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
+                        input->placeholder->name);
+        Value value;
+        TRY(run_check_value(reader));
+        Status status = read_kind(reader, input, run, &value);
+        if (status != STATUS_OK)
+                return run_name_input(status, input->placeholder->name);
+        run->inputs[leaf] = value;
+        return STATUS_OK;
+}
+
+// ---- structures: run->path says where the reader is, for messages ----
+static size_t path_push(RunCall *run, const char *step)
+{
+        size_t before = run->path_n, room = sizeof(run->path) - before;
+        int n = snprintf(run->path + before, room, "%s%s", before == 0 ? "" : ".", step);
+        run->path_n = MIN(before + (size_t)MAX(n, 0), sizeof(run->path) - 1);
+        return before;
+}
+
+static void path_pop(RunCall *run, size_t before)
+{
+        run->path_n = before;
+        run->path[before] = '\0';
+}
+
+static Status fail_structure(const RunCall *run, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+// "batch.b" ... in front.
+static Status fail_structure(const RunCall *run, const char *format, ...)
+{
+        char message[512];
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(message, sizeof(message), format, arguments);
+        va_end(arguments);
+        return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" %s", run->path, message), run->path);
+}
+
+static void list_keys(const Tree *tree, char *out, size_t capacity)
+{
+        out[0] = '\0';
+        for (uint32_t i = 0, n = 0; i < tree->n && n < capacity; i++)
+                n += (uint32_t)snprintf(out + n, capacity - n, "%s%s", i == 0 ? "" : ", ", tree->keys[i]);
+}
+
+static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run);
+
+static Status read_children(JsonReader *reader, const Tree *tree, RunCall *run)
+{
+        bool more;
+        TRY(json_enter_array(reader));
+        for (uint32_t i = 0;; i++) {
+                char step[16];
+                TRY(json_next_item(reader, &more));
+                if (more != (i < tree->n))
+                        return fail_structure(
+                                run, "holds %s entries than the exported model's %s, which has %u",
+                                more ? "more" : "fewer", tree->kind == TREE_LIST ? "list" : "tuple", tree->n);
+                if (!more)
+                        return STATUS_OK;
+                snprintf(step, sizeof(step), "%u", i);
+                size_t before = path_push(run, step);
+                TRY(read_tree(reader, tree->children[i], run));
+                path_pop(run, before);
+        }
+}
+
+// By its first leaf; what has none counts as given.
+static bool was_given(const RunCall *run, const Tree *tree)
+{
+        while (tree->kind != TREE_LEAF && tree->n > 0)
+                tree = tree->children[0];
+        return tree->kind != TREE_LEAF || run->inputs[tree->first_leaf].kind != VALUE_ABSENT;
+}
+
+static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
+{
+        const char *key;
+        char keys[400];
+        bool more;
+        uint32_t n_read = 0;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        break;
+                uint32_t place = 0;
+                while (place < tree->n && strcmp(tree->keys[place], key) != 0)
+                        place++;
+                list_keys(tree, keys, place == tree->n ? sizeof(keys) : 1);
+                if (place == tree->n)
+                        return fail_structure(run,
+                                              "has no key \"%.64s\" in the exported model; its keys are: %s",
+                                              key, keys);
+                size_t before = path_push(run, key);
+                TRY(read_tree(reader, tree->children[place], run));
+                path_pop(run, before);
+                n_read++;
+        }
+        for (uint32_t i = 0; n_read < tree->n && i < tree->n; i++) {
+                list_keys(tree, keys, sizeof(keys));
+                if (!was_given(run, tree->children[i]))
+                        return fail_structure(run, "lacks the key \"%.64s\"; its keys are: %s", tree->keys[i],
+                                              keys);
+        }
+        if (n_read < tree->n)
+                return fail_structure(run, "lacks a key; its keys are: %s", keys);
+        return STATUS_OK;
+}
+
+static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run)
+{
+        if (tree->kind == TREE_LEAF)
+                return read_leaf(reader, tree->first_leaf, run);
+        TRY(run_check_value(reader));
+        JsonType type = json_peek(reader);
+        bool by_key = tree->kind == TREE_DICT || (tree->kind == TREE_NAMEDTUPLE && type == JSON_OBJECT);
+        if (type != (by_key ? JSON_OBJECT : JSON_ARRAY)) {
+                char keys[400];
+                list_keys(tree, keys, by_key ? sizeof(keys) : 1);
+                return by_key ? fail_structure(
+                                        run,
+                                        "is a dict in the exported model: send an object with the keys %s",
+                                        keys)
+                              : fail_structure(run, "is a %s of %u in the exported model: send a list of %u",
+                                               tree->kind == TREE_LIST ? "list" : "tuple", tree->n, tree->n);
+        }
+        return by_key ? read_members(reader, tree, run) : read_children(reader, tree, run);
+}
+
+static Status read_argument(JsonReader *reader, uint32_t index, RunCall *run)
+{
+        Argument argument = argument_at(run, index);
+        if (argument.tree == NULL)
+                return read_leaf(reader, argument.first_leaf, run);
+        size_t before = path_push(run, run_argument_name(run, index));
+        TRY(read_tree(reader, argument.tree, run));
+        path_pop(run, before);
+        return STATUS_OK;
+}
+
+// ---- the three forms ----
+// An argument whose structure has the key, which was left out around it.
+static const char *argument_with_key(const RunCall *run, const char *key)
+{
+        for (uint32_t i = 0; i < run_n_arguments(run); i++) {
+                Argument argument = argument_at(run, i);
+                for (uint32_t k = 0;
+                     argument.tree != NULL && argument.tree->keys != NULL && k < argument.tree->n; k++)
+                        if (strcmp(argument.tree->keys[k], key) == 0)
+                                return argument.name;
+        }
+        return NULL;
+}
+
+static Status unknown_name(const RunCall *run, const char *name)
+{
+        char known[512] = "";
+        uint32_t n = run_n_arguments(run);
+        for (uint32_t i = 0; i < n && strlen(known) < sizeof(known) - 140; i++) {
+                strncat(known, i == 0 ? "" : ", ", 3);
+                strncat(known, run_argument_name(run, i), 128);
+        }
+        Status status = fail(STATUS_INPUT, "there is no input \"%s\"; this graph takes: %s", name,
+                             n == 0 ? "nothing" : known);
+        const char *around = argument_with_key(run, name);
+        if (around != NULL)
+                failure_append("; \"%.64s\" is a key of %.64s: {\"%.64s\": {\"%.64s\": ...}}", name, around,
+                               around, name);
+        return failure_at_argument(status, name);
+}
+
+// A name stands for an argument (its index) or a flat input (its leaf); odd and even numbers from 2
+// on, because the map's NULL is "absent".
+static void *as_argument(uint32_t index)
+{
+        return (void *)((uintptr_t)index * 2 + 2);
+}
+
+static void *as_leaf(uint32_t leaf)
+{
+        return (void *)((uintptr_t)leaf * 2 + 3);
+}
+
+static Status add_name(RunCall *run, const char *name, void *meaning)
+{
+        if (name == NULL || string_map_get(&run->names, name) != NULL)
+                return STATUS_OK;
+        return string_map_set(&run->names, name, meaning, NULL);
+}
+
+// What `name` means, NULL if nothing. Arguments go before flat names.
+static Status find_name(RunCall *run, const char *name, void **out_meaning)
+{
+        uint32_t n = run_n_arguments(run);
+        if (run->names.n == 0) {
+                for (uint32_t i = 0; i < n; i++)
+                        TRY(add_name(run, argument_at(run, i).name, as_argument(i)));
+                for (uint32_t leaf = 0; leaf < run->n_inputs; leaf++)
+                        TRY(add_name(run, run->user[leaf]->placeholder->name, as_leaf(leaf)));
+        }
+        *out_meaning = string_map_get(&run->names, name);
+        return STATUS_OK;
+}
+
+Status run_read_named(JsonReader *reader, const char *name, RunCall *run)
+{
+        void *meaning;
+        TRY(find_name(run, name, &meaning));
+        if (meaning == NULL)
+                return unknown_name(run, name);
+        uint32_t number = (uint32_t)(((uintptr_t)meaning - 2) / 2);
+        return (uintptr_t)meaning % 2 == 0 ? read_argument(reader, number, run)
+                                           : read_leaf(reader, number, run);
+}
+
+static Status read_positional(JsonReader *reader, RunCall *run)
+{
+        uint32_t n = run_n_arguments(run);
+        bool more;
+        TRY(json_enter_array(reader));
+        for (uint32_t i = 0;; i++) {
+                TRY(json_next_item(reader, &more));
+                if (!more)
+                        return STATUS_OK;
+                if (i == n)
+                        return fail(STATUS_INPUT, "\"inputs\" holds more than %u entr%s", n,
+                                    n == 1 ? "y" : "ies");
+                TRY(read_argument(reader, i, run));
+        }
+}
+
+static Status read_object(JsonReader *reader, bool dollar, RunCall *run)
+{
+        const char *key;
+        bool more;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                if (dollar && strcmp(key, "$args") == 0)
+                        TRY(read_positional(reader, run));
+                else if (dollar && strcmp(key, "$kwargs") == 0)
+                        TRY(read_object(reader, false, run));
+                else
+                        TRY(run_read_named(reader, key, run));
+        }
+}
+
+Status run_read_inputs(JsonReader *reader, RunCall *run)
+{
+        if (json_peek(reader) == JSON_OBJECT)
+                return read_object(reader, true, run);
+        if (json_peek(reader) != JSON_ARRAY)
+                return fail(STATUS_INPUT,
+                            "\"inputs\" is an object by name, {\"%s\": ...}, or a list with one entry per "
+                            "argument",
+                            run_n_arguments(run) == 0 ? "x" : run_argument_name(run, 0));
+        return read_positional(reader, run);
+}
+
+// ---- tensors by name ---- Follows ".0.key" into a structure; false when it leads nowhere. A key
+// may hold dots: the longest that fits is meant.
+static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
+{
+        while (*path == '.' && tree->kind != TREE_LEAF) {
+                const char *step = path + 1;
+                const Tree *next = NULL;
+                size_t taken = 0;
+                for (uint32_t i = 0; tree->keys != NULL && i < tree->n; i++) {
+                        size_t n = strlen(tree->keys[i]);
+                        if (n >= taken && strncmp(step, tree->keys[i], n) == 0 &&
+                            (step[n] == '.' || step[n] == '\0')) {
+                                next = tree->children[i];
+                                taken = n;
+                        }
+                }
+                size_t digits = strspn(step, "0123456789");
+                if (next == NULL && digits > 0 && digits < 9 &&
+                    (step[digits] == '.' || step[digits] == '\0') && strtoul(step, NULL, 10) < tree->n) {
+                        next = tree->children[strtoul(step, NULL, 10)];
+                        taken = digits;
+                }
+                if (next == NULL)
+                        return false;
+                tree = next;
+                path = step + taken;
+        }
+        *out_leaf = tree->first_leaf;
+        return *path == '\0' && tree->kind == TREE_LEAF;
+}
+
+static bool find_path(const RunCall *run, const char *name, uint32_t *out_leaf)
+{
+        uint32_t n = run->graph->signature.in_tree == NULL ? 0 : run_n_arguments(run);
+        for (uint32_t i = 0; i < n; i++) {
+                Argument argument = argument_at(run, i);
+                size_t length = argument.name == NULL ? 0 : strlen(argument.name);
+                if (length > 0 && strncmp(name, argument.name, length) == 0 && name[length] == '.' &&
+                    follow_path(name + length, argument.tree, out_leaf))
+                        return true;
+        }
+        return false;
+}
+
+// "arr_2": the third input.
+static bool find_numbered(const RunCall *run, const char *name, uint32_t *out_leaf)
+{
+        size_t digits = strncmp(name, "arr_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+        if (digits == 0 || digits > 6 || name[4 + digits] != '\0')
+                return false;
+        *out_leaf = (uint32_t)strtoul(name + 4, NULL, 10);
+        return *out_leaf < run->n_inputs;
+}
+
+static Status find_leaf(RunCall *run, const char *name, uint32_t *out_leaf)
+{
+        void *meaning;
+        TRY(find_name(run, name, &meaning));
+        uint32_t number = (uint32_t)(((uintptr_t)meaning - 2) / 2);
+        if (meaning == NULL) {
+                if (find_path(run, name, out_leaf) || find_numbered(run, name, out_leaf))
+                        return STATUS_OK;
+                return unknown_name(run, name);
+        }
+        *out_leaf = number;
+        if ((uintptr_t)meaning % 2 != 0)
+                return STATUS_OK;
+        Argument argument = argument_at(run, number);
+        *out_leaf = argument.first_leaf;
+        if (argument.tree == NULL || argument.tree->kind == TREE_LEAF)
+                return STATUS_OK;
+        Status status = fail(
+                STATUS_INPUT,
+                "input \"%s\" is a structure of %u values; name each of them, as in \"%s.%s\", or send JSON",
+                name, argument.tree->n_leaves, name,
+                argument.tree->n == 0 || argument.tree->keys == NULL ? "0" : argument.tree->keys[0]);
+        return failure_at_argument(status, name);
+}
+
+static Status number_of(const Tensor *tensor, Value *out)
+{
+        Dtype dtype = tensor->meta.dtype;
+        int64_t integer;
+        double number;
+        if (meta_numel(&tensor->meta) != 1 || dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
+                return fail(STATUS_INPUT, "a single number is expected, not an array of %lld",
+                            (long long)meta_numel(&tensor->meta));
+        if (dtype_is_float(dtype)) {
+                TRY(tensor_item_f64(tensor, &number));
+                *out = value_float(number);
+                return STATUS_OK;
+        }
+        TRY(tensor_item_i64(tensor, &integer));
+        *out = dtype == DTYPE_BOOL ? value_bool(integer != 0) : value_int(integer);
+        return STATUS_OK;
+}
+
+static Status check_tensor(const Input *input, const Tensor *tensor)
+{
+        Dtype expected = input->spec.dtype;
+        if (input->placeholder->target[0] == '*')
+                return fail(STATUS_INPUT, "\"%s\" takes any number of values: send JSON",
+                            input->placeholder->target);
+        if (expected == DTYPE_NONE || tensor->meta.dtype == expected)
+                return STATUS_OK;
+        return fail(STATUS_DTYPE, "the array is %s, the graph's input is %s; save it with .astype(numpy.%s)",
+                    dtype_info[tensor->meta.dtype].name, dtype_info[expected].name,
+                    dtype_info[expected].name);
+}
+
+static Status put_tensor(RunCall *run, uint32_t leaf, Tensor *tensor)
+{
+        const Input *input = run->user[leaf];
+        if (run->inputs[leaf].kind != VALUE_ABSENT)
+                return fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name);
+        if (input->value_kind == VALUE_INT && !dtype_is_int(tensor->meta.dtype))
+                return fail(STATUS_INPUT,
+                            "an int is expected; the array is %s: save it with .astype(numpy.int64)",
+                            dtype_info[tensor->meta.dtype].name);
+        if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT)
+                return number_of(tensor, &run->inputs[leaf]);
+        TRY(check_tensor(input, tensor));
+        run->inputs[leaf] = value_tensor_take(tensor_ref(tensor));
+        return STATUS_OK;
+}
+
+Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor)
+{
+        _cleanup_(tensor_unrefp) Tensor *tensor = take_tensor;
+        uint32_t leaf = 0;
+        TRY(find_leaf(run, name, &leaf));
+        Status status = put_tensor(run, leaf, tensor);
+        return status == STATUS_OK ? status : run_name_input(status, run->user[leaf]->placeholder->name);
+}

@@ -6,7 +6,7 @@
 #include "api/readers/upload.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
-#include "tests/api/zip_maker.h"
+#include "tests/api/formats/zip_maker.h"
 #include "tests/engine/scratch.h"
 
 static void init(void)

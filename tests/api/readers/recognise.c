@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/api/zip_maker.h"
+#include "tests/api/formats/zip_maker.h"
 #include "api/readers/recognise.h"
 
 #define BYTES(text)                                                                                          \

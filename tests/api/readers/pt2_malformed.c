@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One valid archive, one edit per case: the status and the word that names the culprit.
-#include "tests/api/pt2_maker.h"
+#include "tests/api/readers/pt2_maker.h"
 #include "core/base/limits.h"
 #include "core/ops/op.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small valid .pt2 archive in pieces, and edits of it: texts replaced within a member, members renamed or dropped.
 #pragma once
-#include "tests/api/zip_maker.h"
+#include "tests/api/formats/zip_maker.h"
 #include "api/readers/pt2.h"
 
 // clang-format off: JSON within C strings, laid out as JSON is.

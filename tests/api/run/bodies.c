@@ -11,7 +11,7 @@
 #include "api/run/run_private.h"
 #include "api/formats/safetensors.h"
 #include "api/formats/safetensors_write.h"
-#include "tests/api/zip_maker.h"
+#include "tests/api/formats/zip_maker.h"
 
 typedef struct Taken {
         uint32_t n;

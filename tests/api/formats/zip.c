@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/api/zip_maker.h"
+#include "tests/api/formats/zip_maker.h"
 #include "core/base/limits.h"
 
 static const char zeros[100000];

@@ -3,7 +3,7 @@
 // small ones made here.
 #include <dirent.h>
 #include <stdio.h>
-#include "tests/api/pt2_maker.h"
+#include "tests/api/readers/pt2_maker.h"
 #include "core/graph/print.h"
 #include "core/ops/op.h"
 

@@ -11,8 +11,8 @@ ARG BASE=debian:12-slim
 
 FROM ${BASE} AS build
 WORKDIR /src
-COPY tools/packages.sh tools/
-RUN . tools/packages.sh \
+COPY tools/dev/packages.sh tools/
+RUN . tools/dev/packages.sh \
  && export DEBIAN_FRONTEND=noninteractive \
  && apt-get update \
  && apt-get upgrade -y \

@@ -16,7 +16,7 @@ typedef struct NumberPower {
 } NumberPower;
 extern const NumberPower number_powers[NUMBER_POWER_MAX - NUMBER_POWER_MIN + 1];
 
-// floor(log2(10^e)) within the table (tools/powers_of_ten.py proves it).
+// floor(log2(10^e)) within the table (tools/generate/powers_of_ten.py proves it).
 static inline int number_log2_power(int e)
 {
         return (e * 1741647) >> 19;

@@ -19,7 +19,7 @@ typedef struct Decimal {
         int exponent;
 } Decimal;
 
-// floor(log10(2^q)) and floor(log10(3/4 * 2^q)); tools/powers_of_ten.py proves both.
+// floor(log10(2^q)) and floor(log10(3/4 * 2^q)); tools/generate/powers_of_ten.py proves both.
 static inline int log10_two(int q, bool three_quarters)
 {
         return (q * 1262611 - (three_quarters ? 524031 : 0)) >> 22;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // resnet.c: what a planned program costs in memory, on ResNet-18. RESNET18_WEIGHTS names the seeded
-// weights (tools/seeded_weights.py).
+// weights (tools/generate/seeded_weights.py).
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -33,7 +33,7 @@ from torch import nn
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service")]
 
 import make_goldens  # noqa: E402
 import make_prints  # noqa: E402
@@ -182,7 +182,7 @@ def compare_schemas(fxserve, report, options):
         want = theirs.get((ours.name, ours.overload_name))
         report.check(text, None if str(ours) == want else f"PyTorch has {want}")
     same = make_twins.FILE.read_text(encoding="utf-8") == make_twins.text()
-    report.check("twins.def", None if same else "python tools/make_twins.py writes another one")
+    report.check("twins.def", None if same else "python tools/generate/make_twins.py writes another one")
 
 
 # ---- prints -------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ import torch
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
 
 import random_graphs  # noqa: E402
 import random_layers  # noqa: E402

@@ -16,7 +16,7 @@ import sys
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate")]
 
 import replay_goldens  # noqa: E402
 from export_fx import encode_value  # noqa: E402

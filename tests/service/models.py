@@ -2,7 +2,7 @@
 """Runs the models of tests/models over HTTP: models.py FXSERVE [NAME].
 
 Every input set of every model goes in as nested lists, as base64 and (a single input, a single output) as npy, eagerly and as a compiled program; each output must be
-within 1e-4 * max(1, largest |expected|) of what PyTorch 2.13 gave. Weights that are not committed are made by tools/seeded_weights.py and checked against their sha256.
+within 1e-4 * max(1, largest |expected|) of what PyTorch 2.13 gave. Weights that are not committed are made by tools/generate/seeded_weights.py and checked against their sha256.
 A model runs every set twice with the other sets between, so that nothing may leak from one run into another.
 """
 import glob
@@ -13,7 +13,7 @@ import sys
 
 from service import MODELS, ROOT, Failed, Server, Tally, Tensor, assert_close, model_file, multipart, read_array, read_npy, read_safetensors, reply_tensor, write_arrays, write_npy
 
-sys.path.insert(0, os.path.join(ROOT, "tools"))
+sys.path.insert(0, os.path.join(ROOT, "tools", "generate"))
 import seeded_weights  # noqa: E402
 
 

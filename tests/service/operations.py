@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "generate"))
 from count_goldens import counted, table  # noqa: E402
 from service import END_WITH_PARENT, ROOT, Connection, Failed, Server, Tally, environment
 
@@ -518,7 +518,7 @@ def check_documents(binary):
 def check_golden_counts(binary):
     counts = counted()
     if read("api/routes/golden_cases.def") != table(counts):
-        raise Failed("api/routes/golden_cases.def is not what tools/count_goldens.py makes of tests/golden")
+        raise Failed("api/routes/golden_cases.def is not what tools/generate/count_goldens.py makes of tests/golden")
     server = Server(binary, ["--data", "none"]).start()
     try:
         rows = server.call("GET", "/v1/ops").json()["ops"]

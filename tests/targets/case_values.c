@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// case_values.c: JSON <-> Value for the cases of tools/make_target_cases.py.
+// case_values.c: JSON <-> Value for the cases of tools/generate/make_target_cases.py.
 #include "tests/targets/case_values.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "core/tensor/value.h"
 
-// tools/make_target_cases.py's encode() undone. Owned by the caller; aborts on what it does not
+// tools/generate/make_target_cases.py's encode() undone. Owned by the caller; aborts on what it does not
 // know.
 Value case_value(const json_t *json);
 // Equal in kind, dtype and shape; floats by torch.testing.assert_close's defaults (float64 scalars:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cases.c: calls by the names people use, against what PyTorch gave (cases.json, made by
-// tools/make_target_cases.py), through the eager emitter.
+// tools/generate/make_target_cases.py), through the eager emitter.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what PyTorch 2.13 gives for operator calls: the golden cases of tests/golden.
 
-    python tools/make_goldens.py            everything in tests/golden/overloads.txt
-    python tools/make_goldens.py --new      only what was added to that list
-    python tools/make_goldens.py --hand     only the calls of golden_hand.py that stand in no file yet
+    python tools/generate/make_goldens.py            everything in tests/golden/overloads.txt
+    python tools/generate/make_goldens.py --new      only what was added to that list
+    python tools/generate/make_goldens.py --hand     only the calls of golden_hand.py that stand in no file yet
 
 The arguments come from PyTorch's own operator tests (torch.testing's OpInfo samples; needs the package expecttest), from
 variants of them (other dtypes, strides, special values, Python numbers in tensor slots) and from golden_hand.py. An overload
@@ -21,6 +21,7 @@ import hashlib
 import json
 import math
 import pathlib
+import sys
 import resource
 import time
 import warnings
@@ -34,6 +35,7 @@ from safetensors.torch import load_file  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten  # noqa: E402
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
 from count_goldens import TABLE, counted, table  # noqa: E402
 from expected import write_safetensors  # noqa: E402
 from export_fx import Unsupported, encode_value  # noqa: E402
@@ -640,7 +642,7 @@ def add_hand_cases(folder, groups, collector):
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+    here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--overloads", type=pathlib.Path, default=here / "overloads.txt")
     parser.add_argument("--out", type=pathlib.Path, default=here)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the weights and inputs of a network from a seed: the same bytes on every machine, standard library only.
 
-    python3 tools/seeded_weights.py tests/models/resnet18.fx.json --weights w.safetensors --input x.npy
+    python3 tools/generate/seeded_weights.py tests/models/resnet18.fx.json --weights w.safetensors --input x.npy
 
 The graph's "modules" say which tensors there are (Linear, Conv2d, BatchNorm2d); its first placeholder's "meta" gives the
 input's shape, with --batch for the named dimensions.

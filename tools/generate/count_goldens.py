@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the golden cases of each operator: api/routes/golden_cases.def, which GET /v1/ops shows. make_goldens.py does it when it has written them.
 
-    python3 tools/count_goldens.py
+    python3 tools/generate/count_goldens.py
 """
 
 import collections
 import json
 import pathlib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "api" / "golden_cases.def"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TABLE = ROOT / "api" / "routes" / "golden_cases.def"
 
 
 def counted(folder=ROOT / "tests" / "golden"):
@@ -19,7 +19,7 @@ def counted(folder=ROOT / "tests" / "golden"):
 
 def table(counts):
     rows = [f'CASES("{name}", {n})' for name, n in sorted(counts.items())]
-    return "\n".join(["// SPDX-License-Identifier: Apache-2.0", "// Golden cases per operator, in the order of strcmp; made by tools/count_goldens.py.", *rows, ""])
+    return "\n".join(["// SPDX-License-Identifier: Apache-2.0", "// Golden cases per operator, in the order of strcmp; made by tools/generate/count_goldens.py.", *rows, ""])
 
 
 if __name__ == "__main__":

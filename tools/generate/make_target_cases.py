@@ -684,7 +684,7 @@ def main():
         group()
         for case in CASES[start:]:
             case["group"] = group.__name__
-    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent / "tests/targets/cases.json")
+    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent.parent / "tests/targets/cases.json")
     path.write_text("[\n" + ",\n".join(json.dumps(case) for case in CASES) + "\n]\n")
     print(f"{len(CASES)} cases, {sum('error' in c for c in CASES)} of them failures, {path.stat().st_size} bytes")
 

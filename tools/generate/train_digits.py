@@ -10,7 +10,7 @@ UCI set "Optical Recognition of Handwritten Digits". A fifth of them is held out
     digits_labels.json    their labels
 
     pip install torch==2.13.0 safetensors scikit-learn
-    python tools/train_digits.py
+    python tools/generate/train_digits.py
 """
 
 import argparse
@@ -100,7 +100,7 @@ def export(model, path):
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "models"
+    here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "models"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=here, help="folder to write to (default: tests/models)")
     parser.add_argument("--epochs", type=int, default=40)

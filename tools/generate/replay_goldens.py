@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays golden cases (tests/golden/README.md) in PyTorch and compares: values, strides, aliasing and what was written.
 
-    python tools/replay_goldens.py [tests/golden/*.jsonl]
+    python tools/generate/replay_goldens.py [tests/golden/*.jsonl]
 
 Also the reader of the format for other scripts: `read_cases`, `build_tensor`, `run_case`.
 """
@@ -10,10 +10,12 @@ import argparse
 import json
 import math
 import pathlib
+import sys
 
 import torch
 from safetensors.torch import load_file
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
 from export_fx import decode_value
 from golden_variants import place_tensor
 from make_goldens import find_overload
@@ -84,7 +86,7 @@ def run_case(case, tensors):
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+    here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="default: all of tests/golden")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Writes core/base/number_powers.def: the 128 leading bits of every power of ten that a double can meet, cut off (never rounded up).
-# Usage: python3 tools/powers_of_ten.py > core/base/number_powers.def
+# Usage: python3 tools/generate/powers_of_ten.py > core/base/number_powers.def
 FIRST, LAST = -342, 324
 
 
@@ -34,7 +34,7 @@ def main():
         high = (top < 10**(tens + 1) * bottom) if tens + 1 >= 0 else (top * 10**-(tens + 1) < bottom)
         assert low and high, binary
     print("// SPDX-License-Identifier: Apache-2.0")
-    print("// Made by tools/powers_of_ten.py: POWER(high, low) for 10^%d to 10^%d, the 128 leading bits, cut off." % (FIRST, LAST))
+    print("// Made by tools/generate/powers_of_ten.py: POWER(high, low) for 10^%d to 10^%d, the 128 leading bits, cut off." % (FIRST, LAST))
     for exponent in range(FIRST, LAST + 1):
         bits = leading_bits(exponent)
         assert bits.bit_length() == 128

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the FX JSON models of tests/models with the outputs PyTorch gives for them.
 
-    python tools/make_models.py [--out tests/models]
+    python tools/generate/make_models.py [--out tests/models]
 
 Written for each model: `<name>.fx.json` and `<name>.safetensors` (inputs and outputs, see expected.py). Weights come
 from seeded_weights.py: inline for the small models; for mlp_784 and resnet18 only their SHA-256 is kept, and of
@@ -11,10 +11,12 @@ resnet18's inputs only the number that makes them (in{set}.0 is `--input x.npy -
 import argparse
 import hashlib
 import pathlib
+import sys
 
 import torch
 from torch import nn
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
 from expected import save_sets
 from export_fx import dumps, export_fx
 from seeded_weights import make_input, make_state, safetensors_bytes
@@ -174,7 +176,7 @@ def make(name, folder):
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parent.parent / "tests" / "models"
+    here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "models"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=here, help="folder to write to (default: tests/models)")
     parser.add_argument("names", nargs="*", metavar="name", help="models to make (default: all)")

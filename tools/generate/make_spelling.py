@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes core/graph/{spelling,reserved,unicode}.def and core/targets/tensor_names.def from the installed torch and Python.
 
-    python tools/make_spelling.py core/graph
+    python tools/generate/make_spelling.py core/graph
 
 The tables fix torch 2.13.0 on Python 3.11; run it again when either level is raised.
 """
@@ -15,7 +15,7 @@ import sys
 import torch
 from torch.fx.node import _get_qualified_name
 
-HEADER = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/make_spelling.py from {}: do not edit.\n"
+HEADER = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/generate/make_spelling.py from {}: do not edit.\n"
 MODULES = ("torch", "torch.functional", "torch.nn.functional", "torch.special", "torch.linalg", "torch.fft", "torch.sparse",
            "torch.nested", "torch.signal.windows")  # fmt: skip
 HELPERS = ("torch._compile", "torch._jit", "torch._utils", "torch.overrides", "torch._C._add", "torch._C._has", "torch.storage",

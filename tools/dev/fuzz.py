@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
 TARGETS = ["archive", "expression", "fx_json", "graph", "http", "json", "model", "multipart", "npy", "number", "record", "route", "run", "safetensors"]
 OPTIONS = ["-Dfuzz=true", "-Dopenmp=false", "-Dtests=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
@@ -119,7 +119,7 @@ def show_coverage(name, folders, results):
     shares = ", ".join(f"{folder} {100 * row[0] / row[1]:.0f} %" for folder, row in sorted(folders.items()) if folder != "tests" and row[1] > 0 and row[0] > 0)
     print(f"{name:12s} {reached:7d} of {edges:7d} edges  {shares or 'none was found: is llvm-symbolizer here?'}", flush=True)
     if results:
-        row = {"name": f"fuzz coverage {name}", "figure": f"{reached:,} of {edges:,} edges: {shares}", "aim": "-", "met": True, "command": f"python3 tools/fuzz.py --coverage {name}"}
+        row = {"name": f"fuzz coverage {name}", "figure": f"{reached:,} of {edges:,} edges: {shares}", "aim": "-", "met": True, "command": f"python3 tools/dev/fuzz.py --coverage {name}"}
         with open(results, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
@@ -182,7 +182,7 @@ def main():
                 print("  " + problem, flush=True)
             if options.results:
                 row = {"name": f"fuzz {name}", "figure": f"{executions:,} executions in {took:.0f} s, {len(problems)} crashes", "aim": "0 crashes", "met": not problems,
-                       "command": f"python3 tools/fuzz.py --seconds {options.seconds} {name}"}
+                       "command": f"python3 tools/dev/fuzz.py --seconds {options.seconds} {name}"}
                 with open(options.results, "a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
             if options.shrink:

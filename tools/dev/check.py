@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENVIRONMENT = dict(
     os.environ, LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1", RESNET18_WEIGHTS=os.path.join(ROOT, "build-asan/tests/compile/resnet18.safetensors"))
@@ -173,8 +173,8 @@ LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
     ("load", "overload, idle, slow, neighbours", python("tests/load/load.py", SERVER, "--long", "overload", "idle", "slow", "neighbours", "upload", "burst", "braces")),
     ("soak", "every route and failing graphs, 2 h, a million requests", python("tests/load/load.py", SERVER, "--long", "soak")),
     ("stress", "stress programs (TSan), 5 minutes each", stress),
-    ("coverage", "what the fuzz corpus reaches", python("tools/fuzz.py", "--coverage", "--results", RESULTS)),
-    ("fuzz", "fuzz targets, 10 minutes each", python("tools/fuzz.py", "--seconds", "600", "--results", RESULTS)),
+    ("coverage", "what the fuzz corpus reaches", python("tools/dev/fuzz.py", "--coverage", "--results", RESULTS)),
+    ("fuzz", "fuzz targets, 10 minutes each", python("tools/dev/fuzz.py", "--seconds", "600", "--results", RESULTS)),
     ("image", "the image's content, built and run", python("tests/deploy/image.py")),
     ("distros", "from nothing on Debian 12 and 13", python("tests/deploy/distros.py")),
 ]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the printing corpus: graphs as FX JSON with the texts PyTorch prints for them.
 
-    python tools/make_prints.py [--out tests/print]          the committed corpus
-    python tools/make_prints.py --random 60 --seed 7 --out d   other graphs, made on the fly
+    python tools/generate/make_prints.py [--out tests/print]          the committed corpus
+    python tools/generate/make_prints.py --random 60 --seed 7 --out d   other graphs, made on the fly
 
 Per graph: `<name>.fx.json`, and what PyTorch gives plus one newline each in `<name>.graph` (str(gm.graph)), `<name>.code`
 (gm.code) and `<name>.tabular` (gm.graph.print_tabular(), where functions, whose repr holds an address, stand by their
@@ -16,6 +16,7 @@ import importlib
 import math
 import operator
 import pathlib
+import sys
 import random
 import typing
 
@@ -24,6 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.fx.node import _get_qualified_name
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
 from export_fx import dumps, export_fx, import_fx
 
 CORPUS = {}
@@ -512,7 +514,7 @@ def write(folder, name, gm):
 
 
 def main():
-    tests = pathlib.Path(__file__).resolve().parent.parent / "tests"
+    tests = pathlib.Path(__file__).resolve().parent.parent.parent / "tests"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=tests / "print")
     parser.add_argument("--random", type=int, metavar="N", help="write N graphs made on the fly instead of the corpus")

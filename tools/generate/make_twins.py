@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes core/ops/twins.def: the in-place overloads that PyTorch has, so that no row of ours gets a twin that is none of them.
 
-    python tools/make_twins.py [--check]      --check: only say whether the file is what PyTorch 2.13 has
+    python tools/generate/make_twins.py [--check]      --check: only say whether the file is what PyTorch 2.13 has
 
 Needs torch 2.13.
 """
@@ -15,9 +15,9 @@ need("torch==2.13.0")
 
 import torch  # noqa: E402
 
-FILE = pathlib.Path(__file__).resolve().parent.parent / "core" / "ops" / "twins.def"
+FILE = pathlib.Path(__file__).resolve().parent.parent.parent / "core" / "ops" / "twins.def"
 HEAD = """// SPDX-License-Identifier: Apache-2.0
-// Made by tools/make_twins.py: the in-place overloads of PyTorch 2.13, sorted. A row with OP_INPLACE has a twin only if it stands here.
+// Made by tools/generate/make_twins.py: the in-place overloads of PyTorch 2.13, sorted. A row with OP_INPLACE has a twin only if it stands here.
 """
 
 

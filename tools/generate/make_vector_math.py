@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes core/kernels/pointwise/vector_math.inc: coefficients of the polynomials behind the float32 functions of vector_math.h.
 
-    python tools/make_vector_math.py
+    python tools/generate/make_vector_math.py
 
 Each polynomial minimises the largest weighted error on its interval (Lawson's reweighted least squares, 60 digits for the values). Coefficients are
 then rounded to float32 one by one, lowest first, the rest being fitted again each time, so that rounding errors do not add up.
@@ -13,7 +13,7 @@ import mpmath
 import numpy
 
 mpmath.mp.dps = 60
-TARGET = pathlib.Path(__file__).resolve().parent.parent / "core" / "kernels" / "vector_math.inc"
+TARGET = pathlib.Path(__file__).resolve().parent.parent.parent / "core" / "kernels" / "pointwise" / "vector_math.inc"
 POINTS = 1500
 
 
@@ -101,7 +101,7 @@ def pieces(name, value, count, bits):
 
 
 def main():
-    lines = ["// SPDX-License-Identifier: Apache-2.0", "// Made by tools/make_vector_math.py. Errors are those of the polynomials alone, relative to the function.", "// clang-format off"]
+    lines = ["// SPDX-License-Identifier: Apache-2.0", "// Made by tools/generate/make_vector_math.py. Errors are those of the polynomials alone, relative to the function.", "// clang-format off"]
     for name, what, function, weight, low, high, degree in ROWS:
         coefficients, error = fit(function, weight, low, high, degree)
         print(f"{name:5} degree {degree}: error {error:.2e} = 2^{numpy.log2(error):.2f}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/ops/pointwise_dtypes.def and pointwise_errors.def: what PyTorch 2.13 answers to pointwise calls of every dtype, and its words when it refuses.
 
-    python tools/make_pointwise_tables.py
+    python tools/generate/make_pointwise_tables.py
 
 Calls are written as the C test reads them: `f32[2,3]` is a tensor of ones, numbers, True, None and 'text' are themselves, `name=value` is a keyword.
 """
@@ -15,8 +15,8 @@ SHORT = {"b8": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int
          "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "c64": torch.complex64}
 REAL = [name for name in SHORT if name != "c64"]
 NAMES = {dtype: name for name, dtype in SHORT.items()}
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "ops"
-HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/make_pointwise_tables.py with PyTorch %s.\n// %s\n"
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "ops"
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/generate/make_pointwise_tables.py with PyTorch %s.\n// %s\n"
 
 UNARY = """abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor frac log log10 log1p log2 neg reciprocal relu relu6 round rsqrt
 sigmoid sign signbit sin sinh sqrt square tan tanh trunc isnan isinf isfinite isposinf isneginf logical_not bitwise_not sgn gelu silu mish hardswish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/tensor/*.def: what PyTorch 2.13 says about promotion, casts, views and the strides of elementwise results.
 
-    python tools/make_tensor_tables.py
+    python tools/generate/make_tensor_tables.py
 """
 
 import itertools
@@ -14,8 +14,8 @@ import torch
 NAMES = "BOOL U8 I8 I16 I32 I64 U16 U32 U64 F16 BF16 F32 F64 C64 C128".split()
 TORCH = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
 DTYPES = [getattr(torch, name) for name in TORCH]
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "tensor"
-HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/make_tensor_tables.py with PyTorch %s.\n// %s\n"
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "tensor"
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/generate/make_tensor_tables.py with PyTorch %s.\n// %s\n"
 
 inf, nan = float("inf"), float("nan")
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.0, 255.9, 300.0, -300.0, 32768.0, 65504.0, 65519.0, 65520.0, -32769.0, 2147483648.0, -2147483648.0,

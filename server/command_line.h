@@ -8,9 +8,9 @@
 typedef struct Command {
         const char *name, *arguments, *words; // as --help prints them
         const char *help;                     // further lines of `fxserve NAME --help`; may be ""
-        int (*run)(int argc,
-                   char **argv); // takes what follows the name, returns the exit code; NULL: main knows it
-        bool needs_tables;       // of operators and targets
+        // takes what follows the name, returns the exit code; NULL: main knows it
+        int (*run)(int argc, char **argv);
+        bool needs_tables; // of operators and targets
 } Command;
 
 extern const Command commands[];

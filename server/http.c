@@ -153,9 +153,8 @@ static enum MHD_Result submit(Exchange *exchange)
         if (job_submit(job) != STATUS_OK)
                 return refuse(exchange);
         away_add(exchange);
-        MHD_suspend_connection(
-                // before the loop can see the job finished: that is this thread's business, too
-                exchange->connection);
+        // before the loop can see the job finished: that is this thread's business, too
+        MHD_suspend_connection(exchange->connection);
         return MHD_YES;
 }
 
@@ -401,8 +400,8 @@ Http *http_free(Http *http)
 {
         if (http == NULL)
                 return NULL;
-        for (Job *job = http->finished, *next; job != NULL;
-             job = next) { // detached, and came back too late for the loop
+        // detached, and came back too late for the loop
+        for (Job *job = http->finished, *next; job != NULL; job = next) {
                 next = job->next;
                 job_free(job);
         }

@@ -24,9 +24,8 @@ typedef struct HttpOptions {
         Engine *engine;
         Workers *workers;
         ServerFacts facts; // the fixed part
-        void (*idle)(
-                // called when the last connection has ended while draining; perhaps more than once
-                void *context);
+        // called when the last connection has ended while draining; perhaps more than once
+        void (*idle)(void *context);
         void *idle_context;
 } HttpOptions;
 

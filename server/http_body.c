@@ -27,8 +27,8 @@ static size_t limit_of(const Exchange *exchange, const char **out_flag)
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
-                if (limits.max_body_budget <
-                    limits.max_run_body) { // it would never fit: no use in trying again
+                // it would never fit: no use in trying again
+                if (limits.max_body_budget < limits.max_run_body) {
                         *out_flag = " (--max-body-budget, FXSERVE_MAX_BODY_BUDGET)";
                         return (size_t)limits.max_body_budget;
                 }
@@ -146,8 +146,8 @@ static Status start_spool(Exchange *exchange)
         TRY(spool_new(http->spools, exchange, &exchange->spool));
         for (size_t done = 0; done < exchange->n_body;) {
                 size_t n = MIN(exchange->n_body - done, (size_t)SPOOL_CHUNK_MAX);
-                spool_take(exchange->spool, exchange->body + done,
-                           n); // at most one buffer's worth: no need to wait
+                // at most one buffer's worth: no need to wait
+                spool_take(exchange->spool, exchange->body + done, n);
                 done += n;
         }
         free(exchange->body);

@@ -150,8 +150,8 @@ void conn_sweep_slow(uv_timer_t *timer)
         for (Conn *conn = http->reading, *next; conn != NULL; conn = next) {
                 next = conn->next;
                 if (conn->phase != CONN_REPLY && conn->exchange != NULL && conn->exchange->submitted)
-                        conn->since_ns =
-                                now; // the next request waits for this one, through no fault of its client
+                        // the next request waits for this one, through no fault of its client
+                        conn->since_ns = now;
                 else if (is_slow(conn, now))
                         refuse_slow(conn);
                 else if (look && conn->phase != CONN_REPLY && has_left(conn))

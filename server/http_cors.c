@@ -107,6 +107,6 @@ void cors_add_headers(Exchange *exchange, struct MHD_Response *response)
                 return;
         MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
         MHD_add_response_header(response, "Access-Control-Expose-Headers", EXPOSED);
-        MHD_add_response_header(response, "Timing-Allow-Origin",
-                                origin); // performance.getEntries() shows Server-Timing
+        // performance.getEntries() shows Server-Timing
+        MHD_add_response_header(response, "Timing-Allow-Origin", origin);
 }

@@ -107,10 +107,8 @@ struct Http {
         size_t n_conns, max_conns;
         bool has_room; // a connection went while there were as many as may be
         Conn *reading; // connections in the middle of a head, a body or a large reply
-        Conn *idle_first,
-                // connections that had a request since their memory was given back, longest there
-                // first
-                *idle_last;
+        // connections that had a request since their memory was given back, longest there first
+        Conn *idle_first, *idle_last;
         uv_timer_t idle_timer;
         bool pools_known;
         Exchange *away, *away_last; // requests whose jobs are away, oldest first
@@ -214,8 +212,8 @@ Status body_finish(Exchange *exchange);
 void body_deinit(Exchange *exchange);
 
 // http_reply.c
-bool is_probe(
-        RouteId route); // answered on the loop thread, even when the server is full or stopping; not logged
+// answered on the loop thread, even when the server is full or stopping; not logged
+bool is_probe(RouteId route);
 // What the server knows, as far as the route shows it.
 ServerFacts facts_now(Http *http, RouteId route);
 // traceparent, if it is there once and well-formed.

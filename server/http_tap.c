@@ -102,8 +102,8 @@ static const char *ending(const RawReader *raw)
         case RAW_END_LF:
                 return "\n";
         case RAW_SIZE:
-                return raw->n_digits == 0 ? "0\r\n\r\n"
-                                          : "x\r\n"; // "5x" is no size: libmicrohttpd refuses it, too
+                // "5x" is no size: libmicrohttpd refuses it, too
+                return raw->n_digits == 0 ? "0\r\n\r\n" : "x\r\n";
         case RAW_EXTENSION:
         case RAW_SIZE_LF:
                 return "x\r\n";

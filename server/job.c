@@ -129,10 +129,8 @@ void job_detach(Job *job)
         if (stop(job))
                 job_free(job);
         else
-                atomic_exchange(&job->last_word,
-                                // from here on it may be gone, unless the worker was first: then
-                                // job_reap
-                                WORD_DETACHED);
+                // from here on it may be gone, unless the worker was first: then job_reap
+                atomic_exchange(&job->last_word, WORD_DETACHED);
 }
 
 bool job_reap(Job *job)
@@ -257,9 +255,8 @@ static Status step_graph(const Drive *drive, Next *next)
         if (job->version != NULL)
                 return take_graph(job); // woken
         if (job->call.route == ROUTE_RUN_INLINE) {
-                TRY(call_inflate(
-                        // others hold no more than what was sent while they wait for their graph
-                        &job->call));
+                // others hold no more than what was sent while they wait for their graph
+                TRY(call_inflate(&job->call));
                 return run_inline_graph(&job->context, &job->call, &job->run);
         }
         if (!api_needs_version(job->call.route))
@@ -402,8 +399,8 @@ static Status step_encode(const Drive *drive)
         profile->decode_ns = decode_ns(job);
         profile->compile_ns = job->step_ns[STEP_PROGRAM];
         profile->queue_ns = job->queue_ns;
-        TRY(sound(job, job->run.graph,
-                  run_encode(&job->run, job->received_ns, &job->reply))); // results may be weights themselves
+        // results may be weights themselves
+        TRY(sound(job, job->run.graph, run_encode(&job->run, job->received_ns, &job->reply)));
         engine_record(job->context.engine, job->version, profile);
         return drive->on_loop ? STATUS_OK : reply_gzip(&job->call, &job->run.ctx, &job->reply);
 }

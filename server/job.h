@@ -60,10 +60,9 @@ struct Job {
         Workers *workers;
         void *owner;    // what `finished` works on: outlives all jobs
         void *exchange; // the loop thread's side: never touched while the job is away
-        void (*finished)(
-                // hands the job back; any thread. Its receiver asks job_reap before it looks at
-                // anything else
-                Job *job);
+        // hands the job back; any thread. Its receiver asks job_reap before it looks at anything
+        // else
+        void (*finished)(Job *job);
 };
 
 // `workers` must outlive the job.

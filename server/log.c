@@ -112,8 +112,8 @@ static void *writer(void *unused)
                 if (again)
                         open_again();
                 uint64_t dropped = log_dropped();
-                if (written &&
-                    dropped > reported) { // or this line would be lost as well, and so on without end
+                // or this line would be lost as well, and so on without end
+                if (written && dropped > reported) {
                         log_error("%llu log lines were dropped", (unsigned long long)(dropped - reported));
                         reported = dropped;
                 }
@@ -285,9 +285,8 @@ static void push_message(const char *level, const char *format, va_list argument
                 text_add_char(&line, '}');
         } else {
                 for (char *at = message; *at != '\0'; at++)
-                        *at = (unsigned char)*at < 0x20 || *at == 0x7f
-                                      ? ' '
-                                      : *at; // one line stays one line, whatever a client sent
+                        // one line stays one line, whatever a client sent
+                        *at = (unsigned char)*at < 0x20 || *at == 0x7f ? ' ' : *at;
                 text_add(&line, message);
         }
         push(line.data, line.n, !line.failed);

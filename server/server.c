@@ -192,8 +192,8 @@ static Status open_engine(const Options *options, Server *server)
         char buffer[4096];
         const char *folder;
         TRY(data_folder(options, buffer, sizeof(buffer), &folder));
-        if (folder == NULL &&
-            limits.max_upload == default_max_upload()) // nowhere to spool to: uploads stay in memory
+        // nowhere to spool to: uploads stay in memory
+        if (folder == NULL && limits.max_upload == default_max_upload())
                 limits.max_upload = limits.max_upload_in_memory;
         EngineOptions engine = { .data_folder = folder,
                                  .loader = upload_loader,
@@ -452,8 +452,8 @@ int server_main(const Options *options)
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
-        if (!workers_end(server.workers,
-                         (int64_t)GRACE_MS * 1000000)) // a run whose client has its 504, or a build
+        // a run whose client has its 504, or a build
+        if (!workers_end(server.workers, (int64_t)GRACE_MS * 1000000))
                 abandon(NULL);
         workers_stop(server.workers);
         http_free(server.http);

@@ -103,8 +103,8 @@ static void trim_memory(Workers *workers)
         workers->n_taken_then = workers->n_taken;
         workers->trimmed_ns = clock_ns();
         pthread_mutex_unlock(&workers->mutex);
-#if !defined(__SANITIZE_ADDRESS__) &&                                                                        \
-        !defined(__SANITIZE_THREAD__) // they bring a heap of their own, and libc's is not set up then
+// they bring a heap of their own, and libc's is not set up then
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         malloc_trim(0);
 #endif
         pthread_mutex_lock(&workers->mutex);
@@ -164,8 +164,8 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         workers->idle_running |= is_idle;
         worker->is_idle_task = is_idle;
         if (workers->queue.head != NULL && workers->n_waiting == 0 && workers->idle_running)
-                stop_idle_task(
-                        workers); // this thread still counted as one with nothing to do when that was queued
+                // this thread still counted as one with nothing to do when that was queued
+                stop_idle_task(workers);
         pthread_mutex_unlock(&workers->mutex);
         task->run(task, worker); // may be gone now
         atomic_store_explicit(&worker->beat_ns, 0, memory_order_relaxed);

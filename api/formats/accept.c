@@ -63,7 +63,6 @@ void accept_add_codings(const char *field, AcceptedCodings *codings)
 bool accept_gzip(const AcceptedCodings *codings)
 {
         int gzip = codings->gzip != 0 ? codings->gzip : codings->any;
-        return gzip > 1 &&
-               // "identity" that nobody named is what is left when nothing else will do
-               gzip >= codings->identity;
+        // "identity" that nobody named is what is left when nothing else will do
+        return gzip > 1 && gzip >= codings->identity;
 }

@@ -41,8 +41,8 @@ static size_t limit_of(RouteId route, const char **out_limit)
         case ROUTE_GRAPH_POST:
                 *out_limit = limits.max_upload < limits.max_upload_in_memory ? "--max-upload"
                                                                              : "--max-upload-in-memory";
-                return (size_t)MIN(limits.max_upload,
-                                   limits.max_upload_in_memory); // what is inflated is held in memory
+                // what is inflated is held in memory
+                return (size_t)MIN(limits.max_upload, limits.max_upload_in_memory);
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:

@@ -38,9 +38,8 @@ static ListType list_type(Dtype dtype)
 
 static Dtype guessed_dtype(ListType type)
 {
-        return type == LIST_BOOL  ? DTYPE_BOOL
-               : type == LIST_I64 ? DTYPE_I64
-                                  : DTYPE_F32; // no number at all: float32, as torch.tensor([])
+        // no number at all: float32, as torch.tensor([])
+        return type == LIST_BOOL ? DTYPE_BOOL : type == LIST_I64 ? DTYPE_I64 : DTYPE_F32;
 }
 
 // ---- numbers into tensor memory ----

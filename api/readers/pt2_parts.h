@@ -28,10 +28,8 @@ void value_list_deinit(ValueList *list);
 // What a graph input of the document was.
 typedef struct Pt2Input {
         Node *placeholder;
-        ValueKind
-                // VALUE_TENSOR, VALUE_INT, VALUE_FLOAT, VALUE_BOOL for values; VALUE_ABSENT for a
-                // literal
-                kind;
+        // VALUE_TENSOR, VALUE_INT, VALUE_FLOAT, VALUE_BOOL for values; VALUE_ABSENT for a literal
+        ValueKind kind;
         Value literal;
 } Pt2Input;
 

@@ -341,8 +341,8 @@ Status recognise_run_body(ByteSpan bytes, Status status)
                 return fail(STATUS_WRONG_FILE,
                             "this looks like an ONNX model, and a run takes inputs; " ARRAY_LINE);
         size_t at = first_printed(bytes);
-        bool is_utf16 = starts_with(bytes, "\xff\xfe", 2) ||
-                        starts_with(bytes, "\xfe\xff", 2); // the reader names the cure
+        // the reader names the cure
+        bool is_utf16 = starts_with(bytes, "\xff\xfe", 2) || starts_with(bytes, "\xfe\xff", 2);
         if (at < bytes.n && (bytes.data[at] < 0x20 || bytes.data[at] >= 0x7f) && !is_utf16)
                 return fail(STATUS_WRONG_FILE, "the body is neither JSON nor an array file; " ARRAY_LINE);
         if (at < bytes.n && memchr(bytes.data, '=', MIN(bytes.n, (size_t)256)) != NULL &&

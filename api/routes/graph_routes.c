@@ -48,8 +48,8 @@ static Status check_unchanged(const Answer *answer, bool *out_unchanged)
         const char *suffix;
         TRY(condition_check_get(answer->call, condition_tag(&answer->version->stored).hex, &suffix));
         *out_unchanged = suffix != NULL;
-        add_tag(answer, answer->version,
-                *out_unchanged ? suffix : ""); // a reply that is made now, and large, gets its own: gzip.c
+        // a reply that is made now, and large, gets its own: gzip.c
+        add_tag(answer, answer->version, *out_unchanged ? suffix : "");
         if (!*out_unchanged)
                 return STATUS_OK;
         answer->reply->status = 304;
@@ -110,8 +110,8 @@ Status put_graph(const Answer *answer)
         if (answer->call->body == NULL || answer->call->body->n_bytes == 0)
                 return fail(STATUS_WRONG_FILE,
                             "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
-        if (answer->call->name[0] !=
-            '\0') // once more when it is put; a model that is not wanted need not be read
+        // once more when it is put; a model that is not wanted need not be read
+        if (answer->call->name[0] != '\0')
                 TRY(check_current(answer, answer->call->name, 0));
         TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
         if (upload.parts[0].bytes == answer->call->body)

@@ -112,8 +112,8 @@ static Status look(const GraphVersion *version, const ProgramInfo *programs, uin
         TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
         for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
                 NodeSummary *row = &out->runs[0].nodes[i];
-                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1]
-                                                    : row->node; // of fused ones the last is the result
+                // of fused ones the last is the result
+                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1] : row->node;
                 if (node != NULL && row->has_tensor)
                         TRY(string_map_set(&out->rows, node->name, &row->meta, NULL));
         }

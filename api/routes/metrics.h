@@ -31,13 +31,12 @@ struct Metrics {
                 uint64_t n;
         } requests[METRICS_MAX_COUNTS];
         uint32_t n_requests;
-        Histogram
-                request_seconds[ROUTE_COUNT + 1]; // by the first route with that path; the last is ROUTE_NONE
+        // by the first route with that path; the last is ROUTE_NONE
+        Histogram request_seconds[ROUTE_COUNT + 1];
         Histogram run_seconds;
         Histogram wait_seconds;
-        MetricsGraph
-                graphs[METRICS_MAX_GRAPHS +
-                       2]; // the names seen first; then all others; and graphs sent along with their inputs
+        // the names seen first; then all others; and graphs sent along with their inputs
+        MetricsGraph graphs[METRICS_MAX_GRAPHS + 2];
         uint32_t n_graphs;
         uint64_t runs_cancelled;
         RouteId first_with_path[ROUTE_COUNT + 1];

@@ -149,10 +149,8 @@ static Status add_dimension(Maker *maker, const SymDim *dim)
         maker->use_hints = maker->use_hints && dim->value >= 0;
         TRY(expr_parse(dim->expr, &maker->arena, &expr));
         const char *name = expr_single_symbol(expr);
-        return name == NULL
-                       ? STATUS_OK
-                       : add_symbol(maker,
-                                    name); // of several: each stands alone somewhere, or nothing can be known
+        // of several: each stands alone somewhere, or nothing can be known
+        return name == NULL ? STATUS_OK : add_symbol(maker, name);
 }
 
 static Status find_symbols(Maker *maker)

@@ -249,8 +249,8 @@ static inline size_t lay_out(const Spread *number, bool narrow, bool python, cha
         if (__builtin_expect(point < -4 || point > 6, 0))
                 return point < -4 || point > 15 ? lay_out_exponent(number, python, out)
                                                 : lay_out_large(number, out);
-        int lead =
-                -point & (point >> 31); // zeros in front, without a branch: the sign of the exponent varies
+        // zeros in front, without a branch: the sign of the exponent varies
+        int lead = -point & (point >> 31);
         int whole = 1 + (point & ~(point >> 31));
         uint64_t left = number->first | number->high << 8;
         uint64_t right = (number->high >> 56) << 8 * lead | left >> 1 >> (63 - 8 * lead);

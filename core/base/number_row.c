@@ -60,8 +60,8 @@ static inline char *put(const Block *block, int i, float value, char *at)
         at += bits >> 31;
         memcpy(at, &block->text[0][i], 8);
         memcpy(at + 8, &block->text[1][i], 8);
-        uint64_t rest = block->rest[i], n = 9 - ((uint64_t)__builtin_clzll(rest | 1) >> 3) -
-                                            (rest == 0); // no branch: as good as random
+        // no branch: as good as random
+        uint64_t rest = block->rest[i], n = 9 - ((uint64_t)__builtin_clzll(rest | 1) >> 3) - (rest == 0);
         at += MAX(block->lead[i] + n, block->whole[i] + 1) + 1;
         memcpy(at, ", ", 2);
         return at + 2;

@@ -25,9 +25,8 @@ enum { FAILURE_MESSAGE_MAX = 8192, FAILURE_PLACE_MAX = 160, FAILURE_DETAIL_MAX =
 // known.
 typedef struct Failure {
         Status status;
-        char message
-                // first line: one sentence; run failures go on with "While executing ..."
-                [FAILURE_MESSAGE_MAX];
+        // first line: one sentence; run failures go on with "While executing ..."
+        char message[FAILURE_MESSAGE_MAX];
         char node[FAILURE_PLACE_MAX];     // name of the authored node
         char argument[FAILURE_PLACE_MAX]; // argument, input or field
         char detail_key[32];              // member of the reply's "details", e.g. "guard"

@@ -66,8 +66,8 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         TRY(emit_program(recording, &emit, &program));
         program->figures.constant_bytes = passed.folded_bytes;
         program->by_value = program->recording->by_value;
-        TRY(program_key(graph, inputs, options, program->by_value,
-                        &key)); // now: what a learning record learnt counts
+        // now: what a learning record learnt counts
+        TRY(program_key(graph, inputs, options, program->by_value, &key));
         program->id = program_key_id(&key);
         TRY(keep_signature(program, inputs, options));
         *out_program = take_ptr(program);

@@ -118,8 +118,8 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         add_int(&sha, KEY_FORMAT);
         sha256_add(&sha, kernel_platform()->digest.hex, sizeof(HashHex) - 1);
         sha256_add(&sha, graph->fingerprint, sizeof(graph->fingerprint));
-        sha256_add(&sha, graph->content,
-                   sizeof(graph->content)); // programs hold weights, and what was folded from them
+        // programs hold weights, and what was folded from them
+        sha256_add(&sha, graph->content, sizeof(graph->content));
         add_int(&sha, (int64_t)graph->generation);
         add_int(&sha, options->n_threads);
         add_int(&sha, options->no_passes);

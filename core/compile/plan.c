@@ -129,8 +129,8 @@ static Status merge_in_place(Planner *planner)
                 if (!out->planned || out->n_bytes == 0)
                         continue;
                 TRY(recorded_visit_inputs(call, look_for_reuse, &reuse));
-                if (reuse.found !=
-                    NULL) // once more: earlier arguments were not yet compared with what was found
+                // once more: earlier arguments were not yet compared with what was found
+                if (reuse.found != NULL)
                         TRY(recorded_visit_inputs(call, look_for_reuse, &reuse));
                 if (reuse.found == NULL || reuse.refused)
                         continue;

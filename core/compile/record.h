@@ -6,7 +6,8 @@
 #include "core/eval/walk.h"
 
 typedef struct RecordOptions {
-        ValueSpan inputs; // as for a run (WalkOptions.inputs): of tensors only the metas are looked at
+        // as for a run (WalkOptions.inputs): of tensors only the metas are looked at
+        ValueSpan inputs;
         const Node *const *fetch; // nodes whose values are wanted besides the output
         uint32_t n_fetch;
         uint32_t max_calls; // 0: limits.max_nodes

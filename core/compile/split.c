@@ -62,8 +62,8 @@ static bool any_written(const Graph *graph, int depth)
                         return true;
         }
         for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
-                if (graph->modules[i]->graph != NULL &&
-                    any_written(graph->modules[i]->graph, depth + 1)) // depth: limits.max_child_graphs
+                // depth: limits.max_child_graphs
+                if (graph->modules[i]->graph != NULL && any_written(graph->modules[i]->graph, depth + 1))
                         return true;
         }
         return false;

@@ -148,8 +148,8 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
         TRY(run_poll(&build->ctx));
         TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options,
                           &build->ctx, &program));
-        Status status = engine_check_pages(build->engine,
-                                           build->graph); // what was folded or packed is worth what was read
+        // what was folded or packed is worth what was read
+        Status status = engine_check_pages(build->engine, build->graph);
         if (status == STATUS_OK)
                 status = check_costs(program);
         if (status != STATUS_OK) {
@@ -195,8 +195,8 @@ static void remember_unplannable(ProgramBuild *build)
         if (by_value_of(engine, &build->base, &mask))
                 return;
         for (unsigned i = VALUES_FOR_ALL; i-- > 0;) {
-                word.bytes[0] =
-                        (uint8_t)(build->base.bytes[0] ^ i << 1); // the last bit of a word is always set
+                // the last bit of a word is always set
+                word.bytes[0] = (uint8_t)(build->base.bytes[0] ^ i << 1);
                 if (!seen_before(&engine->unplannable, &word))
                         return;
         }
@@ -221,8 +221,8 @@ static Status learn(ProgramBuild *build)
                 status = engine_program_key(&build->plan, cached->program->by_value, &key);
         if (status == STATUS_OK) {
                 if (tune_count(record) > 0)
-                        registry_drop_group(engine->programs,
-                                            &group); // made without it: nobody will ask for them again
+                        // made without it: nobody will ask for them again
+                        registry_drop_group(engine->programs, &group);
                 by_value_learn(engine, &build->base, cached->program->by_value);
                 status = registry_put_in(engine->programs, &key, &group, cached);
         }

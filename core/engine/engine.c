@@ -125,8 +125,8 @@ static size_t graph_bytes_object(const void *object)
 {
         enum { NAMES = 64 }; // of a node: about as long as its name, target and module path are
         const Graph *graph = object;
-        size_t labels_bytes =
-                graph->n_nodes * (sizeof(Node) + NAMES); // Graph.labels, made by the first eager run
+        // Graph.labels, made by the first eager run
+        size_t labels_bytes = graph->n_nodes * (sizeof(Node) + NAMES);
         return graph->weights_bytes + graph->arena.total_bytes + labels_bytes;
 }
 

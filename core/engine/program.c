@@ -279,8 +279,8 @@ Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *ou
         if (mode == RUN_MODE_COMPILED)
                 return start_build(engine, plan, &key, ticket, out_how, out_build);
         if (seen_before(&engine->seen, &sight) && !registry_has(engine->programs, &key))
-                (void)start_build(engine, plan, &key, NULL, out_how,
-                                  out_build); // no memory for it: this run is eager
+                // no memory for it: this run is eager
+                (void)start_build(engine, plan, &key, NULL, out_how, out_build);
         return STATUS_OK;
 }
 

@@ -157,8 +157,8 @@ Status engine_plan_here(Engine *engine, PlannedRun *plan)
         bool again;
         TRY(engine_plan(engine, plan, &ticket, &how, &build));
         if (build != NULL)
-                engine_build(
-                        build); // whoever else waits for it is a caller of this function, too: it has left
+                // whoever else waits for it is a caller of this function, too: it has left
+                engine_build(build);
         if (how == PLAN_PARKED)
                 return engine_cancel_plan(engine, &ticket) ? STATUS_OK
                                                            : engine_planned(plan, &ticket, &again);

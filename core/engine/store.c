@@ -223,8 +223,8 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
         Pieces pieces[STORE_MAX_PARTS] = { { .items = NULL } };
         const char *model = version->stored.model[0] == '\0' ? NULL : version->stored.model;
-        uint64_t generation = generation_now(
-                engine); // before the bytes: those of before under a newer one would be taken for good
+        // before the bytes: those of before under a newer one would be taken for good
+        uint64_t generation = generation_now(engine);
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
                 parts[i].name = part_name(&version->stored, version->stored.parts[i].role);
@@ -258,8 +258,8 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
                 atomic_compare_exchange_strong(&version->state, &unread, GRAPH_STATE_READY);
                 return;
         }
-        if (status != STATUS_DAMAGED &&
-            status != STATUS_MALFORMED) // a lower limit, say: another server may still read it
+        // a lower limit, say: another server may still read it
+        if (status != STATUS_DAMAGED && status != STATUS_MALFORMED)
                 return;
         pthread_mutex_lock(&engine->mutex);
         if (atomic_load(&version->state) != GRAPH_STATE_DAMAGED) { // the reason is written once
@@ -425,8 +425,8 @@ void engine_stop_scrub(Engine *engine)
         const struct sched_param normal = { .sched_priority = 0 };
         atomic_store(&engine->stopping, true);
         if (engine->scrubbing) {
-                pthread_setschedparam(engine->scrubber, SCHED_OTHER,
-                                      &normal); // on a busy machine an idle thread would be long in ending
+                // on a busy machine an idle thread would be long in ending
+                pthread_setschedparam(engine->scrubber, SCHED_OTHER, &normal);
                 pthread_join(engine->scrubber, NULL);
         }
         engine->scrubbing = false;

@@ -40,14 +40,16 @@ typedef struct TensorSpec {
 
 struct Node {
         Opcode op;
-        uint32_t index;     // position in graph->nodes; set by graph_finish
-        const char *name;   // unique within the graph
-        const char *target; // qualified name, method name, dotted path, placeholder's argument name, "output"
-        Value args;         // VALUE_TUPLE
-        Value kwargs;       // VALUE_DICT (possibly with n == 0)
-        const char *type;   // printed annotation ("torch.Tensor") or NULL
-        TensorSpec *spec;   // result as recorded by the exporter; NULL if unknown
-        const char *notes;  // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
+        uint32_t index;   // position in graph->nodes; set by graph_finish
+        const char *name; // unique within the graph
+        // qualified name, method name, dotted path, placeholder's argument name, "output"
+        const char *target;
+        Value args;       // VALUE_TUPLE
+        Value kwargs;     // VALUE_DICT (possibly with n == 0)
+        const char *type; // printed annotation ("torch.Tensor") or NULL
+        TensorSpec *spec; // result as recorded by the exporter; NULL if unknown
+        // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
+        const char *notes;
         const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
         const void *resolved;                   // what targets/ found for `target`; owned there, static
         Graph *graph;                           // owner
@@ -56,10 +58,8 @@ struct Node {
         // values whose last reader is this node, in order of first appearance in its arguments
         // (printing and freeing)
         Node **frees;
-        uint32_t
-                // includes the node itself when it has no users (placeholders and outputs never
-                // free)
-                n_frees;
+        // includes the node itself when it has no users (placeholders and outputs never free)
+        uint32_t n_frees;
 };
 
 // A module in the tree: an nn leaf with configuration, or a child graph. Containers (Sequential
@@ -95,10 +95,9 @@ typedef struct Input {
         const char *path; // INPUT_STATE: dotted path in the state
         Value literal;    // INPUT_LITERAL: the caller's value must equal it (as flattened user input)
         TensorSpec spec;  // INPUT_USER: tensors; a symbolic int is size[0] of a spec of rank 0
-        ValueKind
-                // INPUT_USER: VALUE_TENSOR, VALUE_INT (symbolic int), VALUE_NONE = anything (no
-                // signature known)
-                value_kind;
+        // INPUT_USER: VALUE_TENSOR, VALUE_INT (symbolic int), VALUE_NONE = anything (no signature
+        // known)
+        ValueKind value_kind;
         const char *kind_name; // INPUT_STATE: "PARAMETER", "BUFFER", "CONSTANT_TENSOR"
 } Input;
 
@@ -132,9 +131,8 @@ typedef struct Signature {
         uint32_t n_outputs;
         Tree *in_tree;  // tuple(tuple(args), dict(kwargs)); NULL: one entry per placeholder
         Tree *out_tree; // NULL: the output node's own structure
-        const char **
-                // forward's argument names in flatten order of in_tree's top level; NULL if unknown
-                argument_names;
+        // forward's argument names in flatten order of in_tree's top level; NULL if unknown
+        const char **argument_names;
         uint32_t n_arguments;
         SymbolRange *ranges;
         uint32_t n_ranges;
@@ -161,21 +159,18 @@ struct Graph {
         State *state;
         uint32_t n_state, state_capacity;
         Signature signature; // in the arena; values are counted
-        bool pytree;         // .code uses fx_pytree (in_tree given and not flat): set by readers that know
-        uint64_t fingerprint
-                [4]; // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
-        uint64_t content
-                // hash of what it was read from, weights included; set by the engine before the
-                // graph is shared, else 0
-                [4];
-        uint64_t
-                // grows when stored bytes are replaced for damage: programs made before are not for
-                // graphs read after
-                generation;
-        _Atomic(void *)
-                // what runs keep of the graph (profile/labels.c), made by the first one; freed with
-                // it
-                labels;
+        // .code uses fx_pytree (in_tree given and not flat): set by readers that know
+        bool pytree;
+        // SHA-256 of the canonical form, without the weights' bytes; set by graph_finish
+        uint64_t fingerprint[4];
+        // hash of what it was read from, weights included; set by the engine before the graph is
+        // shared, else 0
+        uint64_t content[4];
+        // grows when stored bytes are replaced for damage: programs made before are not for graphs
+        // read after
+        uint64_t generation;
+        // what runs keep of the graph (profile/labels.c), made by the first one; freed with it
+        _Atomic(void *) labels;
         void (*free_labels)(void *labels);
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages
@@ -199,7 +194,8 @@ Status graph_add_module(Graph *graph, const char *path, const char *type, Module
 // that is taken: STATUS_LINT.
 Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, State **out_state);
 Status module_add_config(Module *module, const char *borrow_key,
-                         Value take_value); // key in the graph's arena; value taken, also on failure
+                         // key in the graph's arena; value taken, also on failure
+                         Value take_value);
 Node *graph_node(const Graph *graph, const char *name); // NULL if absent
 Module *graph_module(const Graph *graph, const char *path);
 State *graph_state(const Graph *graph, const char *path);

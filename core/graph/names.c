@@ -88,8 +88,8 @@ static size_t split(const char *name, bool *out_numbered, uint64_t *out_number)
         if (!*out_numbered)
                 return n;
         *out_number = 0;
-        for (size_t i = digits; i < n;
-             i++) { // beyond 2^60 the exact number no longer matters: it only has to be free
+        // beyond 2^60 the exact number no longer matters: it only has to be free
+        for (size_t i = digits; i < n; i++) {
                 if (*out_number < (uint64_t)1 << 56)
                         *out_number = *out_number * 10 + (uint64_t)(name[i] - '0');
         }

@@ -94,8 +94,8 @@ static const char *class_of_typing(const char *name, bool bare)
                 { "Awaitable", "collections.abc.Awaitable" },
                 { "Coroutine", "collections.abc.Coroutine" },
         };
-        for (size_t i = 0; bare && i < ARRAY_LENGTH(builtin);
-             i++) { // with arguments torch.fx goes back to typing.List and so on
+        // with arguments torch.fx goes back to typing.List and so on
+        for (size_t i = 0; bare && i < ARRAY_LENGTH(builtin); i++) {
                 if (strcmp(name, builtin[i][0]) == 0)
                         return builtin[i][1];
         }

@@ -253,10 +253,8 @@ typedef struct Results {
         const Program *program;
         const Frame *frame;
         EagerEmitter *eager; // of the rest; NULL: the values leave
-        Tensor **
-                // by index of the value, for the rest: one object per value, as in an eager run;
-                // counted
-                made;
+        // by index of the value, for the rest: one object per value, as in an eager run; counted
+        Tensor **made;
 } Results;
 
 static Status make_result(void *context, const Value *leaf, Value *out)

@@ -6,10 +6,9 @@
 #include "core/base/hash.h"
 
 typedef struct Platform {
-        char text
-                // "oneDNN 3.7.2 avx512_core_bf16; libm 2.41; avx512; AuthenticAMD a00f11; caches
-                // 32768 524288 16777216"
-                [160];
+        // "oneDNN 3.7.2 avx512_core_bf16; libm 2.41; avx512; AuthenticAMD a00f11; caches 32768
+        // 524288 16777216"
+        char text[160];
         char dnnl[24];   // "3.7.2"
         const char *isa; // that of the kernels here: "avx512", "avx2", "portable"
         const char *dnnl_isa;

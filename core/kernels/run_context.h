@@ -24,10 +24,8 @@ typedef struct RunContext {
         bool seeded;           // false: random operators are refused
         ScratchPool *pool;     // may be NULL
         _Atomic int64_t *beat; // every poll writes clock_ns() there: a sign of life; may be NULL
-        const struct RunContext *
-                // the run that this context is a part of: its `cancelled` counts; NULL: a run of
-                // its own
-                within;
+        // the run that this context is a part of: its `cancelled` counts; NULL: a run of its own
+        const struct RunContext *within;
 } RunContext;
 
 static inline bool run_is_cancelled(const RunContext *ctx)

@@ -55,8 +55,8 @@ static Status constant_pad_infer(OpCall *call)
                                     self->size[d], widths[2 * i], widths[2 * i + 1], d);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        TRY(value_element(arg_number(call, 2), self->dtype,
-                          element)); // here: a run may leave the call out when nobody reads it
+        // here: a run may leave the call out when nobody reads it
+        TRY(value_element(arg_number(call, 2), self->dtype, element));
         TRY(view_set_strides(&meta, view_suggested_format(self), self));
         return out_fresh(call, 0, &meta);
 }
@@ -146,8 +146,8 @@ static Status mapped_pad_infer(OpCall *call)
                                     meta.size[d]);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        bool batched = self->rank == n_dims + 2 && n_dims > 1 &&
-                       kind != PAD_CIRCULAR; // the latter is contiguous always
+        // the latter is contiguous always
+        bool batched = self->rank == n_dims + 2 && n_dims > 1 && kind != PAD_CIRCULAR;
         TRY(view_set_strides(&meta, batched ? view_suggested_format(self) : MEMORY_FORMAT_CONTIGUOUS, self));
         return out_fresh(call, 0, &meta);
 }

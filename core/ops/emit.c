@@ -262,10 +262,9 @@ static const Overload *tensor_twin(const Overload *overload)
 static bool stays_open(const Overload *overload, uint32_t i)
 {
         const SchemaArg *arg = &overload->schema.args[i];
-        if (arg->type ==
-            // a Python row: it says by itself what it looks at (emitter_number_read), or is not
-            // given open numbers
-            ARG_ANY)
+        // a Python row: it says by itself what it looks at (emitter_number_read), or is not given
+        // open numbers
+        if (arg->type == ARG_ANY)
                 return true;
         return arg->type == ARG_TENSOR && !arg->is_list && !(i == 0 && overload->inplace);
 }

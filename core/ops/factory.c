@@ -148,10 +148,9 @@ static Status ones_run(const OpRun *run)
 }
 
 static Status first_number_run(
-        const OpRun *
-                // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value),
-                // new_full(self, size, fill_value)
-                run)
+        // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self,
+        // size, fill_value)
+        const OpRun *run)
 {
         int at = 0;
         while (run->call->schema->args[at].type != ARG_SCALAR)
@@ -201,8 +200,8 @@ static double number_as_double(Value number)
 
 static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_n, Dtype *out_dtype)
 {
-        uint32_t n_args =
-                call->n_args; // 5: end; 6: start, end; 7: start, end, step; four of them are options
+        // 5: end; 6: start, end; 7: start, end, step; four of them are options
+        uint32_t n_args = call->n_args;
         Value from = n_args == 5 ? value_int(0) : arg_number(call, 0),
               to = arg_number(call, n_args == 5 ? 0 : 1);
         Value by = n_args == 7 ? arg_number(call, 2) : value_int(1);

@@ -11,10 +11,8 @@ typedef struct FusedTail {
         OpCall call; // bound to args, inferred
         Value args[SCHEMA_MAX_ARGS];
         Tensor tensors[SCHEMA_MAX_ARGS]; // metas of tensor arguments, by argument
-        int operand
-                // by argument: which input of the group; -1: none, or what the tile makes (argument
-                // 0)
-                [SCHEMA_MAX_ARGS];
+        // by argument: which input of the group; -1: none, or what the tile makes (argument 0)
+        int operand[SCHEMA_MAX_ARGS];
         TensorMeta out;
         int lead;                    // dimensions that are not part of a row
         int64_t n_rows, n_in, n_out; // floats of a row before and after

@@ -436,8 +436,8 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (call->inplace)
                 return EMIT(emitter, "aten::masked_fill_.Tensor", out, arg_value(call, 0), mask_value,
                             number);
-        TRY(EMIT(emitter, "aten::clone", &copy,
-                 arg_value(call, 0))); // masked_fill would not keep self's layout
+        // masked_fill would not keep self's layout
+        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, 0)));
         return EMIT(emitter, "aten::masked_fill_.Tensor", out, copy, mask_value, number);
 }
 

@@ -27,25 +27,20 @@ typedef struct Emitter Emitter;
 enum { OP_STATE_BYTES = 512, OP_INLINE_OUTS = 4, OP_MAX_OUTS = 65536 };
 
 enum OpFlags {
-        OP_INPLACE = 1
-                     // has an in-place twin `name_`, writing to the first argument, if PyTorch has
-                     // one (twins.def)
-                     << 0,
-        OP_ELEMENTWISE = 1
-                         // output element i depends on input elements i only: the twin may run
-                         // straight into self
-                         << 1,
+        // has an in-place twin `name_`, writing to the first argument, if PyTorch has one
+        // (twins.def)
+        OP_INPLACE = 1 << 0,
+        // output element i depends on input elements i only: the twin may run straight into self
+        OP_ELEMENTWISE = 1 << 1,
         OP_RANDOM = 1 << 2,
         OP_EFFECT = 1 << 3, // asserts and the like: never removed
-        OP_NUMBERS = 1
-                     // numbers may stand in Tensor slots (add, mul, sub, div, where ...); all other
-                     // ops refuse them
-                     << 4,
+        // numbers may stand in Tensor slots (add, mul, sub, div, where ...); all other ops refuse
+        // them
+        OP_NUMBERS = 1 << 4,
         OP_HIDDEN = 1 << 5, // not listed by GET /v1/ops (Python-side helpers)
-        OP_JOINS = 1
-                   // cat: inputs side by side along the dimension in argument 1; run leaves those
-                   // that lie in out[0] already
-                   << 6,
+        // cat: inputs side by side along the dimension in argument 1; run leaves those that lie in
+        // out[0] already
+        OP_JOINS = 1 << 6,
         OP_CHECKS = 1 << 7, // run refuses some values (indices): made even when nobody reads the result
 };
 
@@ -60,16 +55,15 @@ typedef struct PackContext {
 // What pack chose: an implementation with its own state, made once per program and then immutable
 // and shared by all threads.
 typedef struct Packed {
-        Status (*run)(const OpRun *
-                              // instead of the row's run, with run->state = impl; NULL: the row's
-                              // own prepare and run are used
-                              run);
+        // instead of the row's run, with run->state = impl; NULL: the row's own prepare and run are
+        // used
+        Status (*run)(const OpRun *run);
         void *impl; // owned by the program
         void (*free_impl)(void *impl);
         const char *kernel;   // the implementation's name, for profiles; lives as long as impl
         size_t scratch_bytes; // of run->scratch
-        uint64_t
-                baked; // bit i: tensor operand i was a constant and is packed inside impl; run->in[i] is NULL
+        // bit i: tensor operand i was a constant and is packed inside impl; run->in[i] is NULL
+        uint64_t baked;
 } Packed;
 
 typedef struct Cost {
@@ -78,10 +72,9 @@ typedef struct Cost {
 
 struct OpDef {
         const char *schema; // "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
-        DtypeSet
-                // allowed dtypes of the Tensor arguments (after wrapping numbers; bool index/mask
-                // arguments are infer's business);
-                dtypes;
+        // allowed dtypes of the Tensor arguments (after wrapping numbers; bool index/mask arguments
+        // are infer's business);
+        DtypeSet dtypes;
         // 0 = all
         uint32_t flags;
         Status (*infer)(OpCall *call);
@@ -127,10 +120,8 @@ struct OpCall {
 struct OpRun {
         void *const *out;
         const void *const *in;
-        const TensorMeta *const *
-                // actual metas (an in-place twin's output has self's strides); NULL for undefined
-                // outputs
-                out_meta;
+        // actual metas (an in-place twin's output has self's strides); NULL for undefined outputs
+        const TensorMeta *const *out_meta;
         const TensorMeta *const *in_meta; // NULL for absent optionals
         uint32_t n_out, n_in;
         const void *state;
@@ -169,8 +160,8 @@ const Tensor *arg_list_tensor(const OpCall *call, int index, uint32_t item); // 
 Status arg_data(const OpCall *call, int index, const Tensor **out);
 
 // ---- describing outputs (k = 0..) ----
-Status out_reserve(OpCall *call,
-                   uint32_t n_outs); // for Tensor[] results; otherwise n_outs follows the schema
+// for Tensor[] results; otherwise n_outs follows the schema
+Status out_reserve(OpCall *call, uint32_t n_outs);
 Status out_fresh(OpCall *call, uint32_t k, const TensorMeta *meta);
 Status out_view(OpCall *call, uint32_t k, int arg, const TensorMeta *meta, int64_t offset);
 Status out_same(OpCall *call, uint32_t k, int arg);

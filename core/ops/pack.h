@@ -8,8 +8,8 @@
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed);   // rows of conv.c
 Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed); // aten::linear
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);  // aten::addmm
-Status mm_pack(const OpCall *call, const PackContext *context,
-               Packed *out_packed); // aten::mm, aten::bmm, aten::matmul of matrices
+// aten::mm, aten::bmm, aten::matmul of matrices
+Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);
 
 // The same choice for rows that do more afterwards.
 typedef struct PackedProduct PackedProduct;

@@ -37,17 +37,17 @@ struct PointOp {
         PointTyping typing;
         bool exact_scalar; // a second operand of one element is not rounded to f16 or bf16 first (mul, div)
         PointLayout layout;
-        const char *
-                // what is said when the result would be bool and the row has no bool formula; NULL:
-                // "... not implemented
-                bool_words;
+        // what is said when the result would be bool and the row has no bool formula; NULL: "...
+        // not implemented
+        const char *bool_words;
         // for 'Bool'"
-        double constants[POINT_PARAMS]; // parameters before those of `args` are filled in
-        const PointOp *(*select)(
-                const OpCall *call); // another description, by the arguments; NULL after fail()
+        // parameters before those of `args` are filled in
+        double constants[POINT_PARAMS];
+        // another description, by the arguments; NULL after fail()
+        const PointOp *(*select)(const OpCall *call);
         Status (*check)(const OpCall *call, const PointBound *bound); // dtypes known, parameters not yet
-        Status (*adjust)(const OpCall *call,
-                         PointBound *bound); // parameters known: may change them and the kernel
+        // parameters known: may change them and the kernel
+        Status (*adjust)(const OpCall *call, PointBound *bound);
 };
 
 typedef struct PointInput {

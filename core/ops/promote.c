@@ -119,8 +119,8 @@ Status number_check_fits(Value number, Dtype dtype)
                      : dtype == DTYPE_U8                                         ? 0
                      : dtype == DTYPE_I64                                        ? -max
                                                                                  : -max - 1;
-        bool fits = value >= min &&
-                    value <= max; // int64's largest as a double is 2.0**63, which PyTorch lets through
+        // int64's largest as a double is 2.0**63, which PyTorch lets through
+        bool fits = value >= min && value <= max;
         if (is_float)
                 fits |= isnan(value) || isinf(value);
         if (!fits)

@@ -105,8 +105,8 @@ static bool same_call(const RecordedCall *a, const RecordedCall *b)
         if (a->overload != b->overload || a->call.op != b->call.op || a->call.n_outs != b->call.n_outs)
                 return false;
         for (uint32_t i = 0; i < a->call.n_args; i++) {
-                if (!same_value(a->call.args[i], b->call.args[i],
-                                a->computes)) // a view stands on its own constant's bytes
+                // a view stands on its own constant's bytes
+                if (!same_value(a->call.args[i], b->call.args[i], a->computes))
                         return false;
         }
         return true;

@@ -51,8 +51,8 @@ static bool take_result(Standing *standing, Recorded *value, Value result, PassC
         if (result.kind != VALUE_TENSOR)
                 return false;
         context->folded_bytes += result.tensor->storage->n_bytes;
-        standing_move(standing, value->tensor.storage,
-                      result.tensor->storage); // views of it are constants as well
+        // views of it are constants as well
+        standing_move(standing, value->tensor.storage, result.tensor->storage);
         return true;
 }
 

@@ -179,8 +179,8 @@ static bool scale_row(float *data, int64_t n, double scale)
                 uint32_t bits;
                 data[i] = (float)((double)data[i] * scale);
                 memcpy(&bits, &data[i], sizeof(bits));
-                odd |= (bits & 0x7f800000u) ==
-                       0x7f800000u; // all ones in the exponent; so written it vectorises
+                // all ones in the exponent; so written it vectorises
+                odd |= (bits & 0x7f800000u) == 0x7f800000u;
         }
         return odd != 0;
 }

@@ -4,10 +4,9 @@
 #include "core/program/recording.h"
 
 typedef struct Uses {
-        uint32_t *
-                // by buffer: how often calls and results name a tensor on it; 0 for buffers made
-                // after counting
-                n;
+        // by buffer: how often calls and results name a tensor on it; 0 for buffers made after
+        // counting
+        uint32_t *n;
         RecordedCall **reader; // by buffer: the last call that reads it
         uint32_t n_buffers;
 } Uses;

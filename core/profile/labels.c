@@ -36,8 +36,8 @@ static Status copy_nodes(RunLabels *labels, const Graph *graph)
                 nodes[i].index = i;
                 TRY(copy(labels, node->name, &nodes[i].name));
                 TRY(copy(labels, node->target, &nodes[i].target));
-                const Node *before =
-                        i == 0 ? NULL : graph->nodes[i - 1]; // neighbours mostly are of one module
+                // neighbours mostly are of one module
+                const Node *before = i == 0 ? NULL : graph->nodes[i - 1];
                 if (before != NULL && before->module_path == node->module_path)
                         nodes[i].module_path = nodes[i - 1].module_path;
                 else

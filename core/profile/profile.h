@@ -37,8 +37,8 @@ typedef struct RunLabels {
         uint32_t n_inputs;
         uint32_t n_in_ring; // profiles; guarded by the ring
 } RunLabels;
-Status run_labels_new(const Graph *graph, const Program *program,
-                      RunLabels **out_labels); // program NULL: eager
+// program NULL: eager
+Status run_labels_new(const Graph *graph, const Program *program, RunLabels **out_labels);
 RunLabels *run_labels_ref(RunLabels *labels);
 RunLabels *run_labels_unref(RunLabels *labels); // NULL-safe, returns NULL
 DEFINE_CLEANUP(RunLabels, run_labels_unref)
@@ -63,10 +63,9 @@ typedef struct RunProfile {
         uint32_t n_rows;
         uint32_t n_rows_capacity;
         Program *program; // counted; NULL: eager, or detached. Rows point into it
-        RunLabels *
-                // counted; of the program from the run on, else NULL until detached. Rows point
-                // into it then
-                labels;
+        // counted; of the program from the run on, else NULL until detached. Rows point into it
+        // then
+        RunLabels *labels;
         int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
 } RunProfile;

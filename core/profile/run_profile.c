@@ -58,10 +58,10 @@ struct ProfileRing {
         pthread_mutex_t mutex;
         uint32_t capacity, next;
         RunProfile **items; // counted; NULL where nothing is (any more)
-        uint64_t *
+        uint64_t
                 // of their ids: the search touches these only, which lie together, and not some
                 // hundred profiles all over the heap
-                hashes;
+                *hashes;
         size_t max_bytes;
         ProfileUse use;
 };

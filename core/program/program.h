@@ -71,10 +71,8 @@ typedef struct Program {
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
-        uint64_t
-                // bit i: it depends on the value of input i (program_key); inputs from 64 on always
-                // count
-                by_value;
+        // bit i: it depends on the value of input i (program_key); inputs from 64 on always count
+        uint64_t by_value;
         Value *signature; // input values it was made for; tensors have metas only
         uint32_t n_signature;
         const Node **fetch;

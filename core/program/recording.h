@@ -46,10 +46,9 @@ struct Recorded {
         RecordedCall *call; // FROM_CALL: who makes it
         uint32_t out;       // ... as which output
         uint32_t input;     // FROM_INPUT: leaf
-        const char *
-                // wish for printing: authored name or state path; borrowed from the authored graph;
-                // may be NULL
-                name;
+        // wish for printing: authored name or state path; borrowed from the authored graph; may be
+        // NULL
+        const char *name;
         const char *path;  // FROM_STATE
         Recorded *instead; // replaced by a pass: use this one; NULL
 };
@@ -57,8 +56,8 @@ struct Recorded {
 struct RecordedCall {
         OpCall call; // args, schema, outs as inferred: what prepare, pack and run want to see
         const Overload *overload;
-        Recorded *
-                *outs; // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
+        // call.n_outs; NULL where the output is undefined, a plain value or an argument itself
+        Recorded **outs;
         const Node **nodes; // authored nodes it computes, in order
         uint32_t n_nodes, nodes_capacity;
         bool computes; // has something to run; else views only
@@ -90,10 +89,8 @@ typedef struct Recording {
         uint32_t n_values, values_capacity;
         Buffer **buffers;
         uint32_t n_buffers, buffers_capacity;
-        Recorded **
-                // tensor leaves of the inputs, in order; then numbers that calls read as 0-dim
-                // tensors
-                inputs;
+        // tensor leaves of the inputs, in order; then numbers that calls read as 0-dim tensors
+        Recorded **inputs;
         uint32_t n_inputs, inputs_capacity, n_tensor_inputs;
         uint32_t *number_inputs; // of inputs[n_tensor_inputs + k]: which placeholder it is
         uint32_t number_inputs_capacity;

@@ -21,8 +21,8 @@ struct RegistryEntry {
         uint64_t used;     // READY: the registry's tick at its last use
         Ticket *waiting;   // BUSY
         _Atomic int *stop; // BUSY: the builder's; may be NULL
-        RegistryEntry *next_in_bucket,
-                *next_in_group;       // the latter: of the group's bucket, which other groups share
+        // the latter: of the group's bucket, which other groups share
+        RegistryEntry *next_in_bucket, *next_in_group;
         RegistryEntry *newer, *older; // READY: LRU list
 };
 

@@ -24,7 +24,8 @@ typedef struct Ticket {
         RegistryEntry *entry; // NULL when not parked
         void *object;         // after publication: counted reference, or NULL
         Status status;        // why there is none
-        Failure *failure; // heap copy, owned by the ticket's owner; NULL when object is set or memory was out
+        // heap copy, owned by the ticket's owner; NULL when object is set or memory was out
+        Failure *failure;
 } Ticket;
 
 typedef enum Acquired {
@@ -46,10 +47,8 @@ typedef struct RegistryType {
         void (*unref)(void *object);
         size_t (*bytes)(const void *object);
         uint32_t max_per_group; // ready entries; 0: no cap
-        size_t (*shared_bytes)(
-                // what objects hold together, counted once; may be NULL. Called under the
-                // registry's lock
-                void *context);
+        // what objects hold together, counted once; may be NULL. Called under the registry's lock
+        size_t (*shared_bytes)(void *context);
         void *context;
 } RegistryType;
 

@@ -495,9 +495,8 @@ static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, co
                 if (mapping != NULL && mapping->n_bytes != n_bytes)
                         return fail(STATUS_DAMAGED, "an entry gives two sizes for the same bytes" AGAIN);
                 if (mapping == NULL) {
-                        Blob seen = look(
-                                store,
-                                digest); // before the file is opened: another one may take its place any time
+                        // before the file is opened: another one may take its place any time
+                        Blob seen = look(store, digest);
                         TRY(map_file(store, digest, n_bytes, &mapping));
                         if (!seen.is_verified || mapping_faulted())
                                 TRY(verify(mapping, digest, holes));

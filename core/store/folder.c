@@ -270,8 +270,8 @@ Status folder_remove(int folder, const char *name)
 
 Status folder_each(int folder, Status (*visit)(void *context, const char *name), void *context)
 {
-        int copy = open_at(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                           0); // a descriptor of its own: readdir moves it
+        // a descriptor of its own: readdir moves it
+        int copy = open_at(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
         _cleanup_(closedirp) DIR *directory = copy < 0 ? NULL : fdopendir(copy);
         if (directory == NULL)
                 return folder_fail("listing the data folder", errno);

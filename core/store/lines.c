@@ -12,8 +12,8 @@ Status lines_open(const char *text, size_t n, Lines *out_lines)
         HashHex checksum = sha256_of(text, n - CHECKSUM_LINE);
         if (memcmp(text + n - HASH_HEX_BYTES, checksum.hex, HASH_HEX_BYTES - 1) != 0 || text[n - 1] != '\n')
                 return fail(STATUS_DAMAGED, "its checksum does not match");
-        if (memchr(text, '\0', n) !=
-            NULL) // values are texts: what stands behind it would be lost when they are written again
+        // values are texts: what stands behind it would be lost when they are written again
+        if (memchr(text, '\0', n) != NULL)
                 return fail(STATUS_DAMAGED, "it holds a NUL byte");
         *out_lines = (Lines){ .at = text, .end = text + n - CHECKSUM_LINE };
         return STATUS_OK;

@@ -91,8 +91,8 @@ static Status add_loaded(Loading *loading, Head *take_head, Loaded **out_loaded)
         TRY(string_map_set(&loading->store->heads, head->head.name, head, NULL));
         loaded->head = take_ptr(head); // the store's
         *out_loaded = take_ptr(loaded);
-        return string_map_set(&loading->graphs, (*out_loaded)->head->head.name, *out_loaded,
-                              NULL); // there is room
+        // there is room
+        return string_map_set(&loading->graphs, (*out_loaded)->head->head.name, *out_loaded, NULL);
 }
 
 static Status write_converted(Store *store, const Head *head, const Manifest *manifest)

@@ -63,9 +63,8 @@ static Status read_versions(Lines *lines, bool is_first, Manifest *manifest)
                 last = number;
                 TRY(array_reserve(&manifest->versions, &manifest->capacity, manifest->n_versions + 1,
                                   sizeof(*manifest->versions)));
-                TRY(read_version(
-                        lines, is_first, number,
-                        &manifest->versions[manifest->n_versions++])); // counted first: it is given back
+                // counted first: it is given back
+                TRY(read_version(lines, is_first, number, &manifest->versions[manifest->n_versions++]));
         }
         if (lines->at != lines->end)
                 return fail(STATUS_DAMAGED, "a line is not understood");

@@ -27,8 +27,8 @@ typedef struct Slot {
 
 static Slot slots[SLOTS];
 static uint32_t free_slots[SLOTS], n_free_slots;
-static _Atomic uint32_t n_slots_used, damaged_from = SLOTS,
-                                      damaged_to; // slots of damaged mappings lie in [from, to)
+// slots of damaged mappings lie in [from, to)
+static _Atomic uint32_t n_slots_used, damaged_from = SLOTS, damaged_to;
 static pthread_mutex_t slots_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool any_fault;
 static struct sigaction earlier;

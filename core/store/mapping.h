@@ -37,8 +37,8 @@ DEFINE_CLEANUP(Mapping, mapping_unref)
 // ---- open mappings by digest, so that all who use the same bytes share one ----
 Status mapping_table_new(MappingTable **out_table);
 MappingTable *mapping_table_unref(MappingTable *table); // mappings keep it alive
-Mapping *mapping_table_get(MappingTable *table,
-                           const HashHex *digest); // counted; NULL when not open or damaged
+// counted; NULL when not open or damaged
+Mapping *mapping_table_get(MappingTable *table, const HashHex *digest);
 // Puts `mapping` in, or gives it back for the one that came first. Returns what to use (counted).
 Mapping *mapping_table_add(MappingTable *table, const HashHex *digest, Mapping *take_mapping);
 // The file was written anew: who comes from now on maps it again.

@@ -148,8 +148,8 @@ static Status open_folders(Store *store, const char *folder)
         // Nor must an older program meet new entries: FORMAT is raised before the first of them is
         // written. Old ones are still read, and converted as they are.
         TRY(folder_open(store->top, "tmp", true, &store->tmp));
-        TRY(folder_each(store->tmp, remove_unfinished,
-                        store)); // their names may come again: in a container the pid is the same each time
+        // their names may come again: in a container the pid is the same each time
+        TRY(folder_each(store->tmp, remove_unfinished, store));
         if (is_new || is_old)
                 TRY(folder_write(store->tmp, store->top, "FORMAT",
                                  (ByteSpan){ (const uint8_t *)STORE_FORMAT_TEXT, FORMAT_BYTES }, 0644));

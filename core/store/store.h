@@ -66,7 +66,8 @@ typedef struct StoreVersion {
         int64_t created_ms;              // wall clock
         char format[8];                  // "pt2", "fx"
         char model[STORE_MODEL_MAX + 1]; // ?model= of the upload, or ""
-        uint32_t n_parts; // 0: the version's file is damaged or missing; only `version` is known
+        // 0: the version's file is damaged or missing; only `version` is known
+        uint32_t n_parts;
         StorePart parts[STORE_MAX_PARTS];
 } StoreVersion;
 

@@ -18,8 +18,8 @@ typedef struct Blob {
 } Blob;
 
 struct Store {
-        pthread_mutex_t
-                writing;       // serialises heads, versions and tune records: held while the disk is written
+        // serialises heads, versions and tune records: held while the disk is written
+        pthread_mutex_t writing;
         pthread_mutex_t mutex; // guards `users`: held for moments only; after `writing`
         int top, blobs, graphs, versions, quarantine, tmp, tunes, lock;
         StoreLog log;

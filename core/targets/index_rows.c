@@ -353,8 +353,8 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind),
                             dtype_words(self.tensor->meta.dtype));
         Dtype dtype = self.tensor->meta.dtype;
-        if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 &&
-            dtype != DTYPE_BF16) // those take what is too large as infinity
+        // those take what is too large as infinity
+        if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
                 TRY(number_check_fits(from, dtype));
         _cleanup_(indexing_deinit) Indexing indexing;
         TRY(indexing_run(&indexing, emitter, self, &call->args[1]));

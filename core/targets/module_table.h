@@ -22,10 +22,8 @@ typedef struct ModuleEntry {
 // module->resolved: lives in the graph's arena.
 typedef struct ResolvedModule {
         const ModuleEntry *entry;
-        const Value *
-                // one per config argument, defaults filled in; borrowed from module->config and the
-                // schema
-                config;
+        // one per config argument, defaults filled in; borrowed from module->config and the schema
+        const Value *config;
         const char *const *state_paths; // "fc.weight"; NULL: absent
 } ResolvedModule;
 

@@ -47,10 +47,9 @@ typedef struct PyRow {
         const char *schema; // "py::relu(Tensor input, bool inplace=False) -> Tensor"
         const char *emits;  // a template; NULL: expand
         Status (*expand)(Emitter *emitter, const OpCall *call, Value *out);
-        const char *
-                // operators that expand calls, space-separated, alternatives with '|'; the row is
-                // left out when one is missing.
-                needs;
+        // operators that expand calls, space-separated, alternatives with '|'; the row is left out
+        // when one is missing.
+        const char *needs;
         // May be NULL
 } PyRow;
 typedef struct PyTable {

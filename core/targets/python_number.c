@@ -340,8 +340,8 @@ static Status compare(PyBinary op, Value a, Value b, Value *out)
         uint32_t n = MIN(a.seq->n, b.seq->n);
         for (uint32_t i = 0; i < n; i++) {
                 if (!python_equal(a.seq->items[i], b.seq->items[i]))
-                        return compare(op, a.seq->items[i], b.seq->items[i],
-                                       out); // depth: limits.max_nested_values
+                        // depth: limits.max_nested_values
+                        return compare(op, a.seq->items[i], b.seq->items[i], out);
         }
         return order_result(op, a.seq->n < b.seq->n ? -1 : a.seq->n > b.seq->n, out);
 }

@@ -94,8 +94,8 @@ static uint32_t count_nodes(const Graph *graph, int depth)
         uint32_t n = graph->n_nodes;
         for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        n += count_nodes(graph->modules[i]->graph,
-                                         depth + 1); // depth: limits.max_child_graphs
+                        // depth: limits.max_child_graphs
+                        n += count_nodes(graph->modules[i]->graph, depth + 1);
         }
         return n;
 }

@@ -51,8 +51,8 @@ static bool dtype_allowed(const OpDef *op, Dtype dtype, bool first)
 {
         if (op->dtypes == 0 || (op->dtypes >> dtype & 1) != 0)
                 return true;
-        return !first && (dtype == DTYPE_BOOL ||
-                          dtype_is_int(dtype)); // index, mask and condition tensors: infer's business
+        // index, mask and condition tensors: infer's business
+        return !first && (dtype == DTYPE_BOOL || dtype_is_int(dtype));
 }
 
 static Dtype recorded_dtype(Value value)
@@ -211,8 +211,8 @@ static Status resolve_graph(Graph *graph, CheckReport *report, int depth)
                 return fail(STATUS_TOO_LARGE, "graphs nest deeper than %d", (int)limits.max_child_graphs);
         for (uint32_t i = 0; i < graph->n_modules; i++) {
                 if (graph->modules[i]->graph != NULL)
-                        TRY(resolve_graph(graph->modules[i]->graph, report,
-                                          depth + 1)); // depth: limits.max_child_graphs
+                        // depth: limits.max_child_graphs
+                        TRY(resolve_graph(graph->modules[i]->graph, report, depth + 1));
         }
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
                 const Input *input = &graph->signature.inputs[i];

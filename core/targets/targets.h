@@ -43,8 +43,8 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
 enum NodeEffect {
         NODE_WRITES = 1 << 0, // to bytes or geometry of tensors it reads
         NODE_SHARES = 1 << 1, // its result may share bytes with tensors it reads
-        NODE_WRITES_FIRST =
-                1 << 4,      // as NODE_WRITES, but of its first argument only; so does its result share
+        // as NODE_WRITES, but of its first argument only; so does its result share
+        NODE_WRITES_FIRST = 1 << 4,
         NODE_DRAWS = 1 << 2, // random numbers
         NODE_MOVES = 1 << 3, // unsqueeze_ and the like: a tensor it reads gets another geometry
 };
@@ -65,9 +65,8 @@ typedef struct CheckReport {
         uint32_t n_rows, rows_capacity, n_nodes; // n_nodes: distinct nodes concerned
         const char **missing_state;              // dotted paths that modules or get_attr need
         uint32_t n_missing_state, missing_capacity;
-        const char **
-                // "linear: in_feature (torch.nn.Linear knows in_features, out_features, bias)"
-                unknown_config;
+        // "linear: in_feature (torch.nn.Linear knows in_features, out_features, bias)"
+        const char **unknown_config;
         uint32_t n_unknown_config, unknown_capacity;
 } CheckReport;
 void check_report_deinit(CheckReport *report);

@@ -189,8 +189,8 @@ static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Wr
         const Module *module = graph_module(graph, node->target);
         const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
         bool has_state = resolved != NULL && resolved->entry->n_state > 0;
-        bool counts =
-                resolved != NULL && module->training && resolved->entry->n_state > 2; // running statistics
+        // running statistics
+        bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2;
         writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
         // A layer with weights computes; one without may hand its input on.
         writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
@@ -261,10 +261,9 @@ typedef struct Effects {
         const Graph *graph; // whose nodes are looked at
         uint32_t found;
         int depth;
-        uint32_t
-                // looked at so far: child graphs that call each other again and again are not
-                // followed for ever
-                n_nodes;
+        // looked at so far: child graphs that call each other again and again are not followed for
+        // ever
+        uint32_t n_nodes;
 } Effects;
 
 static void add_node_effects(Effects *effects, const Node *node);
@@ -346,9 +345,8 @@ static Status visit_node(const Graph *graph, const Node *node, Writes *writes)
         TRY(read_flags(node, writes->flags, &reads));
         switch (node->op) {
         case OP_PLACEHOLDER:
-                writes->flags[node->index] =
-                        SHARES |
-                        CONTAINER; // of a child graph: its operands may be state of the graph around it
+                // of a child graph: its operands may be state of the graph around it
+                writes->flags[node->index] = SHARES | CONTAINER;
                 break;
         case OP_GET_ATTR:
                 writes->flags[node->index] = SHARES;
@@ -396,8 +394,8 @@ static Status graph_writes(const Graph *graph, int depth, bool *out_found)
              i < graph->n_modules && status == STATUS_OK && !*out_found && depth < limits.max_child_graphs;
              i++) {
                 if (graph->modules[i]->graph != NULL)
-                        status = graph_writes(graph->modules[i]->graph, depth + 1,
-                                              out_found); // depth: limits.max_child_graphs
+                        // depth: limits.max_child_graphs
+                        status = graph_writes(graph->modules[i]->graph, depth + 1, out_found);
         }
         return status;
 }

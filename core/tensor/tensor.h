@@ -18,12 +18,15 @@ struct Storage {
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
         size_t n_bytes;
         bool readonly; // writes must go through storage_make_writable
-        bool mapped;   // adopted bytes are a file's: they cost no memory of our own
+        // adopted bytes are a file's: they cost no memory of our own
+        bool mapped;
         bool in_block; // `data` lies behind this header, in the same allocation
-        struct Buffer
-                *buffer; // while recording: bytes that are not there yet, known by this (borrowed); else NULL
-        Storage *origin; // counted; the storage whose bytes `data` points into, NULL if own bytes
-        Budget *budget;  // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
+        // while recording: bytes that are not there yet, known by this (borrowed); else NULL
+        struct Buffer *buffer;
+        // counted; the storage whose bytes `data` points into, NULL if own bytes
+        Storage *origin;
+        // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
+        Budget *budget;
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()
         void *owner;
 };
@@ -37,7 +40,8 @@ static inline bool storage_is_mapped(const Storage *storage) // its bytes are a 
 typedef struct TensorMeta {
         Dtype dtype;
         uint8_t rank;
-        bool wrapped; // a Python number in a Tensor slot: takes part in promotion as a number
+        // a Python number in a Tensor slot: takes part in promotion as a number
+        bool wrapped;
         int64_t size[MAX_RANK], stride[MAX_RANK]; // in elements
 } TensorMeta;
 
@@ -73,8 +77,8 @@ Storage *storage_unref(Storage *storage); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Storage, storage_unref)
 
 // ---- metas ----
-void meta_init(TensorMeta *meta, Dtype dtype, int rank,
-               const int64_t *size); // contiguous strides; sizes already checked
+// contiguous strides; sizes already checked
+void meta_init(TensorMeta *meta, Dtype dtype, int rank, const int64_t *size);
 void meta_set_contiguous(TensorMeta *meta);
 // Strides of `like` kept when it is non-overlapping and dense (its permutation), else contiguous:
 // empty_like(preserve_format).

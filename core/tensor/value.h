@@ -52,10 +52,9 @@ struct Node;
 
 typedef struct Value {
         ValueKind kind;
-        uint32_t
-                // recording only: a number that is input slot - 1 and is left open where a Tensor
-                // slot takes it (Emitter); else 0
-                slot;
+        // recording only: a number that is input slot - 1 and is left open where a Tensor slot
+        // takes it (Emitter); else 0
+        uint32_t slot;
         union {
                 bool b;
                 int64_t i;
@@ -137,7 +136,8 @@ static inline bool value_is_sequence(Value value)
 
 Value value_ref(Value value); // counts what it holds; returns it
 void value_unref(Value value);
-void value_clear(Value *value); // unref, then VALUE_NONE: for _cleanup_(value_clear)
+// unref, then VALUE_NONE: for _cleanup_(value_clear)
+void value_clear(Value *value);
 Status value_str_new(const char *text, size_t n, Value *out_value); // kind VALUE_STR
 Status str_new(const char *text, size_t n, Str **out_str);
 // `n` items, all VALUE_NONE, to be filled before sharing.
@@ -147,9 +147,10 @@ Seq *seq_unref(Seq *seq);
 Dict *dict_unref(Dict *dict);
 DEFINE_CLEANUP(Seq, seq_unref)
 DEFINE_CLEANUP(Dict, dict_unref)
-const Value *dict_get(const Dict *dict, const char *key); // NULL if absent; borrowed
-Status value_ints_new(ValueKind kind, const int64_t *items, uint32_t n,
-                      Value *out_value); // a list, tuple or size of ints
+// NULL if absent; borrowed
+const Value *dict_get(const Dict *dict, const char *key);
+// a list, tuple or size of ints
+Status value_ints_new(ValueKind kind, const int64_t *items, uint32_t n, Value *out_value);
 // A number as a 0-dim tensor marked `wrapped` (bool, int64, float64 -> promoted as a number;
 // complex128).
 Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor);

@@ -524,8 +524,8 @@ Test(number_print, nothing_is_written_beyond_the_promised_room)
         for (int i = 0; i < 300000; i++) {
                 uint64_t bits = random_bits();
                 if (i % 3 == 0)
-                        bits = 0x3f00000000000000u +
-                               (bits & 0x81ffffffffffffffu); // sizes near one, written without exponent
+                        // sizes near one, written without exponent
+                        bits = 0x3f00000000000000u + (bits & 0x81ffffffffffffffu);
                 char room[NUMBER_TEXT_MAX + 8];
                 memset(room, 'x', sizeof(room));
                 number_print_f64(double_of(bits), room);

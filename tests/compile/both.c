@@ -208,8 +208,8 @@ static Status compile_open(const Graph *graph, ValueSpan inputs, ValueSpan other
         ProgramKey key;
         if (other.items == inputs.items ||
             compile_graph(graph, other, options, NULL, out_program) != STATUS_OK)
-                return compile_graph(graph, inputs, options, NULL,
-                                     out_program); // other sizes, say, may not do
+                // other sizes, say, may not do
+                return compile_graph(graph, inputs, options, NULL, out_program);
         if (program_key(graph, inputs, options, (*out_program)->by_value, &key) == STATUS_OK &&
             strcmp(program_key_id(&key).hex, (*out_program)->id.hex) == 0)
                 return STATUS_OK;

@@ -197,8 +197,8 @@ static void add_cast(Growth *growth)
 {
         const Made *from = any_of(growth, any_dtype, NULL);
         Value dtype = argument(growth, 'T', NULL);
-        if (dtype_is_float(from->tensor->meta.dtype) &&
-            !dtype_is_float(dtype.dtype)) { // whole numbers hold it on all machines
+        // whole numbers hold it on all machines
+        if (dtype_is_float(from->tensor->meta.dtype) && !dtype_is_float(dtype.dtype)) {
                 from = CALL(growth, "nan_to_num", EXACT, of(from));
                 from = from == NULL ? NULL
                                     : CALL(growth, "clamp", EXACT, of(from), value_int(0), value_int(100));

@@ -246,10 +246,10 @@ Test(emit, crossing_strided_ranges_go_through_a_temporary)
 {
         Value base = F32(&sample, SIZES(2, 2), DOUBLES(1, 2, 3, 4));
         Value turned = sample_call(&sample, "aten::t", VALUES(base));
-        Value column =
-                sample_call(&sample, "aten::select.int", VALUES(turned, value_int(0), value_int(1))); // 2, 4
-        Value row =
-                sample_call(&sample, "aten::select.int", VALUES(base, value_int(0), value_int(0))); // 1, 2
+        // 2, 4
+        Value column = sample_call(&sample, "aten::select.int", VALUES(turned, value_int(0), value_int(1)));
+        // 1, 2
+        Value row = sample_call(&sample, "aten::select.int", VALUES(base, value_int(0), value_int(0)));
         call2("aten::add_.Tensor", row, column);
         EXPECT(base, 3, 6, 3, 4);
 }

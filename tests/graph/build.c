@@ -217,8 +217,8 @@ static Graph *variant(int i)
         if (i >= 11 && i <= 13)
                 state(graph, i == 13 ? "v" : "w", small_tensor(i == 12 ? DTYPE_F64 : DTYPE_F32, 4));
         if (i == 14)
-                x->spec = arena_alloc(&graph->arena,
-                                      sizeof(TensorSpec)); // rank 0, bool: declared inputs bind differently
+                // rank 0, bool: declared inputs bind differently
+                x->spec = arena_alloc(&graph->arena, sizeof(TensorSpec));
         output(graph, i == 15 ? node_value(x) : node_value(sum));
         finish(graph);
         return graph;

@@ -257,9 +257,8 @@ Test(direct, refuses_what_it_is_not_made_for)
 
 Test(direct, a_frame_out_of_proportion_to_the_image_is_not_copied)
 {
-        static const int64_t reaches[] = {
-                536870896, 2000, 33
-        }; // bytes that overflow, that are too many, that are nothing to speak of
+        // bytes that overflow, that are too many, that are nothing to speak of
+        static const int64_t reaches[] = { 536870896, 2000, 33 };
         Sample sample = { 25 };
         for (size_t i = 0; i < ARRAY_LENGTH(reaches); i++) {
                 int64_t reach = reaches[i];

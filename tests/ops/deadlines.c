@@ -178,8 +178,10 @@ enum { LEAST_STEPS = 1 << 16, MOST_STEPS_PER_POLL = 1 << 20 };
 static void check_coverage(void)
 {
         static const char *const elsewhere[] = {
-                "aten::_assert_async", "aten::_assert_async.msg", // read one element
-                "fxserve::fused", // takes a group of a program: tests/load/deadlines.py
+                "aten::_assert_async",
+                "aten::_assert_async.msg", // read one element
+                // takes a group of a program: tests/load/deadlines.py
+                "fxserve::fused",
         };
         for (uint32_t i = 0; i < n_ops(); i++) {
                 const Overload *overload = op_at(i);

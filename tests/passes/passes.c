@@ -186,8 +186,8 @@ Test(passes, remove_dead_keeps_what_may_refuse_its_values)
                                                                : cases[i].dtype,
                                   2, (int64_t[]){ 2, 2 });
                         cr_assert_eq(tensor_new(&meta, NULL, &tensors[k]), STATUS_OK);
-                        memset(tensor_data(tensors[k]), k == 0 ? 0x11 : 0,
-                               tensors[k]->storage->n_bytes); // 0 divides; row 0 is there
+                        // 0 divides; row 0 is there
+                        memset(tensor_data(tensors[k]), k == 0 ? 0x11 : 0, tensors[k]->storage->n_bytes);
                         inputs[k] = value_tensor_take(tensors[k]);
                 }
                 if (cases[i].dtype == DTYPE_NONE)
@@ -268,8 +268,9 @@ Test(passes, merge_equal_takes_room_for_each_node_once)
 Test(passes, merge_equal_keeps_views_apart_that_stand_on_other_constants)
 {
         input("x");
+        // of equal bits
         Node *a = call("torch.sum", of(constant("a", 1)), absent),
-             *b = call("torch.sum", of(constant("b", 1)), absent); // of equal bits
+             *b = call("torch.sum", of(constant("b", 1)), absent);
         call("torch.unsqueeze", of(a), value_int(0));
         finish_two(call("torch.unsqueeze", of(b), value_int(0)), b);
         expect_equal_runs();

@@ -221,8 +221,8 @@ Test(registry, the_least_recently_used_of_a_group_leaves_when_the_group_is_full)
         };
         Registry *registry = NULL;
         Object a = { 0, 1 }, b = { 0, 1 }, c = { 0, 1 }, other = { 0, 1 };
-        RegistryKey group = { { 7 } }, key_d = { { 4 } },
-                    group_of_other = { { 7, 0, 0, 0, 1 } }; // the same bucket
+        // the same bucket
+        RegistryKey group = { { 7 } }, key_d = { { 4 } }, group_of_other = { { 7, 0, 0, 0, 1 } };
         void *found[8];
         cr_assert_eq(registry_open(&crowded, 1000, &registry), STATUS_OK);
         registry_put_in(registry, &key_d, &group_of_other, &other);

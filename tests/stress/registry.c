@@ -9,11 +9,8 @@
 #include "core/base/clock.h"
 #include "core/registry/registry.h"
 
-enum {
-        N_THREADS = 6,
-        N_KEYS = 4,
-        N_DROPPED = 2
-}; // the first N_DROPPED keys are dropped now and then, even while they are built
+// the first N_DROPPED keys are dropped now and then, even while they are built
+enum { N_THREADS = 6, N_KEYS = 4, N_DROPPED = 2 };
 
 typedef struct Object {
         RefCount ref;

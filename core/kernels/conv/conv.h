@@ -12,8 +12,8 @@ typedef struct Conv {
         int64_t n, groups;
         int64_t group_in, group_out; // channels of one group
         int64_t in_size[3], out_size[3], kernel[3];
-        int64_t stride[3], pad[3],
-                dilation[3]; // pad: before the first element (of the transposed one: as its argument)
+        // pad: before the first element (of the transposed one: as its argument)
+        int64_t stride[3], pad[3], dilation[3];
         int64_t in_stride[5], out_stride[5]; // elements: batch, channel, depth, height, width
 } Conv;
 

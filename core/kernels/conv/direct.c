@@ -408,8 +408,8 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                             .low = conv->clamp.low,
                             .high = conv->clamp.high };
         Work work = { .ctx = run->ctx };
-        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) /
-                        2; // of a unit with one panel
+        // of a unit with one panel
+        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) / 2;
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks,
                         n_panels = conv->panels.n_panels;

@@ -47,15 +47,15 @@ typedef enum PointIsa { POINT_PORTABLE, POINT_AVX2, POINT_AVX512, POINT_ISA_COUN
 
 typedef struct PointKernel PointKernel;
 struct PointKernel {
-        const char *label; // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
-        const char
-                *in; // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
+        // PyTorch's kernel name, for `"abs_cpu" not implemented for 'Bool'`
+        const char *label;
+        // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
+        const char *in;
         bool mask_out;                      // the result is a mask
         bool takes_uniform;                 // in class F32
         PointLoop *loop[POINT_CLASS_COUNT]; // POINT_PORTABLE's; NULL: not implemented
-        const PointKernel
-                *wide[POINT_ISA_COUNT -
-                      1]; // the same row compiled for the others; NULL where the compiler's target lacks them
+        // the same row compiled for the others; NULL where the compiler's target lacks them
+        const PointKernel *wide[POINT_ISA_COUNT - 1];
 };
 
 #define POINT1(name, ...)  extern const PointKernel point_##name;
@@ -80,7 +80,8 @@ extern const PointKernel point_masked_fill; // x, m, x
 typedef struct PointOperand {
         const void *data;
         const TensorMeta *meta; // broadcastable to the output's shape; any real dtype
-        bool exact; // not rounded to the common dtype before use (PyTorch's scalars of mul and div)
+        // not rounded to the common dtype before use (PyTorch's scalars of mul and div)
+        bool exact;
 } PointOperand;
 
 PointClass point_class(Dtype common);

@@ -445,8 +445,8 @@ Status tile_finish(TileProgram *program)
         for (uint32_t i = 0; i < program->n_values; i++) {
                 const TileValue *value = &program->values[i];
                 widest = MAX(widest, value->is_mask ? (size_t)1 : (size_t)tile_bytes[value->class]);
-                program->padded &= value->is_mask ||
-                                   value->class != TILE_I64; // what is in the padding could divide by zero
+                // what is in the padding could divide by zero
+                program->padded &= value->is_mask || value->class != TILE_I64;
         }
         program->tile = (uint32_t)(TILE_BYTES / MAX(widest, sizeof(float)));
         find_last_uses(program);

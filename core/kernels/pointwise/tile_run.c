@@ -181,8 +181,8 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
         const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
         const void *from = frame->at[step->in[0]];
         void *out = frame->at[step->out];
-        TileClass class =
-                source->is_mask ? TILE_I64 : source->class; // a mask's class is the one it was compared in
+        // a mask's class is the one it was compared in
+        TileClass class = source->is_mask ? TILE_I64 : source->class;
         if (source->is_mask) {
                 tile_loaders[TILE_I64][DTYPE_BOOL](from, 1, frame->n_run, frame->scratch);
                 from = frame->scratch;

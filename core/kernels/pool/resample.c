@@ -27,8 +27,8 @@ static double source_position(double scale, int64_t o, bool align_corners, bool 
 {
         if (align_corners)
                 return rounded(single, scale * (double)o);
-        double at = rounded(single, fma(scale, rounded(single, (double)o + 0.5),
-                                        -0.5)); // PyTorch's compiler fuses the two
+        // PyTorch's compiler fuses the two
+        double at = rounded(single, fma(scale, rounded(single, (double)o + 0.5), -0.5));
         return !cubic && at < 0 ? 0 : at;
 }
 

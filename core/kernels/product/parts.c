@@ -245,8 +245,8 @@ static Status make_conv(const void *task, const int64_t *at, const int64_t *size
         conv.input.size[0] = conv.out.size[0] = size[0];
         conv.out.size[1] = conv.weight.size[0] = size[1];
         if (size[0] == 1 && conv.out.stride[1] != 1)
-                conv.out.stride[0] =
-                        size[1] * conv.out.stride[1]; // of channels before pixels a part is dense
+                // of channels before pixels a part is dense
+                conv.out.stride[0] = size[1] * conv.out.stride[1];
         conv.weight_data = (const float *)conv.weight_data + at[1] * conv.weight.stride[0];
         if (conv.bias_data != NULL)
                 conv.bias_data = (const float *)conv.bias_data + at[1];

@@ -432,8 +432,8 @@ Test(tensor_json, float32_bits_survive_text)
         for (int i = 0; i < N; i++) {
                 do
                         state = state * 1664525u + 1013904223u;
-                while ((state & 0x7f800000u) == 0x7f800000u &&
-                       (state & 0x7fffffu) != 0); // any bits but NaN's
+                // any bits but NaN's
+                while ((state & 0x7f800000u) == 0x7f800000u && (state & 0x7fffffu) != 0);
                 bits[i] = state;
         }
         Text out = { 0 };

@@ -236,7 +236,8 @@ Auth *auth_free(Auth *auth)
         return NULL;
 }
 
-// ---- checks ---- What a route asks for: looking, running, or changing what is stored. A new route
+// ---- checks ----
+// What a route asks for: looking, running, or changing what is stored. A new route
 // is taken for the last unless it is a GET.
 static int scope_of(RouteId route)
 {

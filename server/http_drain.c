@@ -39,7 +39,8 @@ struct Linger {
         int64_t until_ns;
 };
 
-// ---- closing in two steps ---- Whether the client has closed its side, or the connection is
+// ---- closing in two steps ----
+// Whether the client has closed its side, or the connection is
 // broken; else *out_waits says whether it has sent something.
 static bool has_ended(int fd, bool *out_waits)
 {
@@ -109,7 +110,8 @@ void drain_remove(Conn *conn)
                 linger(http, conn->fd);
 }
 
-// ---- connections without a request ---- The first step; libmicrohttpd closes the socket when it
+// ---- connections without a request ----
+// The first step; libmicrohttpd closes the socket when it
 // reads the client's end. A request that comes from now on is not begun: see look() in http_tap.c.
 static void end_sending(Conn *conn, int64_t now)
 {

@@ -22,7 +22,8 @@
 #include <sys/socket.h>
 #include "server/http_private.h"
 
-// ---- connections by descriptor ---- Made once, large enough for every descriptor this process may
+// ---- connections by descriptor ----
+// Made once, large enough for every descriptor this process may
 // have; only the loop thread writes to it.
 static Conn **by_fd;
 static size_t n_by_fd;

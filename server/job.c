@@ -102,7 +102,8 @@ Job *job_free(Job *job)
         return NULL;
 }
 
-// ---- cancelling ---- True: the job was only waiting and is this thread's now. False: a worker has
+// ---- cancelling ----
+// True: the job was only waiting and is this thread's now. False: a worker has
 // it, or is about to get it, and will see the flag.
 static bool stop(Job *job)
 {
@@ -229,7 +230,8 @@ static void submit_build(Workers *workers, Engine *engine, ProgramBuild *build)
         workers_resubmit(workers, &task->task);
 }
 
-// ---- steps ---- Whoever comes first loads the graph, for everybody who waits for it; its own job
+// ---- steps ----
+// Whoever comes first loads the graph, for everybody who waits for it; its own job
 // waits as the others do, and may be cancelled meanwhile.
 static void load_graph(Workers *workers, Engine *engine, GraphVersion *version, RegistryEntry *build)
 {
@@ -458,7 +460,8 @@ static void add_timing(Job *job)
                         (double)ns[STEP_ENCODE] / 1e6);
 }
 
-// ---- the driver ---- Goes on until the reply is there (true), or the job is parked or must go
+// ---- the driver ----
+// Goes on until the reply is there (true), or the job is parked or must go
 // away. Between steps somebody may have lost interest: what has not begun is not begun.
 static bool advance(const Drive *drive)
 {

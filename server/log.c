@@ -176,7 +176,8 @@ uint64_t log_dropped(void)
         return atomic_load(&sink.dropped);
 }
 
-// ---- lines ---- A line under construction. Requests come by the ten thousand a second, on the
+// ---- lines ----
+// A line under construction. Requests come by the ten thousand a second, on the
 // loop thread: no heap and no printf for their lines. What does not fit is cut.
 typedef struct Line {
         size_t n;

@@ -221,7 +221,8 @@ static Status check_name(const Header *header)
         return STATUS_OK;
 }
 
-// ---- headers ---- Finds extra field `id`; *out_field is NULL when it is absent. False when the
+// ---- headers ----
+// Finds extra field `id`; *out_field is NULL when it is absent. False when the
 // fields do not tile the area or the field stands there twice.
 static bool find_extra(const uint8_t *extra, size_t n, uint16_t id, const uint8_t **out_field, size_t *out_n)
 {

@@ -176,7 +176,8 @@ static Status recognise_broken_archive(ByteSpan bytes)
         return STATUS_MALFORMED; // the failure that zip_open recorded says what is wrong
 }
 
-// ---- other files ---- ModelProto begins with field 1 (ir_version, varint): 08 0x; then comes
+// ---- other files ----
+// ModelProto begins with field 1 (ir_version, varint): 08 0x; then comes
 // field 2 (producer_name), 7 (graph) or 8 (opset_import) as bytes.
 static bool is_onnx(ByteSpan bytes)
 {

@@ -363,7 +363,8 @@ static Status explain(Status status)
                                node);
 }
 
-// ---- writing ---- Plain lists where they say everything: the signature or torch.tensor's rule
+// ---- writing ----
+// Plain lists where they say everything: the signature or torch.tensor's rule
 // gives the dtype, and no size is 0.
 static Status write_tensor(const Tensor *tensor, bool dtype_known, Text *out)
 {

@@ -421,7 +421,8 @@ Status run_read_inputs(JsonReader *reader, RunCall *run)
         return read_positional(reader, run);
 }
 
-// ---- tensors by name ---- Follows ".0.key" into a structure; false when it leads nowhere. A key
+// ---- tensors by name ----
+// Follows ".0.key" into a structure; false when it leads nowhere. A key
 // may hold dots: the longest that fits is meant.
 static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
 {

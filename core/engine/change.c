@@ -71,7 +71,8 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
         return STATUS_OK;
 }
 
-// ---- contents ---- How many versions have a content, so that nobody need look through all of them
+// ---- contents ----
+// How many versions have a content, so that nobody need look through all of them
 // when one is deleted.
 struct ContentUse {
         char hex[2 * sizeof(RegistryKey) + 1];
@@ -117,7 +118,8 @@ static bool unuse_content(Engine *engine, const RegistryKey *key)
         return true;
 }
 
-// ---- heads ---- Readers see it from here on; *head is the one of before. Under the mutex,
+// ---- heads ----
+// Readers see it from here on; *head is the one of before. Under the mutex,
 // together with the versions that it speaks of.
 static void swap_head(EngineGraph *graph, StoreHead *head)
 {
@@ -468,7 +470,8 @@ Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uin
         return engine_put_if(engine, name, parts, n_parts, identified, graph, NULL, out_version, out_created);
 }
 
-// ---- delete ---- Decoded graphs are shared by content: only content that no version uses any more
+// ---- delete ----
+// Decoded graphs are shared by content: only content that no version uses any more
 // is dropped. While writing.
 static void drop_unused(Engine *engine, const GraphVersion *version)
 {

@@ -141,7 +141,8 @@ typedef struct VersionList {
 Status engine_versions(Engine *engine, const char *name, VersionList *out);
 void version_list_deinit(VersionList *list);
 
-// ---- decoded graphs ---- READY: *out_graph counted. PARKED: ticket will be among those a publish
+// ---- decoded graphs ----
+// READY: *out_graph counted. PARKED: ticket will be among those a publish
 // returns (its object is a Graph). START: it is parked, too; also call engine_load on a worker.
 Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how,
                       Graph **out_graph, RegistryEntry **out_build);
@@ -158,7 +159,8 @@ Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph);
 Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);
 Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
 
-// ---- runs ---- AUTO: eager at first sight of a signature, compiled from the second on, eager
+// ---- runs ----
+// AUTO: eager at first sight of a signature, compiled from the second on, eager
 // while it is built. COMPILED: waits for the program.
 typedef enum RunMode { RUN_MODE_AUTO, RUN_MODE_COMPILED, RUN_MODE_EAGER } RunMode;
 typedef struct RunRequest {

@@ -77,7 +77,8 @@ Status engine_not_found(const char *name);
 // One version more has this content.
 Status engine_use_content(Engine *engine, const RegistryKey *key);
 
-// ---- engine_store.c ---- Stores the parts of an upload (nothing without a store) and holds them;
+// ---- engine_store.c ----
+// Stores the parts of an upload (nothing without a store) and holds them;
 // the storages among `pieces` have the stored bytes then. Fills in documents and holes. Release
 // after the version was written, always.
 Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version);
@@ -107,7 +108,8 @@ Status cached_program_new(Program *take_program, CachedProgram **out_cached);
 CachedProgram *cached_program_unref(CachedProgram *cached);
 void cached_program_used(CachedProgram *cached, int64_t run_ns);
 
-// ---- signatures seen before ---- Small tables of hashes that forget on collision: forgetting
+// ---- signatures seen before ----
+// Small tables of hashes that forget on collision: forgetting
 // costs one more eager run, or a build that finds the program there.
 bool seen_before(SeenTable *table, const RegistryKey *key);
 bool seen_is_marked(SeenTable *table, const RegistryKey *key);

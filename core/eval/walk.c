@@ -341,7 +341,8 @@ static Status run_node(Walk *walk, const Node *node, Value *out)
         }
 }
 
-// ---- failures, timing ---- A failure goes on with the line PyTorch prints. Cancelled runs,
+// ---- failures, timing ----
+// A failure goes on with the line PyTorch prints. Cancelled runs,
 // deadlines and our own faults are nobody's node.
 Status walk_annotate(Status status, const Node *node)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // spelling.c: one name per function and module class: the one PyTorch prints. Short prefixes people
-// type are written out first; then a table made from torch itself (tools/generate/make_spelling.py) maps the
-// names under which torch.nn.functional and friends offer functions of other modules.
+// type are written out first; then a table made from torch itself (tools/generate/make_spelling.py)
+// maps the names under which torch.nn.functional and friends offer functions of other modules.
 #include <string.h>
 #include "core/graph/graph.h"
 

@@ -95,7 +95,8 @@ RunProfile *profile_ring_find(ProfileRing *ring, const char *id); // counted, or
 // Up to `capacity` counted profiles: newest first, or slowest first.
 uint32_t profile_ring_list(ProfileRing *ring, bool slowest, uint32_t capacity, RunProfile **out);
 
-// ---- statistics of one graph version; any thread ---- What all versions' statistics may take
+// ---- statistics of one graph version; any thread ----
+// What all versions' statistics may take
 // together. Where that is too little, the version that has gone longest without a run loses its
 // own.
 typedef struct StatsPool StatsPool;

@@ -2,7 +2,8 @@
 // Heads and versions on disk. Which write counts:
 //
 //   a version more     blobs (durable, held), then versions/<name>@N. A version file whose number the
-//                      head does not know yet (from its next_version on) is newer than the head, and
+//                      head does not know yet (from its next_version on) is newer than the head,
+//                      and
 //                      the newest of them is the default. So the head is written with the first
 //                      version of a name only, after it: without a head there is no name.
 //   default, aliases   the head

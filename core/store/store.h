@@ -148,7 +148,8 @@ uint64_t store_n_rewrites(Store *store);
 // with STATUS_CANCELLED.
 Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool *stop);
 
-// ---- temporary files ---- A file without a name on the data folder's disk, open to read and
+// ---- temporary files ----
+// A file without a name on the data folder's disk, open to read and
 // write: gone when the last descriptor and mapping are.
 Status store_temporary(Store *store, int *out_fd);
 

@@ -193,7 +193,8 @@ static Status apply_entry(Indexing *indexing, Value entry)
         }
 }
 
-// ---- the whole index ---- x[[0, 1]] is a list of rows, but a list that holds lists, tensors,
+// ---- the whole index ----
+// x[[0, 1]] is a list of rows, but a list that holds lists, tensors,
 // slices, None or Ellipsis means a tuple (an old PyTorch rule that 2.13 still has).
 static bool list_means_tuple(const Seq *seq)
 {

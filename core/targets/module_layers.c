@@ -143,7 +143,8 @@ static Status conv_transpose3d_run(Emitter *emitter, const ModuleCall *call, Val
         return convolve_transposed(emitter, call, 3, out);
 }
 
-// ---- normalisation ---- config: num_features eps momentum affine track_running_stats bias; state:
+// ---- normalisation ----
+// config: num_features eps momentum affine track_running_stats bias; state:
 // weight bias running_mean running_var num_batches_tracked
 enum { NORM_FEATURES, NORM_EPS, NORM_MOMENTUM, NORM_AFFINE, NORM_TRACK };
 

@@ -5,7 +5,8 @@
 #include "core/targets/python_number.h"
 #include "core/targets/targets.h"
 
-// ---- templates ---- One call of an operator, its arguments taken from a row's own:
+// ---- templates ----
+// One call of an operator, its arguments taken from a row's own:
 // "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false".
 //   a<i> argument i · c<i> configuration value i · s<i> state entry i (modules) · true false none ·
 //   a number
@@ -66,7 +67,8 @@ extern const PyTable py_operator_rows, py_builtin_rows, py_attribute_rows, py_me
 // Whether every operator of a `needs` list is there.
 bool ops_present(const char *needs);
 
-// ---- calls ---- Chooses among overloads as Python's arg parser does (strict first, then numbers
+// ---- calls ----
+// Chooses among overloads as Python's arg parser does (strict first, then numbers
 // in Tensor slots), binds and emits. `name` is for messages.
 Status overloads_call(Emitter *emitter, const char *name, const Overload *const *overloads,
                       uint32_t n_overloads, const CallArgs *call, Value *out);
@@ -78,7 +80,8 @@ Status aten_call(Emitter *emitter, const char *base, const Value *args, uint32_t
 // The first of two spellings that the table has.
 const char *aten_first(const char *base, const char *alternative);
 
-// ---- values ---- A tensor's single element as a Python number (emits aten::item); other values as
+// ---- values ----
+// A tensor's single element as a Python number (emits aten::item); other values as
 // they are. STATUS_DYNAMIC while recording.
 Status value_as_number(Emitter *emitter, Value value, Value *out);
 // bool(value), tensors of one element included.

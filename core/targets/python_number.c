@@ -235,7 +235,8 @@ static Status complex_binary(PyBinary op, Value a, Value b, Value *out)
         return STATUS_OK;
 }
 
-// ---- order and equality ---- -1, 0, 1, or 2 when unordered (nan). A long double holds every int64
+// ---- order and equality ----
+// -1, 0, 1, or 2 when unordered (nan). A long double holds every int64
 // and every double, so nothing is rounded.
 static int number_order(Value a, Value b)
 {

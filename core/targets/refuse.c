@@ -7,7 +7,8 @@
 #include <string.h>
 #include "core/targets/module_table.h"
 
-// ---- rows ---- Where the argument stands: the same function serves operators that have it at
+// ---- rows ----
+// Where the argument stands: the same function serves operators that have it at
 // different places. -1: it is not there, None, or unknown.
 static int given_at(const OpCall *call, const char *name)
 {

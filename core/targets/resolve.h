@@ -8,11 +8,13 @@
 Status report_missing_state(CheckReport *report, const char *path);
 Status report_unknown_config(CheckReport *report, const char *text);
 
-// ---- modules (resolve_module.c) ---- Class, configuration and state of a called module; sets
+// ---- modules (resolve_module.c) ----
+// Class, configuration and state of a called module; sets
 // module->resolved, or adds to the report. Shapes of the state that contradict the configuration
 // fail with STATUS_SHAPE.
 Status resolve_module(Graph *graph, Module *module, const Node *node, CheckReport *report);
 
-// ---- writes (written.c) ---- Marks the state of `graph` and its child graphs as written where
+// ---- writes (written.c) ----
+// Marks the state of `graph` and its child graphs as written where
 // some node may write it. After all nodes were resolved.
 Status mark_written(Graph *graph);

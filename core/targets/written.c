@@ -210,7 +210,8 @@ static void visit_call(const Node *node, uint8_t reads, Writes *writes)
                 writes->flags[node->index] = gives_tensor(target) ? SHARES : SHARES | CONTAINER;
 }
 
-// ---- effects of one node, for those who run a part of a graph ---- An operator whose results are
+// ---- effects of one node, for those who run a part of a graph ----
+// An operator whose results are
 // computed, or no tensors at all: nothing in its schema says that they alias an argument.
 static bool computes_fresh(const Overload *overload)
 {

@@ -59,7 +59,8 @@ static inline bool tensor_is_known(const Tensor *tensor)
         return tensor->storage != NULL && tensor->storage->buffer == NULL;
 }
 
-// ---- storages ---- Uninitialised / zeroed own bytes, charged to `budget` (may be NULL).
+// ---- storages ----
+// Uninitialised / zeroed own bytes, charged to `budget` (may be NULL).
 // STATUS_NO_MEMORY or STATUS_TOO_LARGE ("... over --max-run-memory").
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage);
 // Adopts bytes: release(owner, data) is called at the end (NULL: free(data)). On failure nothing is
@@ -112,7 +113,8 @@ Status dim_wrap(int64_t dim, int rank, int *out_dim);
 // Strides of a view of shape `size` over `meta` without copying; false if none exists.
 bool meta_view_strides(const TensorMeta *meta, int rank, const int64_t *size, int64_t out_stride[MAX_RANK]);
 
-// ---- tensors ---- Fresh bytes for `meta` (its strides are kept: the storage covers its span).
+// ---- tensors ----
+// Fresh bytes for `meta` (its strides are kept: the storage covers its span).
 // Contents uninitialised.
 Status tensor_new(const TensorMeta *meta, Budget *budget, Tensor **out_tensor);
 // A view: takes no storage reference from the caller, adds its own. Bounds must have been checked

@@ -170,7 +170,8 @@ Status value_wrap_number(Value number, Budget *budget, Tensor **out_tensor)
         return STATUS_OK;
 }
 
-// ---- nesting ---- A graph can nest a list in a list at every node, or hold the same list twice at
+// ---- nesting ----
+// A graph can nest a list in a list at every node, or hold the same list twice at
 // every node; `budget` counts the latter down.
 static bool nesting_fits(Value value, int64_t levels, uint32_t *budget)
 {

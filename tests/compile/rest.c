@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rest.c: graphs of which a part needs numbers that only a run knows: what is planned and what is left to the dynamic rest, that both
-// together give what an eager run gives (three runs each, so that nothing leaks from one into the next), and what must not be planned
-// because the rest and the calls would see each other's writes at the wrong time.
+// rest.c: graphs of which a part needs numbers that only a run knows: what is planned and what is
+// left to the dynamic rest, that both together give what an eager run gives (three runs each, so
+// that nothing leaks from one into the next), and what must not be planned because the rest and the
+// calls would see each other's writes at the wrong time.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +20,8 @@ static void start(void)
 TestSuite(rest, .init = start);
 
 // ---- graphs ----
-// Nodes as JSON with ' for "; "x" is a placeholder, the output node is added: its argument is `result`. `more`: further members ("" or
-// "'state': {...}").
+// Nodes as JSON with ' for "; "x" is a placeholder, the output node is added: its argument is
+// `result`. `more`: further members ("" or "'state': {...}").
 static Graph *graph_of(const char *nodes, const char *result, const char *more)
 {
         Graph *graph = NULL;

@@ -68,7 +68,8 @@ static Status input_of(const Input *input, uint32_t seed, bool tame, Value *out)
         return STATUS_OK;
 }
 
-// ---- what may differ ---- Products and sums are added up in another order when compiled; such a
+// ---- what may differ ----
+// Products and sums are added up in another order when compiled; such a
 // graph gets ordinary numbers, so that rounding stays small.
 static bool adds_up(const Graph *graph, int depth)
 {

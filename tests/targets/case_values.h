@@ -5,8 +5,8 @@
 #include "core/base/text.h"
 #include "core/tensor/value.h"
 
-// tools/generate/make_target_cases.py's encode() undone. Owned by the caller; aborts on what it does not
-// know.
+// tools/generate/make_target_cases.py's encode() undone. Owned by the caller; aborts on what it
+// does not know.
 Value case_value(const json_t *json);
 // Equal in kind, dtype and shape; floats by torch.testing.assert_close's defaults (float64 scalars:
 // 1e-12 relative). What differs goes to `out_why`.

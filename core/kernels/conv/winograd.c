@@ -120,7 +120,8 @@ struct Winograd {
         char name[32];
 };
 
-// ---- weights ---- Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the
+// ---- weights ----
+// Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the
 // product of p's distances to the other points.
 #define POINT(p, p2, q2)                                                                                     \
         {                                                                                                    \
@@ -399,7 +400,8 @@ static int clip(int64_t value, int most)
         return value < 0 ? 0 : value > most ? most : (int)value;
 }
 
-// ---- the input's range ---- An error in a tile is as large as its largest input wants, and all of
+// ---- the input's range ----
+// An error in a tile is as large as its largest input wants, and all of
 // its results get it, those that do not see that input as well.
 typedef struct Range {
         const RunContext *ctx;

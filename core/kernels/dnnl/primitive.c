@@ -511,7 +511,8 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         return make(desc, &packed, conv->n_threads, out_primitive);
 }
 
-// ---- product of matrices ---- The stride of a dimension of size 1 may say anything, and gemm
+// ---- product of matrices ----
+// The stride of a dimension of size 1 may say anything, and gemm
 // takes it for a leading dimension: there it is what a dense matrix has.
 static TensorMeta dense_ones(const TensorMeta *meta)
 {

@@ -137,7 +137,8 @@ static inline float vm_tanh(float x)
         return vm_copysign(m / (m + 2.0F), x);
 }
 
-// ---- log ---- log of m 2^e (1 + c / m) with f = m - 1 and m between sqrt(1/2) and sqrt(2); `f` is
+// ---- log ----
+// log of m 2^e (1 + c / m) with f = m - 1 and m between sqrt(1/2) and sqrt(2); `f` is
 // given so that it may be exact.
 static inline float vm_log_parts(float f, float e, float correction)
 {
@@ -212,7 +213,8 @@ static inline float vm_erf(float x)
         return t > 0.921875F ? outer : t <= 0.921875F ? inner : x;
 }
 
-// ---- sin, cos ---- For |x| up to VM_TRIG_MOST: beyond it the three pieces of pi / 2 do not
+// ---- sin, cos ----
+// For |x| up to VM_TRIG_MOST: beyond it the three pieces of pi / 2 do not
 // suffice, and callers use libm.
 #define VM_TRIG_MOST 65536.0F
 

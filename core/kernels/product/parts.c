@@ -158,7 +158,8 @@ Status parts_run(const Parts *parts, const RunContext *ctx, const void *a, const
         return STATUS_OK;
 }
 
-// ---- steps ---- The largest step of at most `most`, a multiple of ROUND if it may be, that cuts
+// ---- steps ----
+// The largest step of at most `most`, a multiple of ROUND if it may be, that cuts
 // `size` evenly but for rounding.
 static int64_t even_step(int64_t size, int64_t most)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small valid .pt2 archive in pieces, and edits of it: texts replaced within a member, members renamed or dropped.
+// A small valid .pt2 archive in pieces, and edits of it: texts replaced within a member, members
+// renamed or dropped.
 #pragma once
 #include "tests/api/formats/zip_maker.h"
 #include "api/readers/pt2.h"
@@ -167,8 +168,9 @@ static const ZipMember pt2_members[PT2_MEMBERS] = {
         { .name = "m/byteorder", .content = "little", .n = 6 },
 };
 
-// One edit: within the member whose name ends in `member`, the first `find` becomes `replace`. `find` NULL: the whole content; `replace`
-// NULL: the member is dropped. `rename` (may be NULL): its new name.
+// One edit: within the member whose name ends in `member`, the first `find` becomes `replace`.
+// `find` NULL: the whole content; `replace` NULL: the member is dropped. `rename` (may be NULL):
+// its new name.
 typedef struct Pt2Edit {
         const char *member, *find, *replace, *rename;
 } Pt2Edit;

@@ -68,8 +68,12 @@ static Status put(Engine *engine, const char *path, const Upload *upload, GraphV
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
         TRY(engine_check(graph));
-        return engine_put(engine, name, upload->parts, upload->n_parts, &identified, graph, out_version,
-                          &created);
+        PutRequest put = { .name = name,
+                           .parts = upload->parts,
+                           .n_parts = upload->n_parts,
+                           .identified = &identified,
+                           .graph = graph };
+        return engine_put(engine, &put, out_version, &created);
 }
 
 static Status preload_file(Engine *engine, const char *path, void (*report)(const GraphVersion *version))

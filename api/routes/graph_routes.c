@@ -94,8 +94,13 @@ static Status store_upload(const Answer *answer, const Upload *upload)
                               answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
         PutCondition condition = { check_named, &named };
         bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
-        TRY(engine_put_if(answer->context->engine, answer->call->name, upload->parts, upload->n_parts,
-                          &identified, graph, conditional ? &condition : NULL, &version, &created));
+        PutRequest put = { .name = answer->call->name,
+                           .parts = upload->parts,
+                           .n_parts = upload->n_parts,
+                           .identified = &identified,
+                           .graph = graph,
+                           .only_if = conditional ? &condition : NULL };
+        TRY(engine_put(answer->context->engine, &put, &version, &created));
         TRY(reply_info(answer, version, graph));
         add_tag(answer, version, "");
         answer->reply->status = created ? 201 : 200;

@@ -138,65 +138,71 @@ static Status list_export(const Graph *graph, const Value *value, OutputList *li
 }
 
 // ---- the output node's own argument ----
-// `authored` says which node a place comes from; below a node only the run's value has structure.
-static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value,
-                        Path *path);
+// A place in the structure. `authored` says which node it comes from; below a node only the run's
+// value has structure.
+typedef struct OutputPlace {
+        Value authored;
+        const Node *node; // that the place is in; NULL: none yet
+        Value value;      // VALUE_NONE when there was no run
+        bool have_value;
+} OutputPlace;
 
-static Status add_item(OutputList *list, const char *step, bool named, Value authored, const Node *node,
-                       Value value, bool have_value, Path *path)
+static Status add_value(OutputList *list, OutputPlace place, Path *path);
+
+static Status add_item(OutputList *list, const char *step, bool named, OutputPlace item, Path *path)
 {
         bool was_named = path->named;
         size_t before = path_push(path, step);
         path->named = was_named || named;
-        TRY(add_value(list, authored, node, value, have_value, path));
+        TRY(add_value(list, item, path));
         path_pop(path, before);
         path->named = was_named;
         return STATUS_OK;
 }
 
-static Status add_container(OutputList *list, Value shape, const Node *node, Value value, bool have_value,
-                            Path *path)
+static Value item_of(Value container, uint32_t i)
 {
+        return container.kind == VALUE_DICT ? container.dict->items[i].value : container.seq->items[i];
+}
+
+static Status add_container(OutputList *list, const OutputPlace *place, Path *path)
+{
+        Value shape = place->authored;
         bool is_dict = shape.kind == VALUE_DICT;
+        bool named = is_dict || shape.seq->fields != NULL;
         uint32_t n = is_dict ? shape.dict->n : shape.seq->n;
         text_add_char(&list->structure, is_dict ? '{' : '[');
         for (uint32_t i = 0; i < n; i++) {
                 char index[16];
                 snprintf(index, sizeof(index), "%u", i);
-                const char *step = is_dict                     ? shape.dict->items[i].key->text
-                                   : shape.seq->fields != NULL ? shape.seq->fields[i]
-                                                               : index;
-                Value item = is_dict ? shape.dict->items[i].value : shape.seq->items[i];
-                Value run = !have_value ? value_none()
-                            : is_dict   ? value.dict->items[i].value
-                                        : value.seq->items[i];
+                const char *step = is_dict ? shape.dict->items[i].key->text
+                                   : named ? shape.seq->fields[i]
+                                           : index;
+                OutputPlace item = *place;
+                item.authored = item_of(shape, i);
+                item.value = place->have_value ? item_of(place->value, i) : value_none();
                 text_add(&list->structure, i == 0 ? "" : ", ");
                 if (is_dict) {
                         text_add_json(&list->structure, step);
                         text_add(&list->structure, ": ");
                 }
-                TRY(add_item(list, step, is_dict || shape.seq->fields != NULL, item, node, run, have_value,
-                             path));
+                TRY(add_item(list, step, named, item, path));
         }
         text_add_char(&list->structure, is_dict ? '}' : ']');
         return STATUS_OK;
 }
 
-static Status add_value(OutputList *list, Value authored, const Node *node, Value value, bool have_value,
-                        Path *path)
+static Status add_value(OutputList *list, OutputPlace place, Path *path)
 {
-        if (authored.kind == VALUE_NODE) {
-                node = authored.node;
-                if (have_value)
-                        authored = value;
+        if (place.authored.kind == VALUE_NODE) {
+                place.node = place.authored.node;
+                if (place.have_value)
+                        place.authored = place.value;
         }
-        if (authored.kind == VALUE_DICT || value_is_sequence(authored))
-                return add_container(list, authored, node, value, have_value, path);
-        return add_leaf(list,
-                        path->named    ? path->text
-                        : node != NULL ? node->name
-                                       : "output",
-                        node, have_value ? value : value_none());
+        if (place.authored.kind == VALUE_DICT || value_is_sequence(place.authored))
+                return add_container(list, &place, path);
+        const char *name = path->named ? path->text : place.node != NULL ? place.node->name : "output";
+        return add_leaf(list, name, place.node, place.have_value ? place.value : value_none());
 }
 
 static bool is_flat_value(Value value)
@@ -218,9 +224,11 @@ Status output_list_of(const Graph *graph, const Value *value, OutputList *out_li
         if (graph->signature.out_tree != NULL)
                 return list_export(graph, value, out_list);
         Path path = { .n = 0 };
-        Value authored = graph->output->args.seq->items[0];
-        TRY(add_value(out_list, authored, NULL, value == NULL ? value_none() : *value, value != NULL, &path));
-        out_list->plain = is_flat_value(value == NULL ? authored : *value);
+        OutputPlace place = { .authored = graph->output->args.seq->items[0],
+                              .value = value == NULL ? value_none() : *value,
+                              .have_value = value != NULL };
+        TRY(add_value(out_list, place, &path));
+        out_list->plain = is_flat_value(value == NULL ? place.authored : *value);
         return text_status(&out_list->structure);
 }
 
@@ -232,13 +240,16 @@ Status output_list_of_nodes(const Node *const *nodes, const Value *values, uint3
         text_add_char(&out_list->structure, '{');
         for (uint32_t i = 0; i < n; i++) {
                 Path path = { .n = 0 };
-                Value authored = { .kind = VALUE_NODE, .node = (Node *)(uintptr_t)nodes[i] };
+                OutputPlace place = { .authored = { .kind = VALUE_NODE, .node = (Node *)(uintptr_t)nodes[i] },
+                                      .node = nodes[i],
+                                      .value = values[i],
+                                      .have_value = true };
                 const char *key;
                 TRY(free_name(out_list, &out_list->keys, nodes[i]->name, &key));
                 text_add(&out_list->structure, i == 0 ? "" : ", ");
                 text_add_json(&out_list->structure, key);
                 text_add(&out_list->structure, ": ");
-                TRY(add_value(out_list, authored, nodes[i], values[i], true, &path));
+                TRY(add_value(out_list, place, &path));
         }
         text_add_char(&out_list->structure, '}');
         return text_status(&out_list->structure);

@@ -282,8 +282,8 @@ static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVers
 
 // The same content over a version whose stored bytes are damaged, or were not read since the start:
 // it was stored anew, and takes the place and the number of the one that was there.
-static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *parts, const StoreVersion *held,
-                        Graph *decoded, GraphVersion **out_version)
+static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *put, const StoreVersion *held,
+                        GraphVersion **out_version)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
@@ -292,7 +292,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
         stored.version = latest->stored.version;
         stored.created_ms = latest->stored.created_ms;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
-        keep_bytes(engine, version, parts);
+        keep_bytes(engine, version, put->parts);
         TRY(store_head_copy(&graph->head, &head));
         head.default_version = stored.version;
         TRY(put_on_disk(engine, &head, version, latest));
@@ -301,7 +301,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const UploadPart *pa
                 registry_drop_group(engine->programs, &version->key);
         }
         engine_recall_tune(engine, version);
-        TRY(share_decoded(engine, version, decoded));
+        TRY(share_decoded(engine, version, put->graph));
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
         graph->versions[graph->n_versions - 1] = graph_version_ref(version);
@@ -335,18 +335,19 @@ static Status reserve_place(Engine *engine, EngineGraph *graph)
         return status;
 }
 
-static Status put_next(Engine *engine, EngineGraph *graph, bool is_new_name, const UploadPart *parts,
-                       const StoreVersion *held, Graph *decoded, GraphVersion **out_version)
+static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put, const StoreVersion *held,
+                       GraphVersion **out_version)
 {
+        bool is_new_name = graph->n_versions == 0;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
         StoreVersion stored = *held;
         stored.version = graph->head.next_version;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
-        keep_bytes(engine, version, parts);
+        keep_bytes(engine, version, put->parts);
         TRY(reserve_place(engine, graph));
         TRY(store_head_copy(&graph->head, &head));
-        TRY(share_decoded(engine, version, decoded));
+        TRY(share_decoded(engine, version, put->graph));
         TRY(engine_use_content(engine, &version->key));
         head.default_version = stored.version;
         head.next_version = stored.version + 1;
@@ -380,9 +381,10 @@ static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion
         }
 }
 
-static Status put_locked(Engine *engine, const char *name, const UploadPart *parts, const StoreVersion *held,
-                         Graph *decoded, GraphVersion **out_version, bool *out_created)
+static Status put_locked(Engine *engine, const PutRequest *put, const StoreVersion *held,
+                         GraphVersion **out_version, bool *out_created)
 {
+        const char *name = put->name;
         _cleanup_(engine_graph_freep) EngineGraph *fresh = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         *out_created = false;
@@ -394,15 +396,14 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         }
         EngineGraph *graph = graph_of(engine, name);
         if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held)) {
-                TRY(put_again(engine, graph, parts, held, decoded, out_version));
+                TRY(put_again(engine, graph, put, held, out_version));
                 retry_damaged(engine, graph, held);
                 return STATUS_OK;
         }
         TRY(check_room(engine, name, held));
         if (graph == NULL)
                 TRY(engine_graph_new(name, &fresh));
-        TRY(put_next(engine, graph == NULL ? fresh : graph, graph == NULL, parts, held, decoded,
-                     out_version));
+        TRY(put_next(engine, graph == NULL ? fresh : graph, put, held, out_version));
         fresh = NULL;
         *out_created = true;
         if (graph != NULL)
@@ -410,42 +411,45 @@ static Status put_locked(Engine *engine, const char *name, const UploadPart *par
         return STATUS_OK;
 }
 
+static Status check_condition(const PutRequest *put)
+{
+        return put->only_if == NULL ? STATUS_OK : put->only_if->check(put->only_if->context);
+}
+
 // Whether the condition holds and there is room; *out_latest: the latest version, counted, if it is
 // this content already; else NULL. What is uploaded is the default version from then on, also if it
 // was there and another one had been made the default.
-static Status look_first(Engine *engine, const char *name, const StoreVersion *identified,
-                         const PutCondition *only_if, GraphVersion **out_latest)
+static Status look_first(Engine *engine, const PutRequest *put, GraphVersion **out_latest)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *latest = NULL;
         pthread_mutex_lock(&engine->writing);
-        Status status = only_if == NULL ? STATUS_OK : only_if->check(only_if->context);
+        Status status = check_condition(put);
         if (status == STATUS_OK)
-                latest = same_as_latest(engine, name, identified);
+                latest = same_as_latest(engine, put->name, put->identified);
         if (latest != NULL)
                 status = make_default(engine, latest);
         else if (status == STATUS_OK)
-                status = check_room(engine, name, identified);
+                status = check_room(engine, put->name, put->identified);
         pthread_mutex_unlock(&engine->writing);
         TRY(status);
         *out_latest = take_ptr(latest);
         return STATUS_OK;
 }
 
-Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
-                     const StoreVersion *identified, Graph *graph, const PutCondition *only_if,
-                     GraphVersion **out_version, bool *out_created)
+Status engine_put(Engine *engine, const PutRequest *asked, GraphVersion **out_version, bool *out_created)
 {
-        if (n_parts != identified->n_parts)
+        PutRequest put = *asked;
+        if (put.n_parts != put.identified->n_parts)
                 return fail(STATUS_INTERNAL, "an upload was identified with %u parts and put with %u",
-                            identified->n_parts, n_parts);
-        if (name == NULL || name[0] == '\0')
-                name = identified->id.hex;
-        else if (is_content_id(name) && strcmp(name, identified->id.hex) != 0)
+                            put.identified->n_parts, put.n_parts);
+        if (put.name == NULL || put.name[0] == '\0')
+                put.name = put.identified->id.hex;
+        else if (is_content_id(put.name) && strcmp(put.name, put.identified->id.hex) != 0)
                 return fail(STATUS_CONFLICT,
                             "a name of 64 hex digits must be the upload's own id, which is %s",
-                            identified->id.hex);
+                            put.identified->id.hex);
         GraphVersion *latest;
-        TRY(look_first(engine, name, identified, only_if, &latest));
+        TRY(look_first(engine, &put, &latest));
         if (latest != NULL) {
                 *out_version = latest;
                 *out_created = false;
@@ -453,21 +457,15 @@ Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, 
         }
         // The long part, the weights, is written before the lock is taken: nobody waits for
         // another's disk.
-        StoreVersion held = *identified;
-        TRY(engine_hold_parts(engine, parts, &held));
+        StoreVersion held = *put.identified;
+        TRY(engine_hold_parts(engine, put.parts, &held));
         pthread_mutex_lock(&engine->writing);
-        Status status = only_if == NULL ? STATUS_OK : only_if->check(only_if->context);
+        Status status = check_condition(&put);
         if (status == STATUS_OK)
-                status = put_locked(engine, name, parts, &held, graph, out_version, out_created);
+                status = put_locked(engine, &put, &held, out_version, out_created);
         pthread_mutex_unlock(&engine->writing);
         engine_release_parts(engine, &held);
         return status;
-}
-
-Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
-                  const StoreVersion *identified, Graph *graph, GraphVersion **out_version, bool *out_created)
-{
-        return engine_put_if(engine, name, parts, n_parts, identified, graph, NULL, out_version, out_created);
 }
 
 // ---- delete ----

@@ -87,23 +87,24 @@ bool engine_has_folder(const Engine *engine);
 Status engine_temporary(Engine *engine, int *out_fd);
 // Its bytes, read only; the descriptor may be closed then.
 Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage);
-// Makes `graph` (finished, resolved; counted by the engine) a version of `name` (NULL or "": the id
-// is the name). *out_created false: equal to the latest version's content, which is returned.
-// Durable when it returns OK; the graph's weights are the stored ones then. A name of 64 hex digits
-// must be the content's own id.
-Status engine_put(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
-                  const StoreVersion *identified, Graph *graph, GraphVersion **out_version,
-                  bool *out_created);
-// The same, if `check` says STATUS_OK; else its failure. Called with changes held up, as between
-// engine_begin_change and engine_end_change; the weights are written before, while others may
-// change what they like.
+// When it does not say STATUS_OK, nothing is put and its failure is the put's. Called with changes
+// held up, as between engine_begin_change and engine_end_change; the weights are written before,
+// while others may change what they like.
 typedef struct PutCondition {
         Status (*check)(void *context);
         void *context;
 } PutCondition;
-Status engine_put_if(Engine *engine, const char *name, const UploadPart *parts, uint32_t n_parts,
-                     const StoreVersion *identified, Graph *graph, const PutCondition *only_if,
-                     GraphVersion **out_version, bool *out_created);
+typedef struct PutRequest {
+        const char *name; // NULL or "": the id is the name. One of 64 hex digits must be the content's own id
+        const UploadPart *parts;
+        uint32_t n_parts;
+        const StoreVersion *identified; // upload_identify's of the parts
+        Graph *graph;                   // finished, resolved; counted by the engine
+        const PutCondition *only_if;    // NULL: in any case
+} PutRequest;
+// Makes the graph a version of its name. *out_created false: equal to the latest version's content,
+// which is returned. Durable when it returns OK; the graph's weights are the stored ones then.
+Status engine_put(Engine *engine, const PutRequest *put, GraphVersion **out_version, bool *out_created);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
 Status engine_find(Engine *engine, const char *name, int64_t version, GraphVersion **out_version);
 Status engine_find_alias(Engine *engine, const char *name, const char *alias, GraphVersion **out_version);

@@ -61,7 +61,10 @@ static GraphVersion *put_text(const char *name, Text *text)
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
         cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK);
+        PutRequest put = {
+                .name = name, .parts = &part, .n_parts = 1, .identified = &identified, .graph = graph
+        };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK);
         graph_unref(graph);
         storage_unref(bytes);
         return version;

@@ -46,8 +46,13 @@ static Status put_if(Engine *engine, const char *name, const char *text, const P
         UploadPart part = { .name = "", .bytes = bytes };
         graph_new(GRAPH_FX_JSON, &graph);
         cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
-        Status status =
-                engine_put_if(engine, name, &part, 1, &identified, graph, only_if, &version, out_created);
+        PutRequest put = { .name = name,
+                           .parts = &part,
+                           .n_parts = 1,
+                           .identified = &identified,
+                           .graph = graph,
+                           .only_if = only_if };
+        Status status = engine_put(engine, &put, &version, out_created);
         if (status == STATUS_OK)
                 *out_number = version->stored.version;
         graph_version_unref(version);
@@ -288,7 +293,10 @@ Test(engine, an_upload_whose_spooled_pages_are_gone_is_refused)
         close(fd);
         cr_assert_eq(((const volatile uint8_t *)part.bytes->data)[0], 0, "the reader has met it");
         graph_new(GRAPH_FX_JSON, &graph);
-        cr_assert_eq(engine_put(engine, "m", &part, 1, &identified, graph, &version, &created), STATUS_IO);
+        PutRequest put = {
+                .name = "m", .parts = &part, .n_parts = 1, .identified = &identified, .graph = graph
+        };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_IO);
         cr_assert_eq(default_of(engine, "m"), -1);
         cr_assert_eq(scratch_count(folder, "blobs"), 0);
         graph_unref(graph);
@@ -358,9 +366,12 @@ Test(engine, a_name_of_64_hex_digits_must_be_the_content_id)
         UploadPart part = { .name = "", .bytes = bytes };
         graph_new(GRAPH_FX_JSON, &graph);
         upload_identify(&part, 1, NULL, "fx", &identified);
-        cr_assert_eq(engine_put(engine, wrong, &part, 1, &identified, graph, &version, &created),
-                     STATUS_CONFLICT);
-        cr_assert_eq(engine_put(engine, NULL, &part, 1, &identified, graph, &version, &created), STATUS_OK);
+        PutRequest put = {
+                .name = wrong, .parts = &part, .n_parts = 1, .identified = &identified, .graph = graph
+        };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_CONFLICT);
+        put.name = NULL;
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK);
         cr_assert_str_eq(version->name, identified.id.hex);
         graph_version_unref(version);
         graph_unref(graph);

@@ -66,7 +66,10 @@ static GraphVersion *put(const char *name, const char *text, const char *model)
         cr_assert_eq(upload_identify(&part, 1, model, "fx", &identified), STATUS_OK);
         cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert_eq(engine_put(engine, name, &part, 1, &identified, graph, &version, &created), STATUS_OK);
+        PutRequest put = {
+                .name = name, .parts = &part, .n_parts = 1, .identified = &identified, .graph = graph
+        };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK);
         graph_unref(graph);
         storage_unref(bytes);
         return version;
@@ -292,8 +295,13 @@ Test(idle, a_condition_is_asked_before_the_parts_are_written_and_again_before_th
                 UploadPart part = { .name = "", .bytes = bytes };
                 cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
                 cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK);
-                Status status = engine_put_if(engine, "m", &part, 1, &identified, graph, &only_if, &version,
-                                              &created);
+                PutRequest put = { .name = "m",
+                                   .parts = &part,
+                                   .n_parts = 1,
+                                   .identified = &identified,
+                                   .graph = graph,
+                                   .only_if = &only_if };
+                Status status = engine_put(engine, &put, &version, &created);
                 cr_assert_eq(status, fails_at < 3 ? STATUS_PRECONDITION : STATUS_OK);
                 cr_assert_eq(seen.n_calls, MIN(fails_at, 2u));
                 cr_assert_eq(seen.n_blobs[0], 0);

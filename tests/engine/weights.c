@@ -128,8 +128,11 @@ static bool put(const char *name, bool normed, const char *last, float gain)
         cr_assert_eq(upload_identify(parts, 2, NULL, "fx", &identified), STATUS_OK);
         cr_assert_eq(upload_decode(parts, 2, NULL, true, &graph), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert_eq(engine_put(engine, name, parts, 2, &identified, graph, &version, &created), STATUS_OK,
-                     "%s", failure_current()->message);
+        PutRequest put = {
+                .name = name, .parts = parts, .n_parts = 2, .identified = &identified, .graph = graph
+        };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK, "%s",
+                     failure_current()->message);
         graph_version_unref(version);
         graph_unref(graph);
         for (int i = 0; i < 2; i++) {

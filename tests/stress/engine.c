@@ -54,10 +54,15 @@ static void put(unsigned *seed)
         memcpy(bytes->data, text, (size_t)n);
         UploadPart part = { .name = "", .bytes = bytes };
         if (upload_identify(&part, 1, NULL, "fx", &identified) != STATUS_OK ||
-            upload_decode(&part, 1, NULL, true, &graph) != STATUS_OK ||
-            engine_put(engine, name_at((unsigned)rand_r(seed)), &part, 1, &identified, graph, &version,
-                       &created) != STATUS_OK)
+            upload_decode(&part, 1, NULL, true, &graph) != STATUS_OK)
                 complain("upload");
+        PutRequest put = { .name = name_at((unsigned)rand_r(seed)),
+                           .parts = &part,
+                           .n_parts = 1,
+                           .identified = &identified,
+                           .graph = graph };
+        if (engine_put(engine, &put, &version, &created) != STATUS_OK)
+                complain("put");
         graph_version_unref(version);
         graph_unref(graph);
         storage_unref(bytes);

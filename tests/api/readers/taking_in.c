@@ -98,9 +98,13 @@ static void put_body(Engine *engine, Storage *body, const char *content_type, Gr
                      STATUS_OK);
         cr_assert_eq(upload_decode(upload.parts, upload.n_parts, NULL, true, out_graph), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert_eq(engine_put(engine, "m", upload.parts, upload.n_parts, &identified, *out_graph, &version,
-                                &created),
-                     STATUS_OK, "%s", failure_current()->message);
+        PutRequest put = { .name = "m",
+                           .parts = upload.parts,
+                           .n_parts = upload.n_parts,
+                           .identified = &identified,
+                           .graph = *out_graph };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK, "%s",
+                     failure_current()->message);
         graph_version_unref(version);
         upload_deinit(&upload);
 }

@@ -91,8 +91,8 @@ static const char *type_name(JsonType type)
         return names[type];
 }
 
-// Stands before a value and counts it. Only a caller that reads out of turn meets the internal
-// failure.
+// Checks that a value may start here and counts it. It fails with STATUS_INTERNAL only when the
+// caller reads out of order.
 static Status begin_value(JsonReader *reader)
 {
         if (json_top(reader)->state != JSON_AT_VALUE)
@@ -148,7 +148,7 @@ Status json_enter_array(JsonReader *reader)
         return enter(reader, '[');
 }
 
-// Up to the next member: eats the comma, or the closing bracket and the container with it.
+// Moves to the next member: consumes the comma, or the closing bracket and with it the container.
 static Status next(JsonReader *reader, char kind, char close, bool *out_more)
 {
         JsonFrame *top = json_top(reader);

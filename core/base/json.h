@@ -24,15 +24,15 @@ enum { JSON_MAX_DEPTH = 256 };
 
 typedef struct JsonReader JsonReader;
 
-// `arena` receives decoded strings and keys. `max_depth` <= JSON_MAX_DEPTH; `max_values` 0 = no
-// cap. A leading BOM is refused with its cure.
+// `arena` receives decoded strings and keys. `max_depth` <= JSON_MAX_DEPTH. `max_values` 0 = no
+// cap. A leading byte order mark is refused; the message says how to remove it.
 Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena,
                  JsonReader **out_reader);
 JsonReader *json_close(JsonReader *reader); // NULL-safe, returns NULL
 DEFINE_CLEANUP(JsonReader, json_close)
 
-// Type of the next value, without consuming it. JSON_BAD: not a value (the next read gives the
-// failure).
+// Type of the next value, without consuming it. JSON_BAD: no value starts here; the next read
+// returns the failure.
 JsonType json_peek(JsonReader *reader);
 
 // Objects: enter, then while (next) read the value of `*out_key`; leaving happens when next sets
@@ -58,16 +58,16 @@ void json_cap_values(JsonReader *reader, int64_t more);
 Status json_read_raw(JsonReader *reader, const char **out_text, size_t *out_n);
 Status json_finish(JsonReader *reader); // nothing but white space may follow
 
-// Bulk numbers: the hot path of tensor data. A cursor over the raw document at the reader's
-// position. json_read_f32_row reads numbers (and the strings "NaN", "Infinity", "-Infinity") of the
-// array the reader just entered, up to `capacity`, until the array ends; stops at the first nested
-// array. Returns how many were read; *out_state says why it stopped. END: the array closed and was
-// left (also when it closes right after `capacity` numbers). FULL: more may follow; call again, or
-// json_next_item tells whether there is any. OTHER: the next item is no such number; read it at
-// once (json_next_item before it is allowed but not needed). Numbers read in rows do not count as
-// values: `capacity` bounds them. A literal beyond the range of the type (1e39 as float32) is
-// STATUS_VALUE. json_read_i64_row takes integer literals that fit int64; anything else, 1.0 too, is
-// OTHER.
+// Numbers in bulk: the hot path of tensor data. json_read_f32_row reads numbers (and the strings
+// "NaN", "Infinity", "-Infinity") of the array that the reader just entered. It stops after
+// `capacity` numbers, at the end of the array, or at the first item that is not a number. It
+// returns how many were read; *out_state says why it stopped:
+//   END    the array is closed and left (also when it closes right after `capacity` numbers).
+//   FULL   more may follow: call again, or ask json_next_item whether there is any.
+//   OTHER  the next item is not such a number: read it at once (json_next_item is allowed before, not needed).
+// Numbers read in rows do not count as values: `capacity` bounds them. A literal beyond the range
+// of the type (1e39 as float32) is STATUS_VALUE. json_read_i64_row takes integer literals that fit
+// int64; anything else, 1.0 included, is OTHER.
 typedef enum JsonRow {
         JSON_ROW_END,
         JSON_ROW_FULL,

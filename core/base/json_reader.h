@@ -61,14 +61,15 @@ Status json_fail(const JsonReader *reader, const char *at, Status status, const 
         __attribute__((format(printf, 4, 5), cold));
 // The failure for "`expected`, found ...".
 Status json_fail_expected(const JsonReader *reader, const char *expected) __attribute__((cold));
-// The reader is where a key, or the comma or end of a container, should be.
+// The failure where a key, or the comma or end of a container, should be.
 Status json_fail_key(const JsonReader *reader) __attribute__((cold));
 Status json_fail_comma(const JsonReader *reader, bool in_object) __attribute__((cold));
-// The failure for "no value starts at reader->at", with its cure where the mistake is a common one.
+// The failure for "no value starts at reader->at". It names the fix where the mistake is a common
+// one.
 Status json_fail_value(const JsonReader *reader) __attribute__((cold));
 
-// reader->at stands on the opening quote; moves behind the closing one. Validates everything,
-// copies nothing.
+// reader->at is on the opening quote; moves it behind the closing one. Validates everything, copies
+// nothing.
 Status json_scan_string(JsonReader *reader, JsonString *out_string);
 // Decodes into `out` (string.n bytes suffice); returns the bytes written.
 size_t json_decode_string(JsonString string, char *out);

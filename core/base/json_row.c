@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // json_row.c: numbers of an array in bulk, the hot path of tensor data. The quick loop takes
-// "number, comma, number, ..." as long as numbers are of the common kind and NUMBER_QUICK_ROOM
-// bytes remain; whatever it does not take goes one step through the careful reader, which knows the
-// whole grammar and words the failures. One body serves the three types; it is inlined with the
-// type as a constant.
+// "number, comma, number, ..." while numbers have the common form and NUMBER_QUICK_ROOM bytes
+// remain. Anything else goes one step through the general reader, which knows the whole grammar and
+// words the failures. One body serves the three types; it is inlined with the type as a constant.
 #include "core/base/json_reader.h"
 
 #include <float.h>
@@ -13,8 +12,8 @@
 
 typedef enum RowType { ROW_F32, ROW_F64, ROW_I64 } RowType;
 
-// The three strings that stand for floats JSON has no numbers for. Returns their length with
-// quotes, 0 if none is there.
+// The three strings that stand for floats without a JSON literal. Returns the length with quotes, 0
+// if none of them is here.
 static size_t word_at(const JsonReader *reader, double *out_value)
 {
         static const struct {
@@ -103,7 +102,7 @@ static inline const char *read_quick(const JsonReader *reader, const char *at, R
         return at;
 }
 
-// One value by the careful reader. *out_taken false: it is not of the row's type, nothing was
+// One value by the general reader. *out_taken false: it is not of the row's type, and nothing was
 // consumed.
 static Status read_one(JsonReader *reader, RowType type, void *out, size_t i, bool *out_taken)
 {

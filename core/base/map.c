@@ -12,8 +12,8 @@
 
 static uint64_t seed[2];
 
-// Before main and before any thread; the clock and address space only stand in when the kernel has
-// no randomness to give.
+// Runs before main and before any thread. The clock and the address of a variable are used only
+// when the kernel has no random bytes to give.
 __attribute__((constructor)) static void seed_init(void)
 {
         if (getrandom(seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))

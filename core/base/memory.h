@@ -24,8 +24,8 @@
                 if (*pointer_ != NULL)                                                                       \
                         NAME(*pointer_);                                                                     \
         }
-// Asks the system for huge pages below a large new block, which may be of any size: giving back
-// gigabytes in small pages takes a worker longer than a deadline allows. Only advice.
+// Advises the system to use huge pages for a large new block of any size. Freeing gigabytes in
+// small pages takes a worker longer than a deadline allows.
 void memory_prefer_huge(void *data, size_t n_bytes);
 
 static inline void freep(void *pointer)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// number_exact.c: natural numbers of fixed room, just enough to compare. No middle between two
-// doubles has more than 767 significant digits; so of a longer number 770 digits are taken and the
-// rest only says whether something not zero follows. Both sides are brought to whole numbers by
-// moving powers of five to the side where the exponent is positive, powers of two by shifting. The
-// widest side has 10^770 or 2^54 * 5^1112: 2,640 bits.
+// number_exact.c: natural numbers of fixed size, just enough to compare. The middle between two
+// doubles has at most 767 significant digits. So 770 digits of a longer number are taken; for the
+// rest it only matters whether a digit other than 0 follows. Both sides are scaled to whole
+// numbers: powers of five move to the side with the positive exponent, powers of two are shifts.
+// The widest side has 10^770 or 2^54 * 5^1112: 2,640 bits.
 #include "core/base/number_exact.h"
 
 #include <stdbool.h>

@@ -26,8 +26,8 @@ static inline int log10_two(int q, bool three_quarters)
 }
 
 // Chooses among the candidates around the scaled value. `low`, `value` and `high` are in quarters,
-// the ends already moved inward where excluded. Which candidate wins is as good as random: no
-// branches.
+// the ends already moved inward where they are excluded. Which candidate wins is as good as random,
+// so there are no branches.
 static inline Decimal choose(uint64_t low, uint64_t value, uint64_t high, int k)
 {
         uint64_t units = value / 4;
@@ -56,8 +56,8 @@ static inline uint64_t scale64(NumberPower power, uint64_t c)
 
 static inline Decimal shortest32(uint32_t bits)
 {
-        // Readers take (float)strtod, which rounds twice. Of all floats (a run over every one of
-        // them showed it) that spoils just this one's shortest text.
+        // Readers use (float)strtod, which rounds twice. A run over all floats showed that this
+        // changes the shortest text of just one of them.
         if (__builtin_expect((bits & 0x7fffffff) == 0x15ae43fd, 0))
                 return (Decimal){ 70385307, -33 };
         uint32_t fraction = bits & 0x7fffff;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// number_scan.c: decimal text to double, correctly rounded. Three steps, each exact or undecided:
-//  1. w <= 2^53 and |exponent| <= 22: one IEEE division or product of exact doubles (Clinger 1990).
-//  2. w of 64 bits times 128 bits of the power of ten (the product of Eisel and Lemire 2020). The
-//     table is cut off, so the true product
-//  lies in a known
-//     interval of two units; if both ends round alike that is the answer. A number of more than 19
-//     digits lies between w and w + 1: both
-//     must agree.
-//  3. otherwise the number is within 2^-60 of the middle between two doubles: it is compared with
-//     that middle in whole numbers
-//  (number_exact.c).
+// number_scan.c: decimal text to double, correctly rounded. Three steps; each gives the exact
+// answer or leaves it undecided:
+// 1. w <= 2^53 and |exponent| <= 22: one IEEE division or product of exact doubles (Clinger 1990).
+// 2. w of 64 bits times 128 bits of the power of ten (the product of Eisel and Lemire 2020). The
+//    table is truncated, so the true product lies in a known interval of two units. If both ends
+//    round alike, that is the answer. A number of more than 19 digits lies between w and w + 1; then
+//    both must agree.
+// 3. Otherwise the number is within 2^-60 of the middle between two doubles. It is compared with
+//    that middle in whole numbers (number_exact.c).
 #include "core/base/number.h"
 #include "core/base/number_exact.h"
 #include "core/base/number_powers.h"
@@ -161,7 +159,7 @@ static double exact_value(const Digits *digits, const Neighbour *at)
         return assemble(at, order > 0 || (order == 0 && (at->half & 2) != 0));
 }
 
-// Rounds what has more than 19 digits or sits near a middle.
+// Rounds a number that has more than 19 digits or lies near a middle.
 static double round_digits(const Digits *digits)
 {
         uint64_t w = 0;

@@ -35,12 +35,12 @@ typedef struct Failure {
         int line;
 } Failure;
 
-// The machine-readable code of API.md ("shape_mismatch"). Static string.
+// The machine-readable code on the wire ("shape_mismatch"). Static string.
 const char *status_code(Status status);
 StatusClass status_class(Status status);
 
-// Records a failure for this thread (place and details are cleared) and returns `status`, so that
-// `return fail(...)` reads as one thought.
+// Records a failure for this thread (place and details are cleared) and returns `status`, for
+// `return fail(...)`.
 #define fail(status, ...) failure_returned(failure_record(__FILE__, __LINE__, (status), __VA_ARGS__))
 Status failure_record(const char *file, int line, Status status, const char *format, ...)
         __attribute__((format(printf, 4, 5), cold));

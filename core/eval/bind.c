@@ -77,7 +77,7 @@ static Status fail_shape(Status status, const Input *input, Value value, const c
         return at_input(status, input);
 }
 
-// ---- what the spec says of a value: a tensor's sizes, or a symbolic int, which stands in size[0]
+// ---- what the spec says of a value: a tensor's sizes, or a symbolic int, which is kept in size[0]
 // of a spec of rank 0 ----
 static bool is_symbolic_int(const Input *input, Value value)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// eager.c: the eager emitter. A kernel call becomes: output tensors as infer described them, POD
-// state in a stack buffer, run. Views share storage, in-place twins write where the tensor lives.
-// Where a node may write state, all state is seen through shells of this run, one per shared
-// storage, so that tied entries and views see each other's writes and other runs see none; else as
-// it is. One run, one thread.
+// eager.c: the eager emitter. A kernel call makes output tensors as infer described them, a plain
+// state in a stack buffer, and runs. Views share storage; in-place operators write where the tensor
+// lives. If any node may write state, the run sees all state through its own copy-on-write shells,
+// one per shared storage: tied entries and views see each other's writes, other runs see none.
+// Otherwise state is used directly. One run, one thread.
 #include "core/eval/eager.h"
 
 #include "core/base/limits.h"
@@ -29,8 +29,8 @@ struct EagerEmitter {
         uint32_t n_views, views_capacity;
         Shell *shells;
         uint32_t n_shells, shells_capacity;
-        // some state entry, here or in a child graph, may be written; or somebody holds a shell:
-        // state is seen through shells
+        // some state entry, here or in a child graph, may be written, or somebody holds a shell:
+        // all state is seen through shells
         bool writes;
 };
 
@@ -121,8 +121,8 @@ static int64_t meta_bytes(const TensorMeta *meta)
         return meta == NULL ? 0 : meta_numel(meta) * dtype_info[meta->dtype].bytes;
 }
 
-// Rows that say nothing read every operand once, write every result once and do one operation per
-// element.
+// An OpDef without `cost` is counted as reading every operand once, writing every result once and
+// doing one operation per element.
 static Status add_cost(Emitter *emitter, const OpRun *run)
 {
         Cost cost = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk.c: torch.fx.Interpreter's walk. One array of values by node index; a node's arguments are
-// laid out on the stack and borrow from it, only containers that hold nodes are rebuilt. A value is
-// dropped by its last reader, so memory peaks where PyTorch's does.
+// walk.c: torch.fx.Interpreter's walk. One array holds values by node index. A node's arguments are
+// laid out on the stack and borrow from that array; only containers that hold nodes are rebuilt. A
+// value is dropped after its last reader, so the peak of memory is where PyTorch's is.
 #include "core/eval/walk.h"
 
 #include <string.h>
@@ -342,8 +342,8 @@ static Status run_node(Walk *walk, const Node *node, Value *out)
 }
 
 // ---- failures, timing ----
-// A failure goes on with the line PyTorch prints. Cancelled runs,
-// deadlines and our own faults are nobody's node.
+// Adds the line that PyTorch prints to a failure. Cancelled runs, deadlines and internal failures
+// belong to no node.
 Status walk_annotate(Status status, const Node *node)
 {
         if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED ||

@@ -15,7 +15,7 @@ typedef struct NodeTiming {
         TensorMeta meta; // of the (first) tensor result
         int64_t bytes, flops;
         // Rows of programs: all authored nodes that the instruction computes, in order; `node` is
-        // the first. Eager rows: NULL.
+        // the first of them. Eager rows: NULL.
         const Node *const *nodes;
         uint32_t n_nodes;
         const char *why; // "view", "folded": nothing ran for the node; static; else NULL
@@ -27,19 +27,19 @@ typedef struct WalkTrace { // caller's storage; rows: capacity >= graph->n_nodes
         size_t live_bytes_peak;
 } WalkTrace;
 
-// A walk that leaves out what cannot be done yet: nodes that say STATUS_DYNAMIC and all that read
-// them (directly or through others) have the value VALUE_DYNAMIC and are not run. For the outermost
-// graph of a recording.
+// A walk that leaves nodes out: those that fail with STATUS_DYNAMIC, and all that read them
+// directly or indirectly. They get the value VALUE_DYNAMIC and are not run. For the outermost graph
+// of a recording.
 typedef struct WalkSplit {
         bool *left; // by node index, in and out: true = leave it out
-        // Told of every node left out, in order; `values` by node index are those of the nodes
+        // Called for every node left out, in order. `values` by node index are those of the nodes
         // before it (VALUE_DYNAMIC: left out, too).
         Status (*leave)(void *context, const Node *node, const Value *values);
         void *context;
 } WalkSplit;
 
-// A walk that goes on behind nodes that fail: they, and nodes that read VALUE_DYNAMIC (those are
-// not run: STATUS_DYNAMIC), get the value that `mend` gives (VALUE_DYNAMIC: none is known). A
+// A walk that continues after a failure. A node that fails, or that reads VALUE_DYNAMIC (it is not
+// run: STATUS_DYNAMIC), gets the value that `mend` returns (VALUE_DYNAMIC: none is known). A
 // failure of `mend` ends the walk. The output node is not run.
 typedef struct WalkMend {
         Status (*mend)(void *context, const Node *node, Status status, Value *out);
@@ -62,15 +62,15 @@ typedef struct WalkOptions {
         WalkTrace *trace;       // NULL: no timing
         const WalkSplit *split; // NULL: every node is run
         const WalkMend *mend;   // NULL: the first failure ends the walk
-        // The rest of a graph: nodes of which `skip` (by node index; NULL: none) is true are not
-        // run, and `known` tells the values of those of them that others read or that are fetched.
+        // The eager tail of a program: nodes with `skip` set (by node index; NULL: none) are not
+        // run; `known` gives the values of those that others read or that are fetched.
         const bool *skip;
         const WalkKnown *known;
         uint32_t n_known;
 } WalkOptions;
 
-// Adds the line PyTorch prints and the node's name to the thread's failure, if it is somebody's
-// node that failed; returns `status`.
+// Adds PyTorch's line and the node's name to the thread's failure when a node caused it; returns
+// `status`.
 Status walk_annotate(Status status, const Node *node);
 
 // `out_fetched` (n_fetch Values, may be NULL when n_fetch is 0) and *out_value (the output node's

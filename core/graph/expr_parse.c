@@ -79,7 +79,7 @@ static const Function functions[] = {
         { "", EXPR_SAME, 1, 1 }, // plain parentheses
 };
 
-// Python's operators: how tightly they bind. `unary`: stands before its operand.
+// Python's operators: how tightly they bind. `unary`: the operator precedes its operand.
 typedef struct Operator {
         const char *text;
         ExprCode code;
@@ -206,8 +206,8 @@ static Status read_quoted(Parser *parser, const char **out_start, size_t *out_n)
         return STATUS_OK;
 }
 
-// Symbol('s0', positive=True, integer=True) and Float('1.5', precision=53): what follows the text
-// is of no use to us.
+// Symbol('s0', positive=True, integer=True) and Float('1.5', precision=53): whatever follows the
+// text is ignored.
 static Status read_quoted_atom(Parser *parser, bool is_symbol)
 {
         const char *start = NULL;

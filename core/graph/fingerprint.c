@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// fingerprint.c: one hash for all graphs that compute the same thing on the same kinds of weights.
-// Nodes are numbered, so their names do not count; nor do annotations, recorded metas of inner
-// nodes and the weights' bytes. Every text and list goes in with its length in front, so that no
-// two different graphs feed the same bytes. Child graphs stand by their own fingerprint.
+// fingerprint.c: one hash for all graphs that compute the same on the same kinds of weights. Nodes
+// are numbered, so their names do not count. Annotations, recorded metas of inner nodes and the
+// weights' bytes do not count either. Every text and list is hashed with its length in front, so
+// that two different graphs never feed the same bytes. A child graph is represented by its own
+// fingerprint.
 #include "core/graph/finish.h"
 
 #include <string.h>

@@ -106,8 +106,8 @@ static int compare_storage(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
-// Tied tensors count once; so do weights that a child graph shares with its parent's state, but not
-// with it: a child counts its own.
+// Tied tensors count once. A child graph counts its own state; weights that it shares with its
+// parent count in both.
 static Status count_weights(Graph *graph)
 {
         _cleanup_(freep) Storage **storages = new_array(graph->n_state, sizeof(Storage *));

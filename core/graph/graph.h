@@ -31,7 +31,7 @@ typedef struct SymDim {
         const char *expr; // NULL: constant
 } SymDim;
 
-// What is known of a tensor before it is there. Unknown: dtype DTYPE_NONE, rank -1.
+// What is known of a tensor before it exists. Unknown: dtype DTYPE_NONE, rank -1.
 typedef struct TensorSpec {
         Dtype dtype;
         int rank;
@@ -166,10 +166,10 @@ struct Graph {
         // hash of what it was read from, weights included; set by the engine before the graph is
         // shared, else 0
         uint64_t content[4];
-        // grows when stored bytes are replaced for damage: programs made before are not for graphs
+        // grows when damaged bytes on disk are replaced: programs made before do not serve graphs
         // read after
         uint64_t generation;
-        // what runs keep of the graph (profile/labels.c), made by the first one; freed with it
+        // RunLabels of eager runs (profile/labels.c), made by the first one; freed with the graph
         _Atomic(void *) labels;
         void (*free_labels)(void *labels);
         bool finished;
@@ -199,8 +199,8 @@ Status module_add_config(Module *module, const char *borrow_key,
 Node *graph_node(const Graph *graph, const char *name); // NULL if absent
 Module *graph_module(const Graph *graph, const char *path);
 State *graph_state(const Graph *graph, const char *path);
-// FX's rule for a free node name derived from `candidate` (target or wish): FX.md 1.2. Text lives
-// in the graph's arena.
+// FX's rule for a free node name derived from `candidate`, a target or the name asked for. Text
+// lives in the graph's arena.
 Status graph_fresh_name(Graph *graph, const char *candidate, const char **out_name);
 // The base name FX derives from an opcode and target ("torch.nn.functional.relu" -> "relu",
 // "features.0" -> "features_0").

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.c: how torch.fx 2.13 names things. A name is split into base and number ("add_2" -> "add",
-// 2); per base the last number tried is remembered, so that n equal wishes cost n steps, not n².
-// The rule, with its quirks: a wish that already ends in a free number is taken as it is and moves
-// the counter there, back as well as forth; the check against reserved names is left out for it.
+// names.c: how torch.fx 2.13 names nodes. A candidate is split into base and number ("add_2" ->
+// "add", 2). Per base, the last number tried is remembered, so that n equal candidates cost n
+// steps, not n². One quirk of torch.fx is kept: a candidate that already ends in a free number is
+// taken as it is, without the check against reserved names, and sets the counter to that number,
+// even backwards.
 #include "core/graph/names.h"
 
 #include <inttypes.h>

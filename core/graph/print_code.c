@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // print_code.c: GraphModule.code, byte for byte as torch.fx 2.13 generates it: three newlines, the
-// function, every body line indented by four, four blanks at the end. Names are drawn from a fresh
-// namespace in the order in which PyTorch's generator asks for them, which decides who gets the
-// "_1".
+// function, every body line indented by four, four blanks at the end. Names come from a fresh
+// namespace, asked for in the order of PyTorch's generator: the order decides which name gets the
+// suffix "_1".
 #include <string.h>
 #include "core/graph/print_forms.h"
 

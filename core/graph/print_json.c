@@ -127,7 +127,7 @@ static void add_value(Text *out, Value value)
         case VALUE_NODE:
                 text_addf(out, "\"%%%s\"", value.node->name);
                 break;
-        // no reader makes an authored graph with tensors, graphs or unknown values among its
+        // no reader makes an authored graph that has tensors, graphs or unknown values among its
         // arguments
         default:
                 text_add(out, "null");
@@ -298,7 +298,7 @@ static void add_graph(Writer *writer, const Graph *graph)
         bool any = false;
         for (uint32_t i = 0; i < graph->n_modules && writer->status == STATUS_OK; i++) {
                 const Module *module = graph->modules[i];
-                // Containers without a type come back by themselves.
+                // Containers without a type are made again by their children's paths.
                 if (module->path[0] == '\0' ||
                     (module->type == NULL && module->graph == NULL && !module->training))
                         continue;

@@ -34,8 +34,7 @@ static const Alias prefixes[] = {
         { "torch._ops.", "torch.ops." },
 };
 
-// aten::add.Tensor is how schemas spell it. Anything else with colons in it is no such name and
-// stays as it is.
+// aten::add.Tensor is how schemas spell it. Any other name with colons stays as it is.
 static const char *schema_spelling(Arena *arena, const char *target)
 {
         static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";

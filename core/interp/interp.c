@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// interp.c: bind, the loop, results. Binding turns slots and offsets into pointers; after it the
-// loop only calls. Memory is taken before the loop (the frame grows, outputs are allocated) and
-// handed out after it. A dynamic rest is walked eagerly then, on tensors that stand on the outputs,
-// and it makes the result.
+// interp.c: bind, the loop, results. Binding turns slots and offsets into pointers; the loop then
+// only calls kernels. Memory is taken before the loop (the frame grows, outputs are allocated) and
+// handed out after it. An eager tail, if there is one, is walked after the loop on tensors over the
+// outputs, and produces the result.
 #include "core/interp/interp.h"
 
 #include <string.h>
@@ -160,7 +160,7 @@ static const RecordedCall *maker_of_output(const Program *program, uint32_t outp
         return NULL;
 }
 
-// The call with the largest result: what the working memory is needed for, most of all.
+// The call with the largest result, named in the failure when the arena does not fit the budget.
 static const RecordedCall *largest_call(const Program *program)
 {
         const RecordedCall *largest = NULL;
@@ -221,7 +221,7 @@ static inline Status run_instruction(const Instruction *instruction, void **poin
         return instruction->kernel(&run);
 }
 
-// The clock is asked now and then: instructions that take long poll it themselves.
+// The clock is read every few calls only; long-running kernels poll it themselves.
 enum { POLL_CLOCK_EVERY = 8 };
 
 static inline Status poll_at(uint32_t i, const RunContext *ctx)

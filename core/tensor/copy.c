@@ -22,8 +22,8 @@ static bool goes_inside(const CopyPlan *plan, int a, int b)
         return plan->from_stride[a] < plan->from_stride[b];
 }
 
-// A few elements per row cost more in rows than in elements (an image of three channels becoming
-// channels_last): the longer dimension goes inside.
+// With only a few elements per row, the cost per row dominates (an image of three channels becoming
+// channels_last). So the longer dimension goes inside.
 static void swap_inner(CopyPlan *plan)
 {
         CopyPlan old = *plan;

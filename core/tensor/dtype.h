@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dtypes: one table (dtype.def) for names, sizes and kinds; promotion as torch.result_type has it;
-// conversions of single elements.
+// dtypes: one table (DTYPE_TABLE) for names, sizes and kinds; promotion as torch.result_type has
+// it; conversions of single elements.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,8 +92,8 @@ static inline float bf16_to_f32(uint16_t bits)
 }
 uint16_t f32_to_bf16(float value);
 
-// One element of any real dtype read as double / int64 and written from them with PyTorch's cast
-// rules (FX.md section 5, item 10).
+// Reads one element of any real dtype as double or int64, or writes one, with PyTorch's cast rules:
+// float to integer truncates towards zero, integers wrap, anything but 0 is true.
 double element_as_f64(Dtype dtype, const void *element);
 int64_t element_as_i64(Dtype dtype, const void *element);
 void element_from_f64(Dtype dtype, void *element, double value);

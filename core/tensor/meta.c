@@ -65,9 +65,9 @@ typedef struct Strides {
         int64_t of[MAX_RANK];
 } Strides;
 
-// Which of two dimensions lies further in, as PyTorch decides it: by the first operand whose
-// strides tell, a stride of 0 (broadcast) telling nothing; equal strides put the longer dimension
-// outside. Negative: a is inside b already; positive: they should change places.
+// Which of two dimensions lies further in, decided as PyTorch does: by the first operand whose
+// strides differ there. A stride of 0 (broadcast) decides nothing; equal strides put the longer
+// dimension outside. Negative: a is already inside b. Positive: they should change places.
 static int compare_dims(const int64_t *size, const Strides *strides, int n, int a, int b)
 {
         for (int i = 0; i < n; i++) {
@@ -115,7 +115,7 @@ static void channels_last_order(int rank, int out_order[5])
         memcpy(out_order, rank == 4 ? order_4 : order_5, (size_t)rank * sizeof(int));
 }
 
-// Dense with channels innermost; strides of dimensions of size 1 mean nothing.
+// Dense with channels innermost; strides of dimensions of size 1 do not matter.
 static bool is_dense_channels_last(const TensorMeta *meta)
 {
         int order[5];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces: ranges of a file's bytes that are storages of their own. A reader of weight files looks
-// here first: a range that has a storage is not in the file (which has a hole there). While a file
-// is being taken in (`collect`), the reader also adds the ranges it makes storages of; whoever
-// takes the file in gives these storages other bytes (storage_rebase) before anybody else sees
-// them: the large ones a place of their own, the small ones the same place in a copy of the file
-// that is aligned as a whole. One thread.
+// Pieces: byte ranges of a file that are storages of their own. A reader of weight files looks here
+// first: a range that has a storage is not in the file (the file has a hole there). While a file is
+// being taken in (`collect`), the reader also adds the ranges of which it makes storages. Before
+// anybody else sees these storages, the store gives them other bytes (storage_rebase): a blob for
+// each large one, and for the small ones the same place in a copy of the file that is aligned as a
+// whole. One thread.
 #pragma once
 #include "core/tensor/tensor.h"
 

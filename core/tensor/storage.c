@@ -32,8 +32,8 @@ static Status take_bytes(size_t n_bytes, Budget *budget, uint8_t **out_data)
         return STATUS_OK;
 }
 
-// Header and bytes in one block: an eager run makes one storage per node, and a second allocation
-// (aligned at that) costs more than many a kernel.
+// Header and bytes in one block: an eager run makes one storage per node, and a second, aligned
+// allocation costs more than many kernels.
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage)
 {
         size_t block;

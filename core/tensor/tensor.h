@@ -53,7 +53,7 @@ typedef struct Tensor {
         struct Recorded *recorded; // while recording: the value this tensor stands for (borrowed); else NULL
 } Tensor;
 
-// Whether its numbers are there to be read now. Not while recording, but for constants.
+// Whether its numbers can be read now. While recording, only those of constants can.
 static inline bool tensor_is_known(const Tensor *tensor)
 {
         return tensor->storage != NULL && tensor->storage->buffer == NULL;
@@ -63,12 +63,12 @@ static inline bool tensor_is_known(const Tensor *tensor)
 // Uninitialised / zeroed own bytes, charged to `budget` (may be NULL).
 // STATUS_NO_MEMORY or STATUS_TOO_LARGE ("... over --max-run-memory").
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage);
-// Adopts bytes: release(owner, data) is called at the end (NULL: free(data)). On failure nothing is
-// taken.
+// Adopts bytes: release(owner, data) is called at the end (NULL: free(data)). On failure the caller
+// keeps them.
 Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*release)(void *owner, void *data),
                      void *owner, Storage **out_storage);
-// Gives a storage nobody else uses yet other adopted bytes of the same content and size; the old
-// ones are released. Never fails.
+// Replaces the adopted bytes of a storage that nobody else uses yet by others of the same content
+// and size. The old ones are released. Never fails.
 void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner);
 // A copy-on-write shell over `origin` (counted). The copy, if one is made, is charged to `budget`.
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);

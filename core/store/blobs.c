@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs: counted by digest, written once, mapped by whoever needs them. A count is taken (held)
-// before a blob is compared or written and dropped under the mutex together with the unlink, so
-// that no file vanishes under somebody who counts on it. Bytes that are known are compared: what
-// was damaged on disk is written anew when somebody uploads it again; the mapping of the old file
-// is forgotten then.
+// Blobs: counted by digest, written once, mapped by readers. A count is taken (held) before a blob
+// is compared or written. It is dropped under the mutex together with the unlink, so that no file
+// disappears while somebody counts on it. Uploaded bytes are compared with the blob on disk: a
+// damaged blob is written anew when the same bytes are uploaded again, and the mapping of the old
+// file is forgotten.
 //
-// A document with holes is known by the SHA-256 of what is left of it and of the table of its
-// holes; any other blob by that of its bytes.
+// A document with holes is named by the SHA-256 of its remaining bytes and of the table of its
+// holes; any other blob by the SHA-256 of its bytes.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,8 +53,7 @@ static Status use(Store *store, const HashHex *digest)
         return STATUS_OK;
 }
 
-// The unlink is not waited for: a crash brings back an orphan at worst, which the next start
-// removes.
+// The unlink is not synced: after a crash an orphan may reappear, which the next start removes.
 static void unuse(Store *store, const HashHex *digest)
 {
         Blob *blob = string_map_get(&store->users, digest->hex);
@@ -78,7 +77,7 @@ static void unuse_part(Store *store, const StorePart *part)
                 unuse(store, &part->holes->items[i].digest);
 }
 
-// The document comes last, so that what is undone here is only holes.
+// The document comes last, so that undoing a failure concerns holes only.
 static Status use_part(Store *store, const StorePart *part)
 {
         uint32_t i = 0;
@@ -125,7 +124,7 @@ void blobs_unuse(Store *store, const StoreVersion *version)
         unuse_parts(store, version, version->n_parts);
 }
 
-// What is there but cannot be read just now is not missing: reading it says why.
+// A file that exists but cannot be read now is not missing: reading it gives the reason.
 static bool is_missing(const Store *store, const HashHex *digest)
 {
         return faccessat(store->blobs, digest->hex, R_OK, 0) != 0 && errno == ENOENT;
@@ -161,7 +160,7 @@ static void release(Store *store, const HashHex *digest)
         pthread_mutex_unlock(&store->mutex);
 }
 
-// A copy; n_users 0: not known.
+// A copy of the entry; n_users 0: the digest is unknown.
 static Blob look(Store *store, const HashHex *digest)
 {
         pthread_mutex_lock(&store->mutex);
@@ -171,8 +170,9 @@ static Blob look(Store *store, const HashHex *digest)
         return seen;
 }
 
-// The bytes that `seen` told of match. False: they were written anew since then. `shared`, when not
-// NULL, is a mapping of them, from here on everybody's (mapping_table_add).
+// Marks the bytes that `seen` describes as verified. False: they were rewritten since then.
+// `shared`, when not NULL, is a mapping of them; it is shared by all from here on
+// (mapping_table_add).
 static bool set_verified(Store *store, const HashHex *digest, const Blob *seen, Mapping **shared)
 {
         pthread_mutex_lock(&store->mutex);
@@ -187,8 +187,8 @@ static bool set_verified(Store *store, const HashHex *digest, const Blob *seen, 
         return same;
 }
 
-// The file was put in place of what was there: who comes from now on maps it again. `seen`: before
-// that. What was not verified was not used.
+// The file replaced an older one: later readers map it again. `seen`: the entry before that. Bytes
+// that were never verified were never used.
 static void set_rewritten(Store *store, const HashHex *digest, const Blob *seen)
 {
         pthread_mutex_lock(&store->mutex);
@@ -196,7 +196,7 @@ static void set_rewritten(Store *store, const HashHex *digest, const Blob *seen)
         if (blob != NULL)
                 blob->n_rewrites++;
         mapping_table_forget(store->mappings, digest);
-        if (seen->is_verified) // last: who reads the new count gets the new bytes
+        if (seen->is_verified) // last: a thread that reads the new count gets the new bytes
                 atomic_fetch_add(&store->n_rewrites, 1u);
         pthread_mutex_unlock(&store->mutex);
 }
@@ -223,8 +223,8 @@ static Status put_blob(Store *store, const HashHex *digest, const FolderContent 
         TRY(hold(store, digest, &known));
         Blob seen = look(store, digest);
         bool is_there = known && folder_has_content(store->blobs, digest->hex, content);
-        // What is there may be new in place of what is still mapped, when it comes from somebody
-        // who is about to forget that mapping.
+        // The file may be new while the old one is still mapped: its writer is about to forget that
+        // mapping.
         if (is_there && look(store, digest).n_writers > 0)
                 set_rewritten(store, digest, &seen);
         if (!is_there) {
@@ -237,13 +237,13 @@ static Status put_blob(Store *store, const HashHex *digest, const FolderContent 
                         release(store, digest);
                         return status;
                 }
-                seen = look(store, digest); // what was just written is good, whoever wrote it
+                seen = look(store, digest); // just written bytes are good, whoever wrote them
         }
         (void)set_verified(store, digest, &seen, NULL);
         return STATUS_OK;
 }
 
-// What the holes leave, as ranges of the part.
+// The part without its holes, as ranges.
 static uint32_t ranges_of(const StoreHole *holes, uint32_t n, ByteSpan bytes, FolderRange *out)
 {
         uint32_t n_ranges = 0;
@@ -290,7 +290,7 @@ static Status put_document(Store *store, ByteSpan bytes, StorePart *part)
         return put_blob(store, &part->document, &content);
 }
 
-// ---- many blobs at once: the disk's time for each fsync is waited for together ----
+// ---- many blobs at once: their fsyncs overlap ----
 enum { PUT_THREADS = 8, PUT_FROM = 4, PUT_STACK_BYTES = 1 << 20 };
 
 typedef struct Puts {
@@ -335,7 +335,7 @@ static void *put_some(void *argument)
         return NULL;
 }
 
-// The caller takes part, so that it works without any thread as well.
+// The caller takes part, so it works without any extra thread, too.
 static void put_all(Puts *puts)
 {
         pthread_t threads[PUT_THREADS - 1];
@@ -433,7 +433,7 @@ static Status open_blob(Store *store, const HashHex *digest, uint64_t n_bytes, i
         Status status = folder_open_file(store->blobs, digest->hex, &fd, &missing);
         if (status == STATUS_OK && missing)
                 return fail(STATUS_DAMAGED, MISSING);
-        if (status == STATUS_DAMAGED) // no regular file, which we never make
+        if (status == STATUS_DAMAGED) // not a regular file; fxserve never makes such a one
                 return fail(STATUS_DAMAGED, "uploaded bytes in the data folder are no regular file" AGAIN);
         TRY(status);
         if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != n_bytes || n_bytes == 0) {
@@ -485,8 +485,8 @@ static Status verify(const Mapping *mapping, const HashHex *digest, const StoreH
         return same_digest(&found, digest) && !atomic_load(&mapping->damaged) ? STATUS_OK : mismatch();
 }
 
-// The table holds only mappings that matched, so that nobody gets one that does not from somebody
-// who has not looked yet.
+// The table holds only verified mappings, so that nobody gets an unverified one from another
+// thread.
 static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, const StoreHoles *holes,
                        Mapping **out_mapping)
 {
@@ -495,7 +495,7 @@ static Status map_blob(Store *store, const HashHex *digest, uint64_t n_bytes, co
                 if (mapping != NULL && mapping->n_bytes != n_bytes)
                         return fail(STATUS_DAMAGED, "an entry gives two sizes for the same bytes" AGAIN);
                 if (mapping == NULL) {
-                        // before the file is opened: another one may take its place any time
+                        // before the file is opened: it may be replaced at any time
                         Blob seen = look(store, digest);
                         TRY(map_file(store, digest, n_bytes, &mapping));
                         if (!seen.is_verified || mapping_faulted())
@@ -539,7 +539,7 @@ Status store_temporary(Store *store, int *out_fd)
 }
 
 // ---- scrubbing ----
-// Reads [from, to) in steps with pauses, so that whoever works gets the disk first.
+// Reads [from, to) in steps with pauses, so that requests get the disk first.
 static Status scrub_range(int fd, uint64_t from, uint64_t to, uint8_t *chunk, Sha256 *sha,
                           const _Atomic bool *stop)
 {

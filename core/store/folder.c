@@ -51,11 +51,11 @@ static int open_at(int folder, const char *name, int flags, unsigned mode)
         return fd;
 }
 
-// A folder that was just made is there after a crash, too.
+// Makes the entry of a new folder durable: syncs its parent.
 static Status sync_above(int fd)
 {
         _cleanup_(closep) int above = open_at(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-        if (above < 0 && errno == EACCES) // ours to search, not to read: nothing can be done
+        if (above < 0 && errno == EACCES) // may be searched, not read: nothing can be done
                 return STATUS_OK;
         return above >= 0 && fsync(above) == 0 ? STATUS_OK : folder_fail("making the data folder", errno);
 }
@@ -204,8 +204,8 @@ bool folder_is_irregular(int folder, const char *name)
         return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode);
 }
 
-// It is looked at before it is opened, since opening a device may do something; and again, since it
-// may be another one by then.
+// The type is checked before opening, since opening a device may have effects, and again after,
+// since the file may have been replaced.
 Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_missing)
 {
         struct stat info;

@@ -7,8 +7,8 @@
 // Opens (creating if `create`) the folder `name` below `parent` (AT_FDCWD for the top one, which
 // alone may be a link). Returns its descriptor in *out_fd. STATUS_USAGE: it is no folder.
 Status folder_open(int parent, const char *name, bool create, int *out_fd);
-// A file's content by ranges, ascending; what no range covers reads as zeros and takes no room on
-// disk.
+// A file's content as ascending ranges. Bytes outside of the ranges read as zeros and take no space
+// on disk.
 typedef struct FolderRange {
         uint64_t offset;
         ByteSpan bytes;
@@ -32,11 +32,11 @@ Status folder_sync(int folder);
 bool folder_is_unfinished(const char *name);
 // Whether the file `name` is there and its ranges and size are those of `content`.
 bool folder_has_content(int folder, const char *name, const FolderContent *content);
-// A file without a name: gone when its descriptor (and what maps it) is closed, whatever happens.
-// Read and write.
+// A file without a name, for reading and writing. It is gone when its descriptor and all mappings
+// are closed, even after a crash.
 Status folder_unnamed(int folder, int *out_fd);
 // Opens a file to read. *out_missing: there is none (STATUS_OK). STATUS_DAMAGED: it is a link,
-// pipe, device or folder; such a thing is not opened, so that none can make us wait.
+// pipe, device or folder. Such a file is not opened, because that could block.
 Status folder_open_file(int folder, const char *name, int *out_fd, bool *out_missing);
 // Whether it is there as anything but a regular file.
 bool folder_is_irregular(int folder, const char *name);

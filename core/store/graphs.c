@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads and versions on disk. Which write counts:
+// Heads and versions on disk. One write makes each change effective:
 //
-//   a version more     blobs (durable, held), then versions/<name>@N. A version file whose number the
-//                      head does not know yet (from its next_version on) is newer than the head,
-//                      and
-//                      the newest of them is the default. So the head is written with the first
-//                      version of a name only, after it: without a head there is no name.
+//   add a version      blobs (durable, held), then versions/<name>@N. A version file whose number the
+//                      head does not know yet (from its next_version on) is newer than the head, and
+//                      the newest of them is the default. So the head is written only with the first
+//                      version of a name, after it: without a head there is no name.
 //   default, aliases   the head
-//   a version fewer    the head, which names it as gone; then its file is removed
-//   a name removed     the head is removed; then the files of its versions
+//   remove a version   the head, which lists it as gone; then its file is removed
+//   remove a name      the head is removed; then the files of its versions
 //
-// A crash in between leaves files that no head knows, removed at the next start. One thread at a
+// A crash in between leaves files that no head lists; the next start removes them. One thread at a
 // time writes (`writing`).
 #include <errno.h>
 #include <stdio.h>
@@ -51,9 +50,9 @@ static void unlink_version(Store *store, const char *name, int64_t version)
         unlinkat(store->versions, file, 0);
 }
 
-// A head may stand under its name although syncing the folder failed afterwards. What the answer
-// denies must not be there after the next start: the one of before (NULL: none) is put back, as far
-// as the disk lets us. False: it does not.
+// A head may have its new content although syncing the folder failed afterwards. A change that was
+// answered with a failure must not be there after the next start, so the former head (`before`;
+// NULL: none) is put back, if the disk allows. False: it does not.
 static bool undo_head(Store *store, const char *name, const Head *before)
 {
         Failure failure = *failure_current();
@@ -89,7 +88,7 @@ static bool same_aliases(const StoreHead *a, const StoreHead *b)
         return same;
 }
 
-// Whether the head on disk and the file of `version` together say what `head` says.
+// Whether the head on disk and the file of `version` together already say the same as `head`.
 static bool follows(const Head *on_disk, const StoreHead *head, int64_t version)
 {
         return version >= on_disk->head.next_version && head->next_version == version + 1 &&
@@ -117,7 +116,8 @@ Status head_new(const StoreHead *head, Head **out_head)
         return STATUS_OK;
 }
 
-// `head`, with what the file of before has besides, and room for one more that is gone.
+// `head`, with the other members of the file's former content, and room for one more removed
+// version.
 static Status head_after(const Head *before, const StoreHead *head, Head **out_head)
 {
         _cleanup_(head_freep) Head *after = NULL;
@@ -167,7 +167,7 @@ Status store_put_head(Store *store, const StoreHead *head)
         return status;
 }
 
-// ---- a version more ----
+// ---- add a version ----
 static Status write_both(Store *store, const Head *before, const Head *after, const StoreVersion *version,
                          const StoreVersion *instead)
 {
@@ -192,7 +192,8 @@ static Status put_version(Store *store, const StoreHead *head, const StoreVersio
         _cleanup_(head_freep) Head *after = NULL;
         TRY(before == NULL ? head_new(head, &after) : head_after(before, head, &after));
         TRY(string_map_reserve(&store->heads));
-        pthread_mutex_lock(&store->mutex); // all memory before the disk: nothing is refused that the disk has
+        // all memory before the disk: a change on disk is never answered with a failure
+        pthread_mutex_lock(&store->mutex);
         Status status = blobs_use(store, version);
         pthread_mutex_unlock(&store->mutex);
         TRY(status);
@@ -217,7 +218,7 @@ Status store_put_version(Store *store, const StoreHead *head, const StoreVersion
         return status;
 }
 
-// ---- fewer ----
+// ---- remove ----
 static void forget_blobs(Store *store, const StoreVersion *version)
 {
         pthread_mutex_lock(&store->mutex);
@@ -241,7 +242,7 @@ static Status remove_version(Store *store, const StoreHead *head, const StoreVer
         char file[STORE_FILE_NAME_MAX + 1];
         store_version_file(head->name, version->version, file);
         if (folder_remove(store->versions, file) == STATUS_OK)
-                after->n_gone--; // the next head need not say so
+                after->n_gone--; // the next head need not list it
         set_head(store, take_ptr(after));
         forget_blobs(store, version);
         return STATUS_OK;

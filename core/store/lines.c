@@ -12,7 +12,7 @@ Status lines_open(const char *text, size_t n, Lines *out_lines)
         HashHex checksum = sha256_of(text, n - CHECKSUM_LINE);
         if (memcmp(text + n - HASH_HEX_BYTES, checksum.hex, HASH_HEX_BYTES - 1) != 0 || text[n - 1] != '\n')
                 return fail(STATUS_DAMAGED, "its checksum does not match");
-        // values are texts: what stands behind it would be lost when they are written again
+        // values are C strings: bytes after a NUL would be lost when they are written again
         if (memchr(text, '\0', n) != NULL)
                 return fail(STATUS_DAMAGED, "it holds a NUL byte");
         *out_lines = (Lines){ .at = text, .end = text + n - CHECKSUM_LINE };

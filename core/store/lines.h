@@ -19,7 +19,7 @@ Status lines_close(Text *out, size_t start);
 bool lines_take(Lines *lines, const char *key, char *out, size_t capacity);
 bool lines_take_number(Lines *lines, const char *key, int64_t *out);
 bool lines_take_digest(Lines *lines, const char *key, HashHex *out);
-// Skips lines of this key; what they were, newlines included, is [*out_from, lines->at).
+// Skips lines of this key; the skipped bytes, newlines included, are [*out_from, lines->at).
 void lines_skip(Lines *lines, const char *key, const char **out_from);
 bool is_digest(const char *text);
 // The `hole` lines that follow. On failure what was read so far is in the part.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start finds: heads, then their versions; manifests of FORMAT 1 and 2 become both. What
-// does not check or is no regular file moves to quarantine/. A version's file of either kind stays
-// where it is: the version is there, damaged, until it is deleted.
+// Reads the folder at start: heads, then their versions. Manifests of FORMAT 1 and 2 become both. A
+// damaged head and anything that is not a regular file moves to quarantine/. A version's file of
+// either kind stays where it is: the version exists, damaged, until it is deleted.
 //
-// A conversion writes the version files first and the head last, in place of the manifest.
-// Interrupted, it leaves the manifest and files that the next start writes again.
+// A conversion writes the version files first and the head last, in place of the manifest. When it
+// is interrupted, the manifest and some files are left, and the next start writes them again.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include "core/store/store_private.h"
 
-enum { HEAD_MAX_BYTES = 64 << 20 }; // a manifest is one, too
+enum { HEAD_MAX_BYTES = 64 << 20 }; // a manifest counts as one, too
 
 typedef struct Loaded {
         Head *head;
-        bool is_converted; // just now
+        bool is_converted; // in this start
         uint32_t n, capacity;
         StoreVersion *versions;
 } Loaded;
@@ -53,7 +53,7 @@ static Status see_quarantined(void *context, const char *name)
         return STATUS_OK;
 }
 
-// Under a name of its own, so that nothing that is there already is lost.
+// Moves it to quarantine/ under a new unique name, so that nothing is overwritten.
 static bool set_aside(Store *store, int folder, const char *name)
 {
         char target[320];
@@ -73,7 +73,7 @@ static void move_to_quarantine(Store *store, int folder, const char *name, const
                   why);
 }
 
-// The start ends here; whoever started it has to know of which file it speaks.
+// The start ends here; the message has to name the file.
 static Status not_read(Status status, const char *folder, const char *name)
 {
         failure_append(" (%s/%.90s)", folder, name);
@@ -155,7 +155,8 @@ static Status load_head(Loading *loading, const char *name)
 static Status see_head(void *context, const char *name)
 {
         Loading *loading = context;
-        if (string_map_get(&loading->graphs, name) != NULL) // listed twice, as its file was replaced
+        // listed twice, because its file was replaced meanwhile
+        if (string_map_get(&loading->graphs, name) != NULL)
                 return STATUS_OK;
         Status status = load_head(loading, name);
         if (status != STATUS_DAMAGED && status != STATUS_TOO_LARGE)
@@ -167,7 +168,7 @@ static Status see_head(void *context, const char *name)
 }
 
 // ---- versions ----
-// "digits@7" -> "digits", 7. False: no name that we give.
+// "digits@7" -> "digits", 7. False: not a name of fxserve's.
 static bool split_name(const char *file, char out_name[STORE_NAME_MAX + 1], int64_t *out_number)
 {
         const char *at = strrchr(file, '@');
@@ -204,8 +205,8 @@ static StoreVersion *version_of(const Loaded *loaded, int64_t number)
         return NULL;
 }
 
-// A file that no head knows: what was under way when the server ended. It is kept where a head in
-// quarantine may want it back.
+// Removes a file that no head lists: an unfinished write from before the server ended. It is kept
+// when a head in quarantine may refer to it.
 static Status remove_version_file(Store *store, const char *file)
 {
         if (!store->keep_orphans)
@@ -232,7 +233,7 @@ static Status load_version(Loading *loading, Loaded *loaded, const char *file, i
         if (status == STATUS_DAMAGED || status == STATUS_TOO_LARGE) {
                 store_say(store, "the entry of graph '%s' version %lld is damaged: %s",
                           loaded->head->head.name, (long long)number, failure_current()->message);
-                store->keep_orphans = true; // nobody knows what it names
+                store->keep_orphans = true; // unknown which blobs it names
                 version = (StoreVersion){ .version = number };
                 status = STATUS_OK;
         }
@@ -244,9 +245,9 @@ static Status load_version(Loading *loading, Loaded *loaded, const char *file, i
         return status;
 }
 
-// What is no regular file in the place of a version that its head knows, or of a newer one, is that
-// version, damaged: it stays, as any other damaged one does, so that no run is answered by an older
-// version and its number is not given again. It is never opened.
+// Something that is not a regular file in the place of a version: that version exists and is
+// damaged. Like any damaged version it stays, so that no run is answered by an older version and
+// its number is not given again. It is never opened.
 static bool is_strayed(const Loading *loading, const Loaded *loaded, const char *file, int64_t number)
 {
         return folder_is_irregular(loading->store->versions, file) &&
@@ -267,7 +268,8 @@ static Status see_version(void *context, const char *file)
         }
         if (loaded == NULL)
                 return remove_version_file(store, file);
-        if (loaded->is_converted) // these are known from the manifest; others are from an attempt before
+        // known from the manifest; others are left from an earlier attempt
+        if (loaded->is_converted)
                 return version_of(loaded, number) == NULL ? remove_version_file(store, file) : STATUS_OK;
         if (is_gone(loaded->head, number)) {
                 unlinkat(store->versions, file, 0);
@@ -282,7 +284,7 @@ static int by_number(const void *a, const void *b)
         return left < right ? -1 : left > right;
 }
 
-// What the head names has to be there: where its file is not, runs must be refused rather than
+// A version that the head lists must exist: without its file, runs are refused instead of being
 // answered by another version.
 static Status add_missing(Store *store, Loaded *loaded, int64_t number)
 {
@@ -294,7 +296,8 @@ static Status add_missing(Store *store, Loaded *loaded, int64_t number)
         return add_version(loaded, &version);
 }
 
-// The head as it was last written, and what came after it. *out_head borrows the aliases.
+// The head as it was last written, plus the versions that are newer than it. *out_head borrows the
+// aliases.
 static Status settle(Store *store, Loaded *loaded, StoreHead *out_head)
 {
         StoreHead *head = &loaded->head->head;
@@ -328,7 +331,7 @@ static Status remove_tune(void *context, const char *name)
         return STATUS_OK;
 }
 
-// A link or pipe where a blob or record belongs would be in the way of the upload that mends it.
+// A link or pipe in the place of a blob or record would block the upload that repairs it.
 static Status see_irregular_blob(void *context, const char *name)
 {
         Store *store = context;
@@ -347,8 +350,8 @@ static Status see_irregular_tune(void *context, const char *name)
         return STATUS_OK;
 }
 
-// What an entry in quarantine names may be wanted again, and nobody can read which it is: all that
-// is here now stays.
+// An entry in quarantine may name any blob, and cannot be read. So all blobs that are here now
+// stay.
 static Status remove_orphans(Loading *loading)
 {
         Store *store = loading->store;

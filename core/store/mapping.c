@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signal handler may touch atomics only. It finds the mapping in a fixed table of slots: a
+// The signal handler may touch atomics only. It finds the mapping in a fixed table of slots. A
 // slot's `start` is 0 while it is free; it is set last and cleared first, and no thread reads a
-// mapping that is being taken down. Slots are handed out under a mutex; `n_slots_used` is the
-// high-water mark. The faulting page is replaced by an anonymous one (mmap is a plain system call
-// here) and the read is tried again.
+// mapping that is being removed. Slots are given out under a mutex; `n_slots_used` is the
+// high-water mark. The handler replaces the faulting page by an anonymous one (mmap is a plain
+// system call here) and the read is repeated.
 //
 // The table of open mappings does not count its entries: the last reference is dropped under the
-// table's mutex, so nobody can find a mapping that is going.
+// table's mutex, so nobody can find a mapping that is being freed.
 #include "core/store/mapping.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,8 @@ static void note_damage(uint32_t slot)
         atomic_store(&any_fault, true);
 }
 
-// Whoever sees the zeros must find the damage noted: it is, before they are there.
+// The damage is noted before the page of zeros is in place, so whoever reads the zeros finds it
+// noted.
 static bool replace_page(uintptr_t address)
 {
         uint32_t slot = slot_of(address, 0, atomic_load(&n_slots_used));
@@ -84,8 +85,8 @@ bool mapping_damaged_at(const void *address)
         return slot != SLOTS && atomic_load(&atomic_load(&slots[slot].mapping)->damaged);
 }
 
-// Elsewhere: as if this handler were not there. Returning repeats the access, and the fault with
-// it.
+// Faults elsewhere behave as without this handler: it restores the default action and returns,
+// which repeats the access and the fault.
 static void on_fault(int number, siginfo_t *info, void *context)
 {
         if (replace_page((uintptr_t)info->si_addr))
@@ -150,7 +151,7 @@ static void unmap(Mapping *mapping)
         free(mapping);
 }
 
-// The bytes as anonymous memory: for when the process has as many maps as it may.
+// The bytes as anonymous memory, for when the process has as many maps as the system allows.
 static Status copy_file(int fd, Mapping *mapping)
 {
         void *data = mmap(NULL, mapping->n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -284,7 +285,7 @@ Mapping *mapping_table_add(MappingTable *table, const HashHex *digest, Mapping *
         pthread_mutex_lock(&table->mutex);
         Mapping *first = find_sound(table, digest);
         if (first == NULL) {
-                string_map_remove(&table->open, digest->hex); // a damaged one: its users keep it
+                string_map_remove(&table->open, digest->hex); // a damaged one; its users keep it
                 take_mapping->digest = *digest;
                 if (string_map_set(&table->open, take_mapping->digest.hex, take_mapping, NULL) == STATUS_OK) {
                         take_mapping->table = table;

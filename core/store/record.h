@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the files of graphs/ and versions/, as text; manifests of FORMAT 1 and 2, which
-// are read only.
+// The files of graphs/ and versions/ as text, and the manifests of FORMAT 1 and 2, which are only
+// read.
 #pragma once
 #include "core/store/store.h"
 
@@ -9,8 +9,8 @@ enum { STORE_FORMAT = 3, INCARNATION_MAX = 16 };
 // A head as it is on disk.
 typedef struct Head {
         StoreHead head;
-        // Made at random with the name. Versions say whose they are: those of a name that was
-        // removed are never taken for a later one's.
+        // Random, made with the name; its versions repeat it. So versions of a removed name are
+        // never taken for those of a later one.
         char incarnation[INCARNATION_MAX + 1];
         uint32_t n_gone, gone_capacity;
         int64_t *gone;    // removed versions whose files may still be there

@@ -83,7 +83,7 @@ static Status refuse_foreign(void *context, const char *name)
                     below->name);
 }
 
-// A folder that is not ours yet must hold nothing where we shall remove what nobody knows.
+// A new folder must hold no files in places where fxserve would remove unknown files.
 static Status check_new(const Store *store)
 {
         static const char *const names[] = { "blobs", "graphs", "quarantine", "tmp", "tunes", "versions" };
@@ -99,8 +99,8 @@ static Status check_new(const Store *store)
         return STATUS_OK;
 }
 
-// Reads FORMAT before anything is written, so that a newer folder, or another program's, stays as
-// it is.
+// Reads FORMAT before anything is written, so that a folder of a newer release or of another
+// program stays unchanged.
 static Status check_format(Store *store, bool *out_new, bool *out_old)
 {
         _cleanup_(freep) char *text = NULL;
@@ -144,11 +144,11 @@ static Status open_folders(Store *store, const char *folder)
         TRY(check_format(store, &is_new, &is_old));
         TRY(take_lock(store));
         TRY(check_format(store, &is_new, &is_old)); // again: another server may have been first
-        // First of all, so that a crash never leaves a folder that looks like another program's.
-        // Nor must an older program meet new entries: FORMAT is raised before the first of them is
-        // written. Old ones are still read, and converted as they are.
+        // FORMAT is written first, so that a crash never leaves a folder that looks like another
+        // program's. It is also raised before the first new entry is written, so that an older
+        // program never meets one. Old entries are still read, and converted.
         TRY(folder_open(store->top, "tmp", true, &store->tmp));
-        // their names may come again: in a container the pid is the same each time
+        // their names may repeat: in a container the pid is always the same
         TRY(folder_each(store->tmp, remove_unfinished, store));
         if (is_new || is_old)
                 TRY(folder_write(store->tmp, store->top, "FORMAT",

@@ -84,7 +84,7 @@ typedef struct StoreHead {
         StoreAlias *aliases; // by name
 } StoreHead;
 
-// Without the name's aliases when memory is out.
+// Leaves the aliases out when memory is short.
 Status store_head_copy(const StoreHead *head, StoreHead *out_copy);
 void store_head_deinit(StoreHead *head);
 
@@ -92,15 +92,14 @@ void store_head_deinit(StoreHead *head);
 void store_version_ref(const StoreVersion *version);
 void store_version_unref(const StoreVersion *version);
 
-// `log` is told of what was quarantined or cleaned up; message is one line without paths. May be
+// `log` receives one line, without paths, for each entry that was quarantined or removed. May be
 // NULL.
 typedef void (*StoreLog)(void *context, const char *message);
 
 // Opens or creates the folder; FORMAT 1 and 2 become FORMAT 3, graph by graph. STATUS_CONFLICT:
-// `data folder in use by pid N`; STATUS_USAGE: a newer FORMAT, a folder without one whose
-// subfolders hold files (nothing is touched), or one of whose folders or FORMAT or lock is none.
-// `visit` (may be NULL) gets what is there, name by name, `versions` ascending (borrowed;
-// store_version_ref).
+// `data folder in use by pid N`. STATUS_USAGE: a newer FORMAT, subfolders with files but no FORMAT
+// (nothing is touched), or a FORMAT, lock or subfolder of the wrong file type. `visit` (may be
+// NULL) gets the content name by name, `versions` ascending (borrowed; store_version_ref).
 typedef Status (*StoreVisit)(void *context, Store *store, const StoreHead *head, const StoreVersion *versions,
                              uint32_t n_versions);
 Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisit visit, void *visit_context,
@@ -110,10 +109,10 @@ DEFINE_CLEANUP(Store, store_close)
 // STATUS_DAMAGED when a file that the version needs is not there. Nothing is read.
 Status store_check_version(Store *store, const StoreVersion *version);
 
-// ---- names and versions: durable when it returns OK, else as before; the cost does not depend on
-// how many versions a name has ---- Adds `version`, or puts it in the place of `instead` (NULL:
-// none), which has the same number. `head` is the name's head from then on. The version's parts are
-// held (store_hold_part).
+// ---- names and versions: durable when it returns OK, otherwise unchanged; the cost does not
+// depend on the number of versions ---- Adds `version`, or replaces `instead` (NULL: none), which
+// has the same number. `head` is the name's head from then on. The version's parts are held
+// (store_hold_part).
 Status store_put_version(Store *store, const StoreHead *head, const StoreVersion *version,
                          const StoreVersion *instead);
 Status store_put_head(Store *store, const StoreHead *head);
@@ -124,28 +123,28 @@ Status store_remove_name(Store *store, const char *name, const StoreVersion *con
                          uint32_t n_versions);
 
 // ---- parts ----
-// What is to become a blob of its own: the range of the part, and the content it stands for.
+// What is to become a blob of its own: the range of the part, and its content.
 typedef struct StoreCut {
         uint64_t offset, n;
         ByteSpan content;
 } StoreCut;
 
-// Writes a part's document and blobs (what is there and sound is not written again) and holds them,
+// Writes a part's document and blobs (intact ones that exist are not written again) and holds them,
 // so that no delete removes them before a version names them. `part` has its role, digest and
 // n_bytes; document and holes are filled in, the holes in the order of the cuts, which must be
-// ascending and apart. Durable when it returns OK. After store_put_version, always:
-// store_release_part; the holes' reference is the caller's (store_version_unref).
+// ascending and disjoint. Durable when it returns OK. Always call store_release_part after
+// store_put_version; the reference to the holes is the caller's (store_version_unref).
 Status store_hold_part(Store *store, ByteSpan bytes, const StoreCut *cuts, uint32_t n_cuts, StorePart *part);
 void store_release_part(Store *store, const StorePart *part);
 // Maps a document or the blob of a hole; verified (its digest) once per process, before the first
 // use. STATUS_DAMAGED when it is missing, has another size or does not match.
 Status store_map_document(Store *store, const StorePart *part, Mapping **out_mapping);
 Status store_map_hole(Store *store, const StoreHole *hole, Mapping **out_mapping);
-// How often bytes that had been in use turned out bad when they were uploaded again, and were
-// written anew: who has the older mapping keeps it.
+// How often bytes in use turned out damaged when they were uploaded again, and were rewritten.
+// Holders of the older mapping keep it.
 uint64_t store_n_rewrites(Store *store);
-// Reads what no one has verified yet, at low speed, without keeping it mapped; `stop` ends it early
-// with STATUS_CANCELLED.
+// Verifies what has not been verified yet, at low speed, without keeping it mapped; `stop` ends it
+// early with STATUS_CANCELLED.
 Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool *stop);
 
 // ---- temporary files ----
@@ -154,12 +153,12 @@ Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool 
 Status store_temporary(Store *store, int *out_fd);
 
 // ---- tune records: one small text per content ----
-// A content's name among them: of one archive, each model is a content of its own.
+// The name of a content's tune record: in one archive, each model has its own.
 HashHex store_tune_id(const StoreVersion *version);
 // Durable when it returns OK; replaces an earlier one. Not while another thread removes the
 // content's last version.
 Status store_put_tune(Store *store, const HashHex *id, ByteSpan text);
 // Adds the record to *out; nothing when there is none or it is damaged.
 Status store_get_tune(Store *store, const HashHex *id, Text *out);
-// No version has the content any more. What is not removed now is at the next start.
+// For when no version has the content any more. What is not removed now, the next start removes.
 void store_remove_tune(Store *store, const HashHex *id);

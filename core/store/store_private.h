@@ -11,7 +11,8 @@ enum { STORE_FILE_NAME_MAX = STORE_NAME_MAX + 24 }; // "name@123"
 
 typedef struct Blob {
         HashHex digest;
-        uint32_t n_users; // versions' documents and holes, holds, and one for what is kept for quarantine/
+        // versions' documents and holes, holds, and one while quarantine/ may need it
+        uint32_t n_users;
         bool is_verified; // its bytes matched once in this process
         uint32_t n_rewrites;
         uint32_t n_writers; // threads that replace the file and have not forgotten its old mapping yet
@@ -34,7 +35,7 @@ struct Store {
 void store_say(Store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // ---- graphs.c ----
-// With an incarnation of its own.
+// A head with a new random incarnation.
 Status head_new(const StoreHead *head, Head **out_head);
 Status store_write_head(Store *store, const Head *head);
 void store_version_file(const char *name, int64_t version, char out[STORE_FILE_NAME_MAX + 1]);
@@ -42,11 +43,12 @@ void store_version_file(const char *name, int64_t version, char out[STORE_FILE_N
 Status store_write_version(Store *store, const Head *head, const StoreVersion *version);
 
 // ---- load.c ----
-// Reads all that is there, converts what is of an older format, and removes what no name has.
+// Reads the whole folder, converts entries of an older format, and removes files that no name
+// refers to.
 Status store_load(Store *store, StoreVisit visit, void *context);
 
 // ---- blobs.c; under the mutex ----
 Status blobs_use(Store *store, const StoreVersion *version); // all or nothing
 void blobs_unuse(Store *store, const StoreVersion *version);
-// For folder_each at start: this blob stays, whoever else uses it or no longer does.
+// For folder_each at start: this blob stays, whether or not anything refers to it.
 Status blobs_keep(void *store, const char *name);

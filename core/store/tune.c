@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tune records: tunes/<store_tune_id of a version> is the text, closed by a line `checksum <sha256
-// of all bytes before it>`. They only save work: one that does not check counts as absent, and
-// failing to remove one leaves an orphan, removed at the next start.
+// of all bytes before it>`. They only save work: a damaged one counts as absent, and failing to
+// remove one leaves an orphan, which the next start removes.
 #include <string.h>
 #include <unistd.h>
 #include "core/store/store_private.h"

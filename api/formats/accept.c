@@ -8,7 +8,7 @@ static const char *skip_blanks(const char *at)
         return at + strspn(at, " \t");
 }
 
-// "0.25" up to `end` in thousandths; "1", and what is no number, are 1000 and 0.
+// "0.25" up to `end` in thousandths; 1 gives 1000, anything that is not a number gives 0.
 static int thousandths(const char *at, const char *end)
 {
         int value = at < end && *at == '1' ? 1000 : 0;
@@ -63,6 +63,6 @@ void accept_add_codings(const char *field, AcceptedCodings *codings)
 bool accept_gzip(const AcceptedCodings *codings)
 {
         int gzip = codings->gzip != 0 ? codings->gzip : codings->any;
-        // "identity" that nobody named is what is left when nothing else will do
+        // "identity" without a weight of its own is the fallback, so any welcome gzip beats it
         return gzip > 1 && gzip >= codings->identity;
 }

@@ -18,5 +18,5 @@ typedef struct AcceptedCodings {
         int gzip, identity, any; // 1 + thousandths; 0: not named
 } AcceptedCodings;
 void accept_add_codings(const char *field, AcceptedCodings *codings);
-// Whether gzip is welcome, and no less than the reply as it is.
+// Whether gzip is accepted, and not less than the unpacked reply.
 bool accept_gzip(const AcceptedCodings *codings);

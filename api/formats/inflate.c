@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One zlib stream, checked sum and all. The output grows by doubling up to its bound, and zlib is
-// never given more room than that: what a bomb would have become is never made.
+// One zlib stream, checksum included. The output grows by doubling up to its bound. zlib never gets
+// more room than that, so a compression bomb is never expanded.
 #include "api/formats/inflate.h"
 #include <string.h>
 #include <strings.h>

@@ -6,7 +6,8 @@
 // "gzip", "x-gzip", "deflate", "identity", or NULL for no header. STATUS_ENCODING for any other,
 // lists included.
 Status encoding_named(const char *text, CallEncoding *out_encoding);
-// The body becomes what it stands for; nothing happens when it came as it is. STATUS_TOO_LARGE
-// before more than the route's limit, or more than limits.max_inflate_ratio times its bytes, has
-// been made; STATUS_MALFORMED for what does not end where the body ends. On a worker.
+// Replaces the body by its inflated content; a body without an encoding is unchanged.
+// STATUS_TOO_LARGE before more than the route's limit, or more than limits.max_inflate_ratio times
+// its bytes, has been made. STATUS_MALFORMED when the stream does not end where the body ends. On a
+// worker.
 Status call_inflate(ApiCall *call);

@@ -250,7 +250,7 @@ static Status read_part(ByteSpan body, const Delimiter *delimiter, size_t *at, M
         if (multipart_find(multipart, text.name) != NULL)
                 return fail(STATUS_MALFORMED, "the multipart body has two parts called \"%.100s\"",
                             text.name);
-        // The empty line's own CRLF may begin the delimiter: empty content.
+        // The CRLF of the empty line may already begin the delimiter: empty content.
         const uint8_t *content = body.data + *at;
         const uint8_t *from = content - 2;
         const uint8_t *found = memmem(from, body.n - *at + 2, delimiter->text, delimiter->n);

@@ -91,7 +91,7 @@ static bool scan_size(Scanner *scanner, int64_t *out_size)
         if (scanner->at == start)
                 return false;
         if (scanner->at < scanner->end && *scanner->at == 'L')
-                scanner->at++; // Python 2 wrote long integers so
+                scanner->at++; // Python 2 wrote the L of long integers
         *out_size = size;
         return true;
 }

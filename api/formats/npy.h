@@ -13,6 +13,6 @@ bool npy_is(ByteSpan bytes);
 // it is a contiguous copy, charged to `budget` (may be NULL). STATUS_MALFORMED, STATUS_UNSUPPORTED
 // (dtype), STATUS_TOO_LARGE.
 Status npy_read(ByteSpan bytes, Storage *borrow_bytes, Budget *budget, Tensor **out_tensor);
-// Appends all of a version 1 file in C order that comes before the elements. STATUS_NOT_ACCEPTABLE
-// for dtypes NumPy lacks.
+// Appends the head of a version 1 file in C order: everything before the elements.
+// STATUS_NOT_ACCEPTABLE for dtypes NumPy lacks.
 Status npy_write_header(const TensorMeta *meta, Text *out);

@@ -130,7 +130,7 @@ static Status too_large(void)
                     "these arrays are too many or too large for as=npz; use as=safetensors or ask for fewer");
 }
 
-// Names come from the graph: what somebody unpacks must stay where it is unpacked.
+// Names come from the graph: an unpacked archive must not write outside its folder.
 static bool is_plain_name(const char *name)
 {
         for (const char *at = name; *at != '\0'; at++)

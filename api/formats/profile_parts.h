@@ -11,7 +11,8 @@ typedef struct RowNodes {
 } RowNodes;
 
 RowNodes profile_row_nodes(const Node *const *node, const Node *const *nodes, uint32_t n_nodes);
-bool profile_shows_node(const Node *node); // placeholders and the output have rows that say nothing
+// false for placeholders and the output, whose rows carry no information
+bool profile_shows_node(const Node *node);
 // An object's beginning: {"nodes": [...], "op", "target", "kernel", and "why" where nothing ran.
 void profile_write_node(RowNodes row, const char *kernel, const char *why, Text *out);
 void profile_write_meta(bool has_tensor, const TensorMeta *meta, Text *out); // , "shape", "dtype"

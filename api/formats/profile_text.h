@@ -14,7 +14,7 @@ typedef enum ProfileForm {
 } ProfileForm;
 extern const char *const profile_form_names[PROFILE_FORM_COUNT]; // "json", "text", "chrome", "folded"
 
-// One run: the object of API.md "Profile".
+// One run as the JSON object of GET /v1/profiles/{id}.
 void profile_write_json(const RunProfile *profile, Text *out);
 // The same as a table for people, slowest node first.
 Status profile_write_table(const RunProfile *profile, Text *out);

@@ -38,7 +38,7 @@ static ListType list_type(Dtype dtype)
 
 static Dtype guessed_dtype(ListType type)
 {
-        // no number at all: float32, as torch.tensor([])
+        // no number at all: float32, as torch.tensor([]) has it
         return type == LIST_BOOL ? DTYPE_BOOL : type == LIST_I64 ? DTYPE_I64 : DTYPE_F32;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as JSON (API.md "Tensors"): nested lists, {"shape", "dtype", "data"}, {"dtype", "shape",
-// "b64"}. Straight between text and tensor memory.
+// Tensors as JSON: nested lists, {"shape", "dtype", "data"} or {"shape", "dtype", "b64"}. Text and
+// tensor memory are converted without a tree in between.
 #pragma once
 #include "core/base/json.h"
 #include "core/tensor/tensor.h"
@@ -25,6 +25,6 @@ Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **o
 typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
 // The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the
 // contiguous little-endian bytes. Non-finite floats are the strings "NaN", "Infinity", "-Infinity".
-// The tensor may be strided; its copy is charged to `budget` (may be NULL). STATUS_TOO_LARGE, soon
-// after it is so, when `out` holds more than `most` bytes.
+// The tensor may be strided; its copy is charged to `budget` (may be NULL). STATUS_TOO_LARGE soon
+// after `out` holds more than `most` bytes.
 Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *budget, size_t most, Text *out);

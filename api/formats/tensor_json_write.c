@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tensor_json_write.c: tensor memory -> text. Numbers are printed straight into the reply's buffer,
-// in batches for which room is made first; between them it is looked whether the text has become
-// too long. Halves print as the float32 they equal; complex numbers as [real, imaginary].
+// in batches for which room is reserved first; between batches the length is compared with the
+// limit. Halves print as the equal float32; complex numbers as [real, imaginary].
 #include <math.h>
 #include <string.h>
 #include "api/formats/base64.h"
@@ -9,7 +9,7 @@
 
 enum { BATCH = 64, FLOAT_BATCH = 1024, BASE64_BATCH = 3 << 18, SEPARATOR_MAX = 4 };
 
-// Quotes around what is no JSON number.
+// Quotes around values that JSON has no number for.
 static size_t print_float(double value, bool single, char *out)
 {
         bool finite = isfinite(value);
@@ -66,7 +66,7 @@ static size_t print_item(Dtype dtype, const uint8_t *item, char *out)
         }
 }
 
-// The common dtype without a detour.
+// The most common dtype, directly.
 static void write_floats(const float *items, int64_t n, size_t most, Text *out)
 {
         int64_t done = 0;
@@ -78,7 +78,7 @@ static void write_floats(const float *items, int64_t n, size_t most, Text *out)
                 out->n += number_print_f32_row(items + done, (size_t)batch, at);
                 done += batch;
         }
-        if (n > 0 && done == n) { // one that was stopped stays longer than `most`
+        if (n > 0 && done == n) { // a text that was cut off stays longer than `most`
                 out->n -= 2;      // the last separator
                 out->data[out->n] = '\0';
         }

@@ -160,7 +160,7 @@ static Status store_bool(Walk *walk, bool value)
         return STATUS_OK;
 }
 
-// uint64 reaches beyond what numbers are scanned to.
+// uint64 exceeds the range of the number scanner.
 static Status read_u64(Walk *walk)
 {
         Lists *lists = walk->lists;
@@ -193,8 +193,8 @@ static Status store_float(Walk *walk, double value, const char *text)
         return STATUS_OK;
 }
 
-// Integers are wanted: 1.0 is one in another spelling, but a file of floats is more often a mistake
-// than not.
+// Integers are wanted. 1.0 would be an integer, but a list of floats is more often a mistake, so it
+// is refused.
 static Status fail_fraction(Walk *walk, double value, const char *text)
 {
         if (walk->lists->type == LIST_BOOL || floor(value) != value || fabs(value) > 9e15)
@@ -256,7 +256,7 @@ static bool takes_floats(const Lists *lists)
         return !lists->fixed || lists->type == LIST_F32 || lists->type == LIST_F64;
 }
 
-// What a text in quotes was probably meant to be; "" where nothing is known.
+// What a quoted text was probably meant to be; "" when unknown.
 static void advise_word(const Lists *lists, const char *text, size_t n, char *out, size_t capacity)
 {
         static const char *const spellings[][2] = {

@@ -26,7 +26,8 @@ enum {
         MODE_TYPE = 0170000,
         MODE_REGULAR = 0100000,
         MODE_FOLDER = 0040000,
-        SMALL_BYTES = 1 << 20, // members up to here may grow by any factor: zeros deflate a thousandfold
+        // members up to here may inflate by any factor: zeros deflate a thousandfold
+        SMALL_BYTES = 1 << 20,
         INFLATE_STEP = 1 << 30,
 };
 #define SIGNATURE_LOCAL      0x04034b50u
@@ -103,8 +104,8 @@ static Status find_end(ByteSpan bytes, size_t *out_at)
                     "the archive has no zip end record: the file is cut off or bytes follow its end");
 }
 
-// The zip64 end record, when its locator stands before the end record at `end`. `*out_start` is
-// where the end records begin.
+// The zip64 end record, when its locator precedes the end record at `end`. `*out_start` is where
+// the end records begin.
 static Status read_end64(ByteSpan bytes, size_t end, Directory *directory, size_t *out_start)
 {
         *out_start = end;

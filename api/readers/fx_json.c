@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json.c: the document and its nodes. Members may come in any order; nodes are added as they are
+// fx_json.c: the document and its nodes. Members may come in any order. Nodes are added as they are
 // read, so that arguments find the nodes before them. Child graphs are read inside their module
-// (recursion, at most limits.max_child_graphs deep). When all is read the weights are handed out,
-// then every graph is finished, children first.
+// (recursion, at most limits.max_child_graphs deep). When everything is read, the weights are
+// assigned; then every graph is finished, children first.
 #include "api/readers/fx_json.h"
 
 #include <stdarg.h>
@@ -137,7 +137,7 @@ static Status read_shape(FxReader *reader, const Graph *graph, TensorSpec *spec)
         }
 }
 
-// What else exporters note is kept as it is written.
+// Other members that an exporter notes are kept as written.
 static Status read_note(FxReader *reader, const char *key, Text *notes)
 {
         const char *raw;
@@ -368,7 +368,7 @@ static Status read_document(FxReader *reader, Graph **out_graph)
         return STATUS_OK;
 }
 
-// `node "add", args[1]: ` in front of what went wrong there.
+// Puts the place of the failure in front of its message: `node "add", args[1]: `.
 static void put_place(const FxReader *reader)
 {
         Failure *failure = failure_current();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FX JSON ("fx/1", API.md) -> Graph and back.
+// FX JSON ("fx/1") -> Graph and back.
 #pragma once
 #include "core/base/text.h"
 #include "core/graph/graph.h"
@@ -15,10 +15,10 @@ typedef struct FxStateSource {
 
 // Reads a document into a finished graph. `state` may be NULL; its tensors are shared, not copied.
 // Failures are the caller's: STATUS_MALFORMED, STATUS_LINT, STATUS_VALUE, STATUS_UNKNOWN_MEMBER,
-// STATUS_TOO_LARGE ... and name node and field. Weights that are still missing are no failure here:
-// whoever resolves targets lists them. Any thread.
+// STATUS_TOO_LARGE ... and name node and field. Missing weights are not a failure here: resolving
+// targets lists them all at once. Any thread.
 Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Graph **out_graph);
 
-// Writes what fx_json_read takes back. Without `with_data` tensors are named by dtype and shape
-// only.
+// Writes a document that fx_json_read accepts. Without `with_data` tensors are given by dtype and
+// shape only.
 Status fx_json_write(const Graph *graph, bool with_data, Text *out);

@@ -5,8 +5,8 @@
 #include "api/readers/fx_json.h"
 #include "core/base/json.h"
 
-// An entry of some graph's "state" that needs others to be read first: {"same_as": path}, or a
-// tensor of which only dtype and shape were told.
+// An entry of a graph's "state" that needs others to be read first: {"same_as": path}, or a tensor
+// given by dtype and shape only.
 typedef struct FxLaterState {
         Graph *graph;
         const char *path;
@@ -33,11 +33,11 @@ typedef struct FxReader {
 
 // A document's object into a new graph that is not finished yet.
 Status fx_read_graph(FxReader *reader, Graph **out_graph);
-// Known members of an object, for a failure: `"nodes" has no member "x"; it knows a, b`.
+// The failure for an unknown member of an object: `"nodes" has no member "x"; it knows a, b`.
 Status fx_unknown_member(const char *what, const char *key, const char *known);
-// Where the reading is, for messages: `node "add", args` + `[1]`. Entered before a part is read,
-// left after it was read well; a failure leaves the place as it stands. fx_enter returns what
-// fx_leave takes.
+// The place of the reading, for messages: `node "add", args` + `[1]`. Enter before a part is read,
+// leave after it was read without failure; a failure leaves the place as it is. fx_enter returns
+// the argument for fx_leave.
 size_t fx_enter(FxReader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fx_leave(FxReader *reader, size_t outer);
 // Whether the graph's own part of the document is still within limits.max_graph_json.

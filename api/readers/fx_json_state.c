@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json_state.c: modules, tensors inside the document, tensors that come apart. A tensor of the
-// source belongs to the innermost child graph whose module path stands in front of it.
+// fx_json_state.c: modules, tensors inside the document, tensors of a separate file. A tensor of
+// the file belongs to the innermost child graph whose module path is a prefix of its path.
 #include <inttypes.h>
 #include <string.h>
 #include "api/readers/fx_json_parts.h"
@@ -119,7 +119,7 @@ Status fx_read_modules(FxReader *reader, Graph *graph)
 
 // ---- tensors in the document ----
 
-// Names tell what is a parameter; nothing but the listing of modules depends on it.
+// Guesses by name whether it is a parameter; only the listing of modules depends on it.
 static bool looks_like_parameter(const char *path, const Tensor *tensor)
 {
         const char *dot = strrchr(path, '.'), *name = dot == NULL ? path : dot + 1;
@@ -225,14 +225,14 @@ Status fx_read_state(FxReader *reader, Graph *graph)
         }
 }
 
-// ---- tensors that came apart ----
+// ---- tensors of a separate file ----
 
 typedef struct Distribution {
         FxReader *reader;
         Graph *root;
 } Distribution;
 
-// Descends into the child graph that a path leads through, as often as it does.
+// Descends into the child graphs along the path, as long as there are any.
 static Status hand_out(void *visitor, const char *path, Tensor *tensor)
 {
         Distribution *distribution = visitor;
@@ -276,7 +276,7 @@ static const FxLaterState *find_later(FxReader *reader, const Graph *graph, cons
         return stored == 0 ? NULL : &reader->later[stored - 1];
 }
 
-// A tensor that is nowhere stays missing: it will be named together with all other missing ones.
+// A tensor that is nowhere stays missing: it will be reported together with all other missing ones.
 static Status settle(FxReader *reader, const FxLaterState *later)
 {
         const State *state = graph_state(later->graph, later->same_as == NULL ? later->path : later->same_as);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fx_json_value.c: node arguments: JSON's own values, "%x" for node x, and {"$...": ...} for what
-// JSON lacks. A text or key that begins with % or $ has it doubled. Nesting recurses, at most
+// fx_json_value.c: node arguments: JSON's own values, "%x" for node x, and {"$...": ...} for values
+// that JSON lacks. A text or key that begins with % or $ has it doubled. Nesting recurses, at most
 // limits.max_nested_values deep.
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +70,8 @@ static bool follows_name_key(const char *text, const char *at)
                memcmp(at - (sizeof(key) - 1), key, sizeof(key) - 1) == 0;
 }
 
-// Looks ahead for a node of that name; only the wording of a failure depends on it.
+// Searches the rest of the document for a node of that name; only the wording of a failure depends
+// on it.
 static bool name_comes_later(const FxReader *reader, const char *name)
 {
         char pattern[160];

@@ -11,10 +11,10 @@
 // (archive.data points into it), or NULL. When given, weights that lie aligned in it are shared
 // with it (each holds a reference); otherwise all weights are copied. `model` picks one of several
 // models in the archive; NULL when there is one. On success *out_graph is finished (graph_finish),
-// with signature and state. Failures: STATUS_MALFORMED (damaged), STATUS_WRONG_FILE (written by an
-// older torch; the message names the cure), STATUS_UNSUPPORTED (pickled weights, dtypes we lack),
-// STATUS_MISSING_STATE, STATUS_VALUE (`model` does not exist or was not given), STATUS_TOO_LARGE.
-// The failure names node or weight.
+// with signature and state. Failures name node or weight: STATUS_MALFORMED (damaged),
+// STATUS_WRONG_FILE (written by an older torch; the message says what to do), STATUS_UNSUPPORTED
+// (pickled weights, unsupported dtypes), STATUS_MISSING_STATE, STATUS_VALUE (`model` does not exist
+// or was not given), STATUS_TOO_LARGE.
 Status pt2_read(ByteSpan archive, Storage *borrow_bytes, const char *model, Graph **out_graph);
 // The same for an archive that may have holes, or is being taken in (pieces.h); `pieces` may be
 // NULL.

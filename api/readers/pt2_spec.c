@@ -53,8 +53,8 @@ const char *pt2_dtype_name(int64_t code)
         return NULL;
 }
 
-// The infix spelling of an expression. One that our parser does not know is kept as it is: it can
-// be shown, not computed.
+// The infix spelling of an expression. An expression that the parser does not know is kept as text:
+// it is shown, not computed.
 static Status infix_of(Pt2Graph *graph, const char *srepr, const char **out_infix)
 {
         const char *known = string_map_get(&graph->infix, srepr);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pt2_tree.c: treespec strings of torch.utils._pytree, protocol 1: `[1, {"type": ..., "context":
-// ..., "children_spec": [...]}]`. Recursion is capped at limits.max_nested_values. Containers we
-// know by name keep their kind; any other whose context lists keys (model outputs, dataclasses)
-// reads as a dict.
+// ..., "children_spec": [...]}]`. Recursion is capped at limits.max_nested_values. Known containers
+// keep their kind; any other whose context lists keys (model outputs, dataclasses) reads as a dict.
 #include "api/readers/pt2_parts.h"
 
 #include <string.h>
@@ -25,7 +24,7 @@ static void keys_deinit(Keys *keys)
         free(keys->items);
 }
 
-// [“a”, 0, ...]: keys are texts or integers.
+// ["a", 0, ...]: keys are texts or integers.
 static Status read_key_list(TreeReader *tree, JsonReader *reader, Keys *keys)
 {
         TRY(json_enter_array(reader));
@@ -137,7 +136,7 @@ static Status set_kind(TreeReader *tree, const char *type, JsonText context, Key
         TRY(open_context(tree, context, &inner));
         node->kind = TREE_DICT;
         if (strcmp(type, "collections.namedtuple") == 0) {
-                // Here the context names the registered type.
+                // Here the context is the name of the registered type.
                 const char *name = NULL;
                 if (inner.n > 0 && inner.text[0] == '"')
                         TRY(json_text_string(inner, tree->scratch, &name));

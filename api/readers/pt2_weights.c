@@ -62,7 +62,7 @@ static Status storage_of(Pt2Weights *weights, const ZipEntry *entry, const ZipCo
         return STATUS_OK;
 }
 
-// A large deflated member, inflated to where it takes no memory.
+// A large deflated member, inflated into an unnamed file so that it takes no memory.
 static Status inflate_piece(Pt2Weights *weights, const ZipEntry *entry, Storage **out_storage)
 {
         _cleanup_(storage_unrefp) Storage *storage = NULL;

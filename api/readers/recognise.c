@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// recognise.c: from the first bytes, and for zip archives from the names of the members. The
-// messages are made for the person who sent the wrong file: what it is, and the line that makes the
-// right one.
+// recognise.c: by the first bytes, and for zip archives by the names of the members. The messages
+// address the person who sent the wrong file: what it is, and the line of code that makes the right
+// one.
 #include "api/readers/recognise.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ FileKind recognise_kind(ByteSpan bytes)
         if (starts_with(bytes, "\x93NUMPY", 6))
                 return FILE_NPY;
         if (starts_with(bytes, "\xef\xbb\xbf", 3))
-                return FILE_JSON; // its reader names the cure
+                return FILE_JSON; // its reader's message says what to do
         size_t at = first_printed(bytes);
         return at < bytes.n && (bytes.data[at] == '{' || bytes.data[at] == '[') ? FILE_JSON : FILE_OTHER;
 }
@@ -161,8 +161,8 @@ static Status recognise_archive(const Zip *zip)
                                        "torch.export archive; make one: " EXPORT_LINE ", then " SEND_LINE);
 }
 
-// A zip whose directory does not hold together. `curl -d @m.pt2` drops every CR and LF, and NUL
-// bytes with what follows them on their line; a real archive of any size has some of each.
+// A zip with an inconsistent directory. `curl -d @m.pt2` drops every CR and LF, and NUL bytes with
+// the rest of their line; a real archive of any size contains some of each.
 static Status recognise_broken_archive(ByteSpan bytes)
 {
         bool has_newline =
@@ -342,7 +342,7 @@ Status recognise_run_body(ByteSpan bytes, Status status)
                 return fail(STATUS_WRONG_FILE,
                             "this looks like an ONNX model, and a run takes inputs; " ARRAY_LINE);
         size_t at = first_printed(bytes);
-        // the reader names the cure
+        // the reader's message says what to do
         bool is_utf16 = starts_with(bytes, "\xff\xfe", 2) || starts_with(bytes, "\xfe\xff", 2);
         if (at < bytes.n && (bytes.data[at] < 0x20 || bytes.data[at] >= 0x7f) && !is_utf16)
                 return fail(STATUS_WRONG_FILE, "the body is neither JSON nor an array file; " ARRAY_LINE);

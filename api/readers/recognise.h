@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is, by its content. Wrong files are named together with their cure.
+// What a file is, by its content. The message for a wrong file says what to send instead.
 #pragma once
 #include "core/base/span.h"
 #include "core/base/status.h"
@@ -12,7 +12,7 @@ FileKind recognise_kind(ByteSpan bytes);
 // A body that should be a graph: FILE_PT2 (a torch.export archive) or FILE_JSON; anything else is
 // STATUS_WRONG_FILE (an empty body STATUS_MALFORMED), saying what it is and what to send instead.
 Status recognise_graph(ByteSpan bytes, FileKind *out_kind);
-// The body of a run, which no reader could read (`status`, with its failure): when it is a file of
-// another kind, STATUS_WRONG_FILE says which and what to send instead. Else `status`, with a hint
-// where one is known.
+// The body of a run that no reader could read (`status`, with its failure). A file of another kind
+// gives STATUS_WRONG_FILE, which says what it is and what to send instead. Otherwise `status`, with
+// a hint if there is one.
 Status recognise_run_body(ByteSpan bytes, Status status);

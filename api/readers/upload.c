@@ -32,9 +32,9 @@ static void release_body(void *owner, void *data)
         storage_unref(owner);
 }
 
-// A part as a storage of its own. From memory it is copied: the whole body need not stay for it,
-// and its bytes are aligned. From a mapped file it is borrowed: a copy would cost the memory that
-// the file saves.
+// A part as a storage of its own. From memory it is copied: the copy is aligned, and the whole body
+// need not stay. From a mapped file it is borrowed: a copy would cost the memory that the file
+// saves.
 static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan content)
 {
         Storage *bytes = NULL;
@@ -119,11 +119,11 @@ static Status visit_state(void *context, Status (*visit)(void *visitor, const ch
         return STATUS_OK;
 }
 
-// State inside of JSON has to be decoded into memory: what may come as a file of gigabytes may not
-// come as JSON.
+// State inside JSON is decoded into memory, so JSON has a lower limit than files.
 static Status check_json_size(const UploadPart *graph)
 {
-        bool is_upload = graph->pieces == NULL || graph->pieces->collect; // what is stored was taken once
+        // stored uploads were checked when they were taken in
+        bool is_upload = graph->pieces == NULL || graph->pieces->collect;
         if (!is_upload || graph->bytes->n_bytes <= (size_t)limits.max_upload_in_memory)
                 return STATUS_OK;
         return fail(STATUS_TOO_LARGE,

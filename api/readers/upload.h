@@ -11,11 +11,11 @@ typedef struct Upload {
         const char *format; // "pt2", "fx"
 } Upload;
 void upload_deinit(Upload *upload);
-// Splits a body by content (and multipart by its content type) and recognises it; wrong files fail
-// with STATUS_WRONG_FILE and their cure.
+// Splits a body by content (and multipart by its content type) and recognises it. Wrong files fail
+// with STATUS_WRONG_FILE; the message says what to send instead.
 Status upload_split(Storage *body, const char *content_type, Upload *out_upload);
 // Reads, resolves and checks: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full
-// list when `strict`. Not strict (printing): resolves what it can.
+// list when `strict`. Not strict (printing): resolves as much as possible.
 Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
                      Graph **out_graph);
 // The GraphLoader of engine_open.

@@ -64,7 +64,8 @@ Status json_finish(JsonReader *reader); // nothing but white space may follow
 // returns how many were read; *out_state says why it stopped:
 //   END    the array is closed and left (also when it closes right after `capacity` numbers).
 //   FULL   more may follow: call again, or ask json_next_item whether there is any.
-//   OTHER  the next item is not such a number: read it at once (json_next_item is allowed before, not needed).
+//   OTHER  the next item is not such a number: read it at once (json_next_item is allowed before,
+//          not needed).
 // Numbers read in rows do not count as values: `capacity` bounds them. A literal beyond the range
 // of the type (1e39 as float32) is STATUS_VALUE. json_read_i64_row takes integer literals that fit
 // int64; anything else, 1.0 included, is OTHER.

@@ -4,8 +4,8 @@
 // 1. w <= 2^53 and |exponent| <= 22: one IEEE division or product of exact doubles (Clinger 1990).
 // 2. w of 64 bits times 128 bits of the power of ten (the product of Eisel and Lemire 2020). The
 //    table is truncated, so the true product lies in a known interval of two units. If both ends
-//    round alike, that is the answer. A number of more than 19 digits lies between w and w + 1; then
-//    both must agree.
+//    round alike, that is the answer. A number of more than 19 digits lies between w and w + 1;
+//    then both must agree.
 // 3. Otherwise the number is within 2^-60 of the middle between two doubles. It is compared with
 //    that middle in whole numbers (number_exact.c).
 #include "core/base/number.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heads and versions on disk. One write makes each change effective:
 //
-//   add a version      blobs (durable, held), then versions/<name>@N. A version file whose number the
-//                      head does not know yet (from its next_version on) is newer than the head, and
-//                      the newest of them is the default. So the head is written only with the first
-//                      version of a name, after it: without a head there is no name.
+//   add a version      blobs (durable, held), then versions/<name>@N. A version file whose number
+//                      the head does not know yet (from its next_version on) is newer than the
+//                      head, and the newest of them is the default. So the head is written only
+//                      with the first version of a name, after it: without a head there is no name.
 //   default, aliases   the head
 //   remove a version   the head, which lists it as gone; then its file is removed
 //   remove a name      the head is removed; then the files of its versions

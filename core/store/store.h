@@ -7,9 +7,9 @@
 //   graphs/<name>      a name's head: next and default version, aliases, attributes
 //   versions/<name>@N  one file per version: its id, its parts and their holes
 //   tunes/<id>         tune records (store_tune_id)
-//   quarantine/        damaged heads and what is no regular file, moved there at start with the reason
-//                      in the log; as long as something is there, the blobs and records that were
-//                      there at start are kept, whether a version names them or not
+//   quarantine/        damaged heads and everything that is not a regular file, moved there at
+//                      start with the reason in the log. While it holds something, the blobs and
+//                      records found at start are kept, whether or not a version names them.
 //   tmp/               unfinished files; emptied at start
 //
 // Heads and versions are key-value text that ends in a checksum (record.c). An upload's part is

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only SHA-256 digests of tokens are kept. What a client sends is hashed, too, and compared with
-// all of them, byte for byte without an early end: how long that takes says nothing about how much
-// of a token was right. Wrong tokens are counted per address (IPv6: per /64) in a table of fixed
-// size; an address that falls out of its slot starts anew.
+// Only SHA-256 digests of tokens are kept. A client's token is hashed and compared with all of
+// them, every byte, so that the time taken says nothing about how much of a token was right. Wrong
+// tokens are counted per address (IPv6: per /64) in a table of fixed size; an address that loses
+// its slot starts again.
 #include "server/auth.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ struct Auth {
         Slot slots[SLOTS];
 };
 
-// Looks at every byte, wherever the first difference is.
+// Compares every byte, wherever the first difference is.
 static bool same_digest(const HashHex *a, const HashHex *b)
 {
         volatile uint8_t difference = 0;
@@ -237,8 +237,7 @@ Auth *auth_free(Auth *auth)
 }
 
 // ---- checks ----
-// What a route asks for: looking, running, or changing what is stored. A new route
-// is taken for the last unless it is a GET.
+// The scope that a route needs: read, run, or write. A new route needs write unless it is a GET.
 static int scope_of(RouteId route)
 {
         switch (route) {
@@ -251,7 +250,7 @@ static int scope_of(RouteId route)
         case ROUTE_RUN_INLINE:
                 return SCOPE_RUN;
         case ROUTE_NONE:
-                return SCOPE_READ; // so that a stranger does not learn what there is
+                return SCOPE_READ; // so that a stranger does not learn which graphs exist
         default:
                 return strcmp(routes[route].method, "GET") == 0 ? SCOPE_READ : SCOPE_WRITE;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request says `Connection: close`, so the reply is what comes until the end of the connection;
-// its length is then checked against Content-Length or the chunks. A server may answer before it
-// has taken the whole body (401, 413): when sending fails, the reply is read all the same.
+// The request says `Connection: close`, so the reply is everything until the end of the connection.
+// Its length is then checked against Content-Length or the chunks. A server may answer before it
+// has taken the whole body (401, 413): the reply is read even when sending fails.
 #include "server/client.h"
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -81,7 +81,7 @@ typedef struct Stream {
         int64_t idle_ms, deadline_ns;
 } Stream;
 
-// Waits until the socket is ready for `events`; false when nothing happened for too long.
+// Waits until the socket is ready for `events`; false on a timeout.
 static bool wait_for(const Stream *stream, short events)
 {
         struct pollfd entry = { .fd = stream->fd, .events = events };
@@ -115,7 +115,7 @@ static Status connect_to(const struct addrinfo *address, Stream *stream)
         return fail(STATUS_IO, "no connection: %s", strerror(error));
 }
 
-// What GnuTLS waits for before it can go on.
+// Waits for the direction that GnuTLS needs.
 static bool tls_wait(const Stream *stream, ssize_t result)
 {
         if (result != GNUTLS_E_AGAIN && result != GNUTLS_E_INTERRUPTED)
@@ -143,7 +143,7 @@ static ssize_t stream_send(const Stream *stream, const uint8_t *bytes, size_t n)
         return sent;
 }
 
-// 0: the end of the connection; < 0: it broke, or nothing came in time.
+// 0: the end of the connection; < 0: an error or a timeout.
 static ssize_t stream_receive(const Stream *stream, char *bytes, size_t capacity)
 {
         ssize_t got;
@@ -303,7 +303,7 @@ static Status tls_failure(gnutls_session_t session, int result)
         return status;
 }
 
-// Who may sign the server's certificate.
+// The authorities to trust.
 static Status trust(gnutls_certificate_credentials_t credentials, const ClientRequest *request)
 {
         if (request->insecure)

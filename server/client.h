@@ -33,12 +33,12 @@ typedef struct ClientReply {
         Text body;
 } ClientReply;
 
-// STATUS_USAGE names `what` (a flag, a command) and shows what is wanted.
+// STATUS_USAGE names `what` (a flag, a command) and shows the expected form.
 Status client_url_parse(const char *what, const char *text, ClientUrl *out_url);
-// The server that this shell or container would start: FXSERVE_LISTEN, where an address that means
-// "all" is asked on loopback, and HTTPS if there is a FXSERVE_TLS_CERT.
+// The address of the server that this shell or container would start: FXSERVE_LISTEN. An address
+// that means "all" becomes loopback. HTTPS if FXSERVE_TLS_CERT is set.
 Status client_url_own(ClientUrl *out_url);
-// STATUS_IO with one sentence when there is no whole reply. A reply of any status is a success
+// STATUS_IO with one sentence when no whole reply arrives. A reply of any HTTP status is a success
 // here.
 Status client_ask(const ClientUrl *url, const ClientRequest *request, ClientReply *out_reply);
 void client_reply_deinit(ClientReply *reply);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas are looked up in the process's own group and in every group above it, since each of them
-// binds. In a container the path that /proc/self/cgroup names may lie outside of what is mounted:
-// what is not there is passed over, and the mount's own root is read in any case.
+// Quotas are read from the process's own group and every group above it, since each of them binds.
+// In a container the path in /proc/self/cgroup may lie outside of the mount: missing files are
+// skipped, and the root of the mount is read in any case.
 #include "server/cores.h"
 #include <limits.h>
 #include <sched.h>
@@ -138,7 +138,7 @@ WorkerPlan plan_workers(int n_cores, int n_workers, int n_threads)
         n_threads = MIN(n_threads, n_cores);
         if (n_workers <= 0)
                 plan.n_workers = MAX(n_cores - MAX(n_threads - 1, 0), 1);
-        int left = MAX(n_cores - (plan.n_workers - 1), 1); // for the wide one
+        int left = MAX(n_cores - (plan.n_workers - 1), 1); // for the wide worker
         if (n_threads <= 0)
                 n_threads = plan.n_workers == 1 ? n_cores : 1;
         plan.n_wide = MIN(n_threads, left);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores this process may use, and how they are dealt to workers.
+// How many cores this process may use, and how workers share them.
 #pragma once
 
 // Affinity mask (cpusets show in it) and cgroup quotas, rounded down; at least 1.
 int granted_cores(void);
-// What cgroups allow: `memberships` is the text of /proc/self/cgroup, `mount` where cgroups are
-// mounted. Version 2 (cpu.max) and version 1 (cpu.cfs_quota_us), the least of a group and all above
+// The quota of cgroups: `memberships` is the text of /proc/self/cgroup, `mount` where cgroups are
+// mounted. Version 2 (cpu.max) and version 1 (cpu.cfs_quota_us); the least of a group and all above
 // it. INT_MAX: no quota. 500m counts as one core.
 int cgroup_cores(const char *memberships, const char *mount);
 
@@ -13,7 +13,7 @@ typedef struct WorkerPlan {
         int n_workers; // runs at the same time
         int n_wide;    // threads of the first worker; all others have one
 } WorkerPlan;
-// Of --workers and --threads (0: not said). Workers are what was asked for, else what the cores
-// allow; threads never exceed the cores that the other workers leave. Alone, a worker has all
-// cores.
+// From --workers and --threads (0: not given). The number of workers is what was asked for, else
+// what the cores allow. The wide worker gets the cores that the other workers leave; a single
+// worker has all cores.
 WorkerPlan plan_workers(int n_cores, int n_workers, int n_threads);

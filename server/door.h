@@ -22,5 +22,5 @@ void door_reload(Door *door);
 // Before the loop can end. A Door that is all zeros, or was never watched: nothing to do.
 void door_stop(Door *door);
 void door_deinit(Door *door);
-// What /metrics says about it.
+// Its part of /metrics.
 void door_facts(const Door *door, ServerFacts *facts);

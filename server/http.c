@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of an exchange, all on the loop thread:
-//   request line → begin();  headers → first handler call: guards, route, limits;  body → further
-//   calls;  complete → submit to the workers,
-//   suspend job finished (worker) → list + one uv_async → resume → handler called again → reply
-//   queued;  completed → freed.
-// MHD never sees a resumed connection whose job is not finished, and a connection is suspended only
-// while its job is away.
+//
+//   request line      begin()
+//   headers           first handler call: guards, route, limits
+//   body              further handler calls
+//   body complete     the job is submitted to the workers, the connection is suspended
+//   job finished      (on a worker) added to a list, one uv_async wakes the loop
+//   loop wakes        the connection is resumed, the handler is called again and queues the reply
+//   completed         freed
+//
+// MHD never sees a resumed connection whose job is unfinished. A connection is suspended only while
+// its job is on a worker, parked or queued.
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -37,10 +42,10 @@ const char *header_of(const Exchange *exchange, const char *name)
         return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-// A refusal before the body was read. Closing a connection while its client still sends would lose
-// the reply on the way, so a body of bearable size is read to its end first, and the connection is
-// kept; a client that waits to be asked for its body (Expect) is answered at once, and so is a
-// request whose end is in doubt.
+// Refuses before the body was read. Closing a connection while its client still sends would lose
+// the reply on the way. So a body of moderate size is read to its end first, and the connection is
+// kept. A client that waits for permission to send its body (Expect) is answered at once, and so is
+// a request whose end is uncertain.
 static enum MHD_Result refuse_head(Exchange *exchange)
 {
         Status status = failure_current()->status;
@@ -74,8 +79,8 @@ static AuthAddress address_of(const Exchange *exchange)
         return address;
 }
 
-// Before anything is said about the route: `known` is what routing found, this thread's failure
-// with it.
+// Before the reply reveals anything about the route: `known` is the result of routing, this
+// thread's failure with it.
 static Status check_token(Exchange *exchange, Status known)
 {
         Auth *auth = exchange->http->options.auth;
@@ -106,7 +111,8 @@ static Status open_request(Exchange *exchange, const char *method)
         bool is_answered;
         TRY(cors_preflight(exchange, method, &is_answered));
         if (is_answered) {
-                exchange->done = exchange->dropping = true; // a body, which no browser sends
+                // a preflight with a body, which no browser sends
+                exchange->done = exchange->dropping = true;
                 return STATUS_OK;
         }
         Status known = route_parse(exchange->method, exchange->target, &job->call, exchange->allow);
@@ -153,7 +159,7 @@ static enum MHD_Result submit(Exchange *exchange)
         if (job_submit(job) != STATUS_OK)
                 return refuse(exchange);
         away_add(exchange);
-        // before the loop can see the job finished: that is this thread's business, too
+        // before the loop can see the job finished; both happen on this thread
         MHD_suspend_connection(exchange->connection);
         return MHD_YES;
 }
@@ -175,8 +181,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         }
         if (*n_data > 0) {
                 size_t n = *n_data;
-                // libmicrohttpd calls on for the chunks it has read; what is not taken it brings
-                // again
+                // libmicrohttpd calls again for chunks it has already read; bytes that are not
+                // taken now are offered again
                 if (exchange->paused)
                         return MHD_YES;
                 *n_data = 0;
@@ -243,7 +249,8 @@ static void completed(void *context, struct MHD_Connection *connection, void **s
         if (exchange->next != NULL)
                 exchange->next->previous = exchange->previous;
         http->n_exchanges--;
-        spools_drop(http->spools, take_ptr(exchange->job->call.body)); // an upload that no worker came to see
+        // an upload that never reached a worker
+        spools_drop(http->spools, take_ptr(exchange->job->call.body));
         job_free(exchange->job);
         free(exchange->target_memory);
         free(exchange);
@@ -305,13 +312,13 @@ static size_t keep_escaped(void *context, struct MHD_Connection *connection, cha
 {
         (void)context;
         (void)connection;
-        return strlen(text); // the raw target is routed; nothing here reads MHD's decoded forms
+        return strlen(text); // the raw target is routed; MHD's decoded forms are not used
 }
 
 // ---- start and stop ----
 static struct MHD_Daemon *start_daemon(Http *http)
 {
-        enum { KEPT_FILES = 128 }; // descriptors for everything that is no connection
+        enum { KEPT_FILES = 128 }; // descriptors for everything but connections
         const HttpOptions *options = &http->options;
         size_t most = tap_capacity() > 2 * KEPT_FILES ? tap_capacity() - KEPT_FILES : KEPT_FILES;
         http->max_conns = MIN((size_t)limits.max_connections, most);
@@ -339,7 +346,7 @@ static struct MHD_Daemon *start_daemon(Http *http)
                                 MHD_OPTION_END);
 }
 
-// Whatever can fail comes before the first handle of the loop.
+// Everything that can fail comes before the first handle of the loop.
 static Status start_http(Http *http)
 {
         TRY(cors_check(http->options.allow_origin));
@@ -385,7 +392,7 @@ Status http_start(const HttpOptions *options, Http **out_http)
 void http_stop(Http *http)
 {
         http->stopped = true;
-        spools_stop(http->spools); // nothing may be suspended any more
+        spools_stop(http->spools); // nothing may be suspended from here on
         MHD_stop_daemon(http->daemon);
         conn_stop(http);
         pthread_mutex_lock(&http->finished_mutex);
@@ -400,7 +407,7 @@ Http *http_free(Http *http)
 {
         if (http == NULL)
                 return NULL;
-        // detached, and came back too late for the loop
+        // detached jobs that came back too late for the loop
         for (Job *job = http->finished, *next; job != NULL; job = next) {
                 next = job->next;
                 job_free(job);

@@ -16,31 +16,31 @@ typedef struct HttpOptions {
         bool is_loopback;                     // check Host and Origin
         const char *host_name, *allow_origin; // "" = none
         void *tls_callback;                   // of tls.h; NULL: plain HTTP
-        Auth *auth;                           // NULL: whoever reaches the address may call
-        const Door *door;                     // for /metrics, as the next
+        Auth *auth;                           // NULL: no tokens are required
+        const Door *door;                     // for /metrics, like the next member
         Usage *usage;
         bool quiet;
-        bool inline_runs; // short runs with small bodies need no worker
+        bool inline_runs; // short runs with small bodies are done on the loop thread
         Engine *engine;
         Workers *workers;
         ServerFacts facts; // the fixed part
-        // called when the last connection has ended while draining; perhaps more than once
+        // called when the last connection has ended while draining; possibly more than once
         void (*idle)(void *context);
         void *idle_context;
 } HttpOptions;
 
-// Whether the libmicrohttpd at hand is one whose connections' memory can be given back between
-// requests.
+// Whether the memory of this libmicrohttpd's connections can be given back between requests
+// (http_idle.c).
 bool http_pools_are_known(void);
 
 Status http_start(const HttpOptions *options, Http **out_http);
-// From here on /readyz says no, and replies ask their clients to come back on another connection;
-// all else goes on.
+// From here on /readyz answers 503, and replies ask clients to come back on another connection.
+// Everything else continues.
 void http_leave(Http *http);
 // After http_leave: accepts what has arrived and nothing new, then calls options->idle once
 // everything is answered and closed.
 void http_drain(Http *http);
-// Cancels what runs; options->idle is called as soon as no request is left.
+// Cancels all runs; options->idle is called as soon as no request is left.
 void http_cancel_all(Http *http);
 // After drain: closes connections and the daemon, starts closing the loop's handles; call http_free
 // when the loop has ended.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes coming in, on the loop thread: the limit of the route, the budget all bodies share, and the
-// memory that grows with the body. An upload that turns out to be large goes to a spool file
-// instead; the budget is charged with its buffers only.
+// Incoming bodies, on the loop thread: the limit of the route, the budget that all bodies share,
+// and the memory that grows with the body. A large upload goes to a spool file instead; then the
+// budget is charged with its buffers only.
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
 #include "server/http_private.h"
 
-enum { SPOOL_FROM_BYTES = 1 << 20 }; // larger uploads go to disk as they come
+enum { SPOOL_FROM_BYTES = 1 << 20 }; // larger uploads go to disk as they arrive
 
 uint64_t declared_length(const Exchange *exchange)
 {
@@ -16,7 +16,7 @@ uint64_t declared_length(const Exchange *exchange)
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-// The route's limit and the words that name its flag.
+// The route's limit, and the name of its flag.
 static size_t limit_of(const Exchange *exchange, const char **out_flag)
 {
         switch (exchange->job->call.route) {
@@ -27,7 +27,7 @@ static size_t limit_of(const Exchange *exchange, const char **out_flag)
         case ROUTE_RUN:
         case ROUTE_VERSION_RUN:
         case ROUTE_RUN_INLINE:
-                // it would never fit: no use in trying again
+                // it would never fit, so trying again is useless
                 if (limits.max_body_budget < limits.max_run_body) {
                         *out_flag = " (--max-body-budget, FXSERVE_MAX_BODY_BUDGET)";
                         return (size_t)limits.max_body_budget;
@@ -115,7 +115,7 @@ static void wake(void *owner)
         MHD_resume_connection(exchange->connection);
 }
 
-// Before the loop can be told to go on: that is this thread's business, too.
+// Before the loop can be told to go on; both happen on this thread.
 static void pause_sender(Exchange *exchange)
 {
         exchange->paused = true;
@@ -135,7 +135,7 @@ static bool is_large_upload(const Exchange *exchange, size_t n)
                engine_has_folder(exchange->http->options.engine);
 }
 
-// What was collected in memory so far goes ahead.
+// The bytes collected in memory so far go first.
 static Status start_spool(Exchange *exchange)
 {
         Http *http = exchange->http;
@@ -180,8 +180,8 @@ static Status take(Exchange *exchange, const char *data, size_t n, bool *out_wai
         return STATUS_OK;
 }
 
-// Part of a body that nobody wants. Without end it is cut off: there is no way to answer in its
-// middle.
+// Part of a body that is dropped. An endless one is cut off: there is no way to answer in the
+// middle of it.
 enum MHD_Result body_drop(Exchange *exchange, size_t n)
 {
         exchange->n_dropped += n;

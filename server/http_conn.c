@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections and their clocks, on the loop thread. libmicrohttpd times out silence only; what a
-// slow or vanished client costs is bounded here:
-//   a head must be complete --header-timeout-s after its first byte; a body that is --body-grace-s
-//   old must have come at --min-body-rate
-//   on the whole so far: else 408 and the end; a large reply must be taken at the same rate.
-//   Connections that are in none of these are on
-//   no list and cost nothing. A request that is away (suspended, its job on the workers) is looked
-//   at every SWEEP_MS: past its deadline it
-//   is answered 504 at once, with a stand-in for the job, which is detached; after WATCH_NS its
-//   socket is watched, and a client that goes
-//   (or closes its sending side, which looks the same) cancels its job.
-// The watch is one epoll descriptor of our own, so that nothing has to be closed asynchronously; a
-// socket leaves it before it is resumed, because descriptors are used again.
+// Connections and their time limits, on the loop thread. libmicrohttpd limits silence only; the
+// cost of a slow or vanished client is bounded here:
+//
+//   head          complete --header-timeout-s after its first byte
+//   body          after --body-grace-s, at least --min-body-rate on the whole so far
+//   large reply   taken at the same rate
+//
+// Otherwise the client gets 408 and the connection ends. Other connections are on no list and cost
+// nothing.
+//
+// A request whose job is on a worker, parked or queued ("away": its connection is suspended) is
+// checked every SWEEP_MS. Past its deadline it is answered 504 at once, with a stand-in for the
+// job, which is detached. After WATCH_NS its socket is watched; a client that leaves (or closes its
+// sending side, which looks the same) cancels its job. The watch is one epoll descriptor of its
+// own, so that nothing has to be closed asynchronously. A socket leaves it before it is resumed,
+// because descriptor numbers are reused.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -60,8 +63,8 @@ void conn_has_read(Conn *conn, size_t n)
                 conn_settle(conn);
                 return;
         }
-        // A new clock for a body, and for a request that began behind another one in the same
-        // bytes.
+        // The clock starts anew for a body, and for a request that began behind another one in the
+        // same bytes.
         if (conn->since_ns == 0 || conn->phase != phase || conn->n_heads != conn->raw.n_heads) {
                 conn_settle(conn);
                 start_clock(conn, phase);
@@ -70,7 +73,7 @@ void conn_has_read(Conn *conn, size_t n)
         conn->n_read += n;
 }
 
-// TCP_INFO as the kernel gives it; the C library's declaration stops before the last members.
+// TCP_INFO as the kernel gives it; the C library's declaration lacks the last members.
 typedef struct TcpInfo {
         struct tcp_info known;
         uint64_t pacing_rate, max_pacing_rate, bytes_acked;
@@ -103,9 +106,9 @@ static bool is_slow(const Conn *conn, int64_t now)
         return (double)n < (double)limits.min_body_rate * (double)age_ns / 1e9;
 }
 
-// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while
-// one is read, so the few bytes are written here, and the socket is shut, which libmicrohttpd finds
-// as the end of the stream.
+// libmicrohttpd has no way to answer in the middle of a request. Nothing else is being sent while a
+// request is read, so the few bytes are written here and the socket is shut down, which
+// libmicrohttpd sees as the end of the stream.
 static void refuse_slow(Conn *conn)
 {
         static const char body[] =
@@ -119,7 +122,7 @@ static void refuse_slow(Conn *conn)
         conn_settle(conn);
         conn->slow = conn->phase != CONN_REPLY;
         if (conn->phase == CONN_REPLY) {
-                // With a reset, or the kernel would keep what it has of the reply.
+                // With a reset, or the kernel would keep the unsent part of the reply.
                 struct linger linger = { .l_onoff = 1, .l_linger = 0 };
                 setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
                 shutdown(conn->fd, SHUT_RDWR);
@@ -128,14 +131,14 @@ static void refuse_slow(Conn *conn)
         if (conn->exchange == NULL && !conn->tls)
                 count_slow_head(conn->http);
         if (!conn->tls && send(conn->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-                // The client does not get to know why.
+                // The client gets no explanation.
         }
         shutdown(conn->fd, SHUT_RDWR);
 }
 
-// When the last bytes and the end of the stream come together, libmicrohttpd 0.9.75 takes the
-// bytes, waits for another edge of its epoll descriptor, and there is none. (A client that closed
-// its sending side may still read a reply.)
+// When the last bytes and the end of the stream arrive together, libmicrohttpd 0.9.75 takes the
+// bytes and waits for another edge of its epoll descriptor, which never comes. (A client that
+// closed its sending side may still read a reply.)
 static bool has_left(const Conn *conn)
 {
         char byte;
@@ -150,7 +153,7 @@ void conn_sweep_slow(uv_timer_t *timer)
         for (Conn *conn = http->reading, *next; conn != NULL; conn = next) {
                 next = conn->next;
                 if (conn->phase != CONN_REPLY && conn->exchange != NULL && conn->exchange->submitted)
-                        // the next request waits for this one, through no fault of its client
+                        // the next request waits for this one; its client is not at fault
                         conn->since_ns = now;
                 else if (is_slow(conn, now))
                         refuse_slow(conn);
@@ -184,7 +187,7 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
         http->n_conns++;
         conn = fd == NULL ? NULL : calloc(1, sizeof(*conn));
         if (conn == NULL)
-                return; // its requests find no count of sound heads and are not answered
+                return; // requests on it are not answered, because no heads are counted for it
         conn->http = http;
         conn->connection = connection;
         conn->fd = fd->connect_fd;
@@ -193,7 +196,7 @@ void conn_notify(void *context, struct MHD_Connection *connection, void **state,
         tap_add(conn);
         drain_add(conn);
         if (conn->tls)
-                start_clock(conn, CONN_HEAD); // the handshake and the first head together
+                start_clock(conn, CONN_HEAD); // one clock for the handshake and the first head
         *state = conn;
 }
 
@@ -204,7 +207,7 @@ Conn *conn_of_connection(struct MHD_Connection *connection)
         return info == NULL ? NULL : info->socket_context;
 }
 
-// ---- requests that are away ----
+// ---- requests whose jobs are away ----
 void away_add(Exchange *exchange)
 {
         Http *http = exchange->http;
@@ -238,12 +241,12 @@ static void watch(Exchange *exchange)
                 epoll_ctl(exchange->http->watch_fd, EPOLL_CTL_ADD, exchange->conn->fd, &event) == 0;
 }
 
-// The reply goes out now; the job stops when it can.
+// The reply goes out now; the job stops at its next poll.
 static void answer_deadline(Exchange *exchange)
 {
         Job *job = exchange->job, *other;
         if (job_stand_in(job, &other) != STATUS_OK)
-                return; // the job's own deadline will do
+                return; // the job's own deadline is enough
         exchange->job = other;
         fail(STATUS_DEADLINE, "the run took longer than its deadline of %lld ms",
              (long long)((atomic_load(&job->deadline_ns) - job->received_ns) / 1000000));

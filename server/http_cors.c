@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of other origins (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol), on the loop
-// thread. --allow-origin lists the origins whose pages may call this server and read what it
-// replies. Tokens travel in Authorization, which a page has to set itself; there are no cookies, so
+// thread. --allow-origin lists the origins whose pages may call this server and read its replies.
+// Tokens travel in Authorization, which a page has to set itself; there are no cookies, so
 // credentials are never allowed.
-//   A browser asks first (a preflight: OPTIONS with Access-Control-Request-Method) before it sends
-//   what a form could not: another method
-// than GET, HEAD or POST, another Content-Type than a form's, or an Authorization. A preflight
-// carries no token and is answered here, with the methods of the path. Every reply to an allowed
-// origin, refusals too, says that its page may read it. With --allow-origin all replies carry
-// `Vary: Origin`, as they differ by it.
+//
+// A browser sends a preflight first (OPTIONS with Access-Control-Request-Method) for a request that
+// an HTML form could not send: another method than GET, HEAD or POST, another Content-Type than a
+// form's, or an Authorization. A preflight carries no token and is answered here, with the methods
+// of the path. Every reply to an allowed origin, refusals too, says that its page may read it. With
+// --allow-origin all replies carry `Vary: Origin`, because they differ by it.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,16 +16,16 @@
 
 // How long a browser may remember a preflight, in seconds: as long as Chromium does at most.
 #define MAX_AGE "7200"
-// What of a reply a page may read beside the body.
+// The headers of a reply that a page may read.
 #define EXPOSED                                                                                              \
         "X-Request-Id, ETag, Location, Retry-After, Server-Timing, Allow, WWW-Authenticate, "                \
         "Fxserve-Program, Fxserve-Profile"
 // `*` stands for every header but Authorization; unknown ones are ignored by this server anyway.
 #define ALLOWED_HEADERS "Authorization, *"
-// A path that is no route: the page is to see the 404 of its request.
+// For a path that is no route, so that the page sees the 404 of its request.
 #define ANY_METHOD "GET, HEAD, POST, PUT, PATCH, DELETE"
 
-// Whether `word` is one of the words of `list`, which commas and blanks part.
+// Whether `word` is in `list`, separated by commas and blanks.
 static bool list_has(const char *list, const char *word)
 {
         size_t n = strlen(word);

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of connections when the server stops, on the loop thread. Nobody who was let in is to see
+// The end of connections when the server stops, on the loop thread. No client that was let in sees
 // a reset, or an end instead of a reply:
 //
 //   leaving     each reply says `Connection: close`, so clients that keep connections come back on
 //               new ones, which are still accepted
-//   draining    1. no new connection begins: a socket filter drops SYNs, so those whose handshake is
-//                  under way come through, and a client whose SYN was dropped tries again a second
-//                  later and is refused
+//   draining    1. no new connection begins: a socket filter drops SYNs. Handshakes under way
+//                  complete; a client whose SYN was dropped tries again a second later and is
+//                  refused
 //               2. the queue of the listening socket is accepted to its end, then the socket closed
-//               3. what was let in is answered as ever, and its connection closes with the reply
+//               3. accepted requests are answered, and their connections close with the reply
 //               4. a connection between two requests has IDLE_NS since the server began to leave;
-//                  one that owes its first request, or the rest of one, has SILENCE_NS since its
-//                  last byte
+//                  one in its first request, or in the middle of one, has SILENCE_NS since its last
+//                  byte
 //
 // Closing a socket whose client is sending makes the kernel answer with a reset, which may overtake
-// a reply. So a connection is closed in two steps: first our side (FIN); then, once the client has
-// closed its side too or LINGER_NS are over, the socket. Until then what comes is read and dropped.
-// libmicrohttpd closes in one step after a reply: a duplicate of its descriptor keeps the socket
-// open meanwhile. What remains is the race that HTTP/1.1 has (RFC 9112, 9.5): a client that was
-// silent for IDLE_NS and sends just when its connection is ended finds it closed, without a reset,
-// and may send again what is idempotent.
+// a reply. So a connection is closed in two steps: first the server's side (FIN); then the socket,
+// once the client has closed its side too or after LINGER_NS. Until then incoming bytes are read
+// and dropped. libmicrohttpd closes in one step after a reply: a duplicate of its descriptor keeps
+// the socket open meanwhile. One race of HTTP/1.1 remains (RFC 9112, 9.5): a client that was silent
+// for IDLE_NS and sends just when its connection ends finds it closed, without a reset, and may
+// repeat an idempotent request.
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
@@ -40,8 +40,8 @@ struct Linger {
 };
 
 // ---- closing in two steps ----
-// Whether the client has closed its side, or the connection is
-// broken; else *out_waits says whether it has sent something.
+// Whether the client has closed its side, or the connection is broken; else *out_waits says whether
+// unread bytes wait.
 static bool has_ended(int fd, bool *out_waits)
 {
         char byte;
@@ -111,8 +111,8 @@ void drain_remove(Conn *conn)
 }
 
 // ---- connections without a request ----
-// The first step; libmicrohttpd closes the socket when it
-// reads the client's end. A request that comes from now on is not begun: see look() in http_tap.c.
+// The first step; libmicrohttpd closes the socket when it reads the client's end. A request that
+// arrives from now on is not begun: see look() in http_tap.c.
 static void end_sending(Conn *conn, int64_t now)
 {
         bool waits;
@@ -158,8 +158,8 @@ static void refuse_handshakes(int fd)
         };
         struct sock_fprog program = { .len = sizeof(rows) / sizeof(rows[0]), .filter = rows };
         if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
-                // A connection may then begin between the last look at the queue and the close; it
-                // is reset.
+                // A connection that begins between the last look at the queue and the close is
+                // reset.
         }
 }
 
@@ -182,7 +182,7 @@ static void sweep(uv_timer_t *timer)
         sweep_lingering(http, now);
         if (!http->draining)
                 return;
-        http_turn(http); // what has come is taken before anything is ended
+        http_turn(http); // received bytes are taken before any connection is ended
         sweep_listener(http, now);
         for (Conn *conn = http->open; conn != NULL; conn = conn->open_next)
                 look_at(conn, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards at the door, before routing: the framing of the request is beyond doubt (http_raw.c), and
-// bound to loopback, Host and Origin are ours, so that no web page can drive a local server.
+// Guards before routing. The framing of the request must be certain (http_raw.c). On a loopback
+// address, Host and Origin must be this server's, so that no web page can drive a local server.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -46,8 +46,8 @@ static HeaderCount count_headers(const Exchange *exchange)
         return count;
 }
 
-// host [ ":" port ] of RFC 3986, without user information: what stands there otherwise, another
-// server may read in another way.
+// host [ ":" port ] of RFC 3986, without user information: other servers may read other forms
+// differently.
 static bool is_authority(const char *text)
 {
         size_t n = text[0] == '[' ? strspn(text + 1, "0123456789abcdefABCDEF:.") + 1
@@ -109,8 +109,7 @@ Status guard_body(const Exchange *exchange)
         return check_framing(exchange);
 }
 
-// http://host:port/path is /path, asked of that host; the Host header counts for nothing then (RFC
-// 9112, 3.2.2).
+// http://host:port/path is /path on that host; the Host header is then ignored (RFC 9112, 3.2.2).
 static Status take_absolute_form(Exchange *exchange, HeaderCount *count, char host[CALL_HEADER_MAX])
 {
         const char *target = exchange->target;
@@ -155,8 +154,8 @@ Status guard_request(Exchange *exchange, const char *method)
         return check_host(exchange->http, &count);
 }
 
-// Ids are tickets to profiles and stand in other systems' logs: nobody may tell one from another.
-// The system's randomness is asked for many at a time.
+// Request ids give access to profiles and appear in other systems' logs, so nobody may be able to
+// guess one from another. Random bytes are fetched from the system many at a time.
 Status random_fill(Http *http)
 {
         if (getrandom(http->random, sizeof(http->random), 0) != sizeof(http->random))
@@ -168,7 +167,8 @@ Status random_fill(Http *http)
 uint64_t random_next(Http *http)
 {
         if (http->n_random == 0 && random_fill(http) != STATUS_OK)
-                abort(); // it gave some at start, and never gives up to 256 bytes in part
+                // getrandom worked at start, and never returns fewer than 256 bytes in part
+                abort();
         return http->random[--http->n_random];
 }
 

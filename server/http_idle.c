@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of idle connections, on the loop thread. libmicrohttpd gives each connection a pool that
-// is large enough for the largest head, and zeroes all of it after every request: from then on the
-// whole pool is resident for as long as the connection is open. The pool of a connection that has
-// been between two requests for a while is given back to the kernel page by page and reads as zeros
-// again, which is what it held. Where a pool begins is known from the first recv() of its
-// connection: the reading buffer is its first half, then and after every reset. That holds for
-// libmicrohttpd 0.9.75 and 1.0.1, whose pools do not move and which zero them in the step that
-// completes a request; with another version nothing is given back. A connection joins the end of
-// the list when a request of it ends, unless it is there; the list is looked at from its front, so
-// that a busy connection costs one look in IDLE_NS.
+// holds the largest head, and zeroes all of it after every request. From then on the whole pool is
+// resident for as long as the connection is open. When a connection has been between two requests
+// for a while, the pages of its pool are given back to the kernel; they read as zeros again, which
+// is what the pool held.
+//
+// The address of a pool is known from the first recv() of its connection: the reading buffer is its
+// first half, then and after every reset. This holds for libmicrohttpd 0.9.75 and 1.0.1, whose
+// pools do not move and are zeroed in the step that completes a request. With another version
+// nothing is given back.
+//
+// A connection joins the end of the list when a request of it ends, unless it is on it. The list is
+// checked from its front, so a busy connection costs one look in IDLE_NS.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,7 +68,7 @@ static void give_back(const Conn *conn)
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)conn->pool;
         uintptr_t from = (start + page - 1) / page * page, to = (start + idle_pool_bytes()) / page * page;
         if (to > from && madvise((void *)from, to - from, MADV_DONTNEED) != 0) {
-                // It stays resident: nothing is wrong but that.
+                // It stays resident; nothing else is affected.
         }
 }
 
@@ -73,8 +76,8 @@ static void sweep(uv_timer_t *timer)
 {
         Http *http = timer->data;
         int64_t now = clock_ns();
-        // This frees what libmicrohttpd has closed, and its pools: what is still on the list
-        // afterwards has one.
+        // This frees the connections that libmicrohttpd has closed, with their pools. Every
+        // connection still on the list afterwards has a pool.
         MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
         for (int i = 0; i < MOST_PER_TICK && http->idle_first != NULL &&
                         now - http->idle_first->waits_since_ns >= IDLE_NS;
@@ -88,7 +91,7 @@ static void sweep(uv_timer_t *timer)
         }
         if (http->idle_first == NULL)
                 uv_timer_stop(timer);
-        if (http->has_room) // what was freed above
+        if (http->has_room) // room that was freed above
                 http_turn(http);
 }
 

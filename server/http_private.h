@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by http*.c.
 //
-// What libmicrohttpd does that has to be worked around, and where. Both versions are tested: Debian
-// 12 has 0.9.75, Debian 13 has 1.0.1.
+// Workarounds for libmicrohttpd, and their files. Both versions are tested: Debian 12 has 0.9.75,
+// Debian 13 has 1.0.1.
 //   both    repairs requests that RFC 9112 wants refused, before any callback sees them
 //           → http_tap.c, http_raw.c
 //   1.0.1   takes the LF behind a chunk's extension for the chunk's first byte
@@ -37,7 +37,7 @@ typedef struct Exchange {
         struct Exchange *next, *previous; // all under way
         Http *http;
         struct MHD_Connection *connection;
-        Conn *conn;      // NULL: memory was short when it was made
+        Conn *conn;      // NULL: no memory for it
         uint64_t number; // of its connection's requests, from 1
         Job *job;
         char *target_memory; // owned
@@ -48,14 +48,14 @@ typedef struct Exchange {
         bool paused;   // suspended until the spool wakes
         size_t n_body, capacity, n_charged;
         bool checked, submitted, done;
-        bool framed;   // where the body ends is beyond doubt
-        bool refused;  // the connection closes after the reply; what is left of the body is not read
+        bool framed;   // the end of the body is certain
+        bool refused;  // the connection closes after the reply; the rest of the body is not read
         bool dropping; // an error reply is ready; the rest of the body is read and dropped
         size_t n_dropped;
         bool counted;
         char allow[64];
         char token_name[AUTH_NAME_MAX + 1]; // "": without a token
-        // While its job is away.
+        // In the list of requests whose job is on a worker, parked or queued.
         struct Exchange *away_next, *away_previous;
         int64_t away_ns;
         bool watched;
@@ -78,14 +78,14 @@ struct Conn {
         uint64_t n_acknowledged; // bytes taken by the client when a reply began
         uint64_t n_read;         // bytes of it
         // http_drain.c
-        Conn *open_next, *open_previous;   // all there are
+        Conn *open_next, *open_previous;   // all connections
         uint64_t n_read_ever, n_read_then; // bytes of the connection's life; at the last sweep
-        int64_t quiet_ns;                  // nothing has come, and nothing was under way, since
-        int64_t ended_ns;                  // we have closed our side; 0: not yet
+        int64_t quiet_ns;                  // no bytes have come, and no request was under way, since
+        int64_t ended_ns;                  // the server has closed its side; 0: not yet
         // http_idle.c
         uint8_t *pool; // libmicrohttpd's, where that is known
         Conn *idle_next, *idle_previous;
-        bool waits;             // on that list
+        bool waits;             // it is on that list
         int64_t waits_since_ns; // and its n_begun then
         uint64_t n_begun_then;
 };
@@ -98,23 +98,24 @@ struct Http {
         uv_async_t async;
         pthread_mutex_t finished_mutex;
         Job *finished; // jobs to send, newest first
-        bool deaf;     // nobody looks at them any more; guarded as they are
+        bool deaf;     // the server stops: finished jobs are no longer sent; guarded like `finished`
         Budget bodies, replies;
-        Frame frame;    // of runs so short that the loop thread does them
+        Frame frame;    // for runs on the loop thread
         Spools *spools; // NULL until the first large upload
         Exchange *exchanges;
         uint32_t n_exchanges;
         size_t n_conns, max_conns;
-        bool has_room; // a connection went while there were as many as may be
+        bool has_room; // a connection closed while the limit was reached
         Conn *reading; // connections in the middle of a head, a body or a large reply
-        // connections that had a request since their memory was given back, longest there first
+        // connections that had a request since their memory was given back; the longest waiting
+        // first
         Conn *idle_first, *idle_last;
         uv_timer_t idle_timer;
         bool pools_known;
         Exchange *away, *away_last; // requests whose jobs are away, oldest first
         uv_timer_t slow_timer, away_timer;
         uint32_t n_slow_sweeps;
-        int watch_fd; // epoll: sockets of requests that are away
+        int watch_fd; // epoll: sockets of those requests
         uv_poll_t watch;
         bool leaving, draining, forced, stopped;
         // http_drain.c
@@ -135,7 +136,7 @@ const char *header_of(const Exchange *exchange, const char *name); // NULL: ther
 // Lets libmicrohttpd do what is due, and sets its next time.
 void http_turn(Http *http);
 
-// http_tap.c: every byte that comes is seen by the connection's RawReader first.
+// http_tap.c: the connection's RawReader sees every byte first.
 // Raises the limit of open files, and makes the table of connections; once per process.
 Status tap_start(void);
 size_t tap_capacity(void); // descriptors it has room for
@@ -150,62 +151,62 @@ Conn *conn_of_connection(struct MHD_Connection *connection); // NULL: none was m
 void conn_has_read(Conn *conn, size_t n);
 // A large reply begins; its end is the end of the exchange.
 void conn_starts_reply(Conn *conn);
-// Not in the middle of anything any more.
+// The connection is between requests again.
 void conn_settle(Conn *conn);
 void conn_sweep_slow(uv_timer_t *timer);
-// The exchange's job goes away, or is back (or has been replaced).
+// The exchange's job leaves the loop thread; it is back (or was replaced).
 void away_add(Exchange *exchange);
 void away_remove(Exchange *exchange);
 void away_sweep(uv_timer_t *timer);
 Status conn_start(Http *http);
 void conn_stop(Http *http);
 
-// http_drain.c: connections at the server's end.
+// http_drain.c: connections when the server stops.
 void drain_add(Conn *conn);
 void drain_remove(Conn *conn); // before its descriptor is closed
 void drain_start(Http *http);
 void drain_stop(Http *http);
 
 // http_idle.c: the memory of connections between two requests.
-// Everything that has come has been a whole request, and was answered.
+// All received bytes were whole requests, and they were answered.
 bool conn_is_between(const Conn *conn);
 size_t idle_pool_bytes(void); // of every connection, for libmicrohttpd
-// libmicrohttpd reads into room for `capacity`: the first time, that shows where the pool is.
+// libmicrohttpd reads into a buffer of `capacity` bytes: the first call shows where the pool is.
 void idle_note_pool(Conn *conn, uint8_t *bytes, size_t capacity);
 void idle_add(Conn *conn); // a request of it has ended
 void idle_remove(Conn *conn);
 void idle_start(Http *http);
 void idle_stop(Http *http);
 
-// http_guard.c: what must hold before anything else is looked at.
+// http_guard.c: checked before anything else.
 Status guard_request(Exchange *exchange, const char *method);
 // Once more when the body is complete: it may have been framed badly.
 Status guard_body(const Exchange *exchange);
 void take_request_id(Exchange *exchange);
 Status random_fill(Http *http);   // once, at start
-uint64_t random_next(Http *http); // 64 bits that nobody can foresee
+uint64_t random_next(Http *http); // 64 unpredictable bits
 
 // http_cors.c: pages of other origins.
 bool origin_is_allowed(const Http *http, const char *origin); // by --allow-origin
-// STATUS_USAGE if --allow-origin holds what no browser sends.
+// STATUS_USAGE if --allow-origin holds something that is not an origin.
 Status cors_check(const char *list);
-// Answers a preflight of an allowed origin: the job's reply is ready. STATUS_ORIGIN for that of
-// another one.
+// Answers a preflight of an allowed origin: the job's reply is ready. STATUS_ORIGIN for another
+// origin.
 Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered);
 void cors_add_headers(Exchange *exchange, struct MHD_Response *response);
 
 // http_body.c
 // What Content-Length says; 0 without one.
 uint64_t declared_length(const Exchange *exchange);
-// STATUS_TOO_LARGE if the declared length, or what has come, is over the route's limit.
+// STATUS_TOO_LARGE if the declared length, or the bytes so far, exceed the route's limit.
 Status body_limit(Exchange *exchange);
-// Part of the body has come. A body that cannot be taken is read to its end and dropped, with the
-// refusal ready. The connection is suspended when the disk cannot follow.
+// Takes part of the body. A body that is refused is read to its end and dropped, with the refusal
+// ready. The connection is suspended when the disk is behind.
 enum MHD_Result body_take(Exchange *exchange, const char *data, size_t n);
 // Before body_finish: true when the connection was suspended until the body is on disk; ask again
 // then.
 bool body_wait(Exchange *exchange);
-// Drops `n` bytes that nobody wants.
+// Drops `n` bytes.
 enum MHD_Result body_drop(Exchange *exchange, size_t n);
 // The body is complete: it becomes the job's.
 Status body_finish(Exchange *exchange);
@@ -214,15 +215,15 @@ void body_deinit(Exchange *exchange);
 // http_reply.c
 // answered on the loop thread, even when the server is full or stopping; not logged
 bool is_probe(RouteId route);
-// What the server knows, as far as the route shows it.
+// The server's facts that the route shows.
 ServerFacts facts_now(Http *http, RouteId route);
-// traceparent, if it is there once and well-formed.
+// Takes traceparent if it is there once and well-formed.
 void take_trace(Exchange *exchange);
-// Counts and logs a request whose client went before it was answered, as 499.
+// Counts and logs a request whose client left before it was answered, as 499.
 void count_unanswered(Exchange *exchange);
 // Counts a connection refused with 408 before libmicrohttpd had a request line.
 void count_slow_head(Http *http);
-// Queues the job's reply, or another one when too many large replies wait to be taken; counts and
+// Queues the job's reply, or a refusal when too many large replies are not taken yet; counts and
 // logs it.
 enum MHD_Result send_reply(Exchange *exchange);
 // This thread's failure becomes the reply.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One byte at a time through RFC 9112, with no leniency: CRLF ends lines, fields are not folded, no
+// One byte at a time through RFC 9112, without leniency: CRLF ends lines, fields are not folded, no
 // blank before ':', no control characters, one Content-Length of digits only or one
 // `Transfer-Encoding: chunked` (HTTP/1.1 only), one Host. Bytes of bodies are skipped in one step.
-// Where the RFC lets a server choose between repairing and refusing, this refuses.
+// Where the RFC lets a server choose between repairing and refusing, this reader refuses.
 #include "server/http_raw.h"
 #include <string.h>
 #include <strings.h>
@@ -156,8 +156,8 @@ static RawState in_value(RawReader *raw, uint8_t c)
         if (raw->n_value < RAW_VALUE_MAX)
                 raw->value[raw->n_value] = (char)c;
         raw->n_value++;
-        // The characters of a host and its port; what else stands there belongs to another syntax,
-        // and another server may read it.
+        // The characters of a host and its port. Others belong to another syntax, which another
+        // server may accept.
         if (is_named(raw, "host") && (c <= ' ' || strchr(",/@?#\\\"<>", c) != NULL || c >= 0x7f))
                 return malformed(raw, "the Host header is a host and perhaps a port");
         return RAW_VALUE;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict reader of HTTP/1 framing that runs beside libmicrohttpd on the very same bytes. It keeps
-// nothing of a request but what decides where it ends, and says no to whatever two servers could
-// read differently. No I/O, no memory, any thread that owns the reader.
+// A strict reader of HTTP/1 framing that runs beside libmicrohttpd on the same bytes. It keeps only
+// what decides where a request ends, and refuses everything that two servers could read
+// differently. No I/O, no memory; any thread that owns the reader.
 #pragma once
 #include "core/base/status.h"
 
 typedef enum RawState {
-        RAW_START, // between requests; one empty line is borne
+        RAW_START, // between requests; one leading empty line is accepted
         RAW_START_LF,
         RAW_METHOD,
         RAW_TARGET,
@@ -24,17 +24,17 @@ typedef enum RawState {
         RAW_CHUNK,
         RAW_CHUNK_CR,
         RAW_CHUNK_LF,
-        RAW_BAD, // for good: no byte after it is read
+        RAW_BAD, // final: no byte after it is read
 } RawState;
 
 enum { RAW_NAME_MAX = 24, RAW_VALUE_MAX = 24 };
 
 typedef struct RawReader {
         RawState state;
-        RawState bad_in;     // the state in which it went wrong
+        RawState bad_in;     // the state in which the error was found
         Status verdict;      // why
-        const char *words;   // static: the same for people
-        uint64_t n_heads;    // sound heads so far: as many requests may be answered
+        const char *words;   // static: the same as a sentence
+        uint64_t n_heads;    // accepted heads so far: as many requests may be answered
         uint64_t n_requests; // of these, read to their end
         // The request under way.
         uint64_t left; // bytes of the body, or of the chunk
@@ -45,12 +45,11 @@ typedef struct RawReader {
 } RawReader;
 
 void raw_init(RawReader *raw);
-// Reads `n` more bytes. Takes the extensions of chunks out, which nobody here knows (RFC 9112,
-// 7.1.1: they are ignored), and moves the rest up. Returns how many bytes that are sound are left:
-// all the others, unless the state is RAW_BAD now. `*out_start` is the index among these at which
-// the request under way began, or -1 when it began earlier (before a sound end: where the next
-// would begin).
+// Reads `n` more bytes. Removes chunk extensions, which this server ignores (RFC 9112, 7.1.1), and
+// moves the rest up. Returns how many accepted bytes are left: all of them, unless the state is
+// RAW_BAD now. `*out_start` is the index among these at which the current request began, or -1 when
+// it began earlier (with an accepted end, the place where the next one would begin).
 size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start);
-// A request has begun and its head is not complete yet.
+// A request has begun and its head is incomplete.
 bool raw_in_head(const RawReader *raw);
 bool raw_in_body(const RawReader *raw);

@@ -153,7 +153,7 @@ void count_slow_head(Http *http)
 }
 
 // ---- sending ----
-// Small ones go to the socket's buffer as a whole.
+// Smaller replies fit into the socket's buffer as a whole.
 enum { LARGE_REPLY = 1 << 16 };
 
 typedef struct SentPieces {
@@ -180,8 +180,8 @@ static void free_pieces(void *context)
         free(pieces);
 }
 
-// Bytes that lie elsewhere (tensors) are sent from there. Takes the reply's bytes and what was
-// charged for them; NULL: out of memory.
+// Bytes in other memory (tensors) are sent from there. Takes the reply's bytes and their charge;
+// NULL: out of memory.
 static struct MHD_Response *response_of_pieces(ApiReply *reply, Budget *budget, size_t n_charged)
 {
         SentPieces *pieces = calloc(1, sizeof(*pieces));
@@ -223,8 +223,8 @@ static struct MHD_Response *response_of(ApiReply *reply, Budget *budget, size_t 
         return response;
 }
 
-// What a large reply keeps in memory until its client has taken it; files cost nothing. One that
-// has no room becomes a refusal.
+// The memory that a large reply holds until its client has taken it; files cost nothing. A reply
+// without room becomes a refusal.
 static size_t charge(Exchange *exchange)
 {
         ApiReply *reply = &exchange->job->reply;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The raw look at what clients send. libmicrohttpd 0.9.75 repairs what RFC 9112 wants refused (bare
-// LF as a line end, folded fields, a value cut at NUL, chunk sizes that end in LF) and its
-// callbacks see the repaired text only; there is no hook before its parser, and peeking at the
+// The raw bytes that clients send. libmicrohttpd 0.9.75 repairs what RFC 9112 wants refused (bare
+// LF as a line end, folded fields, a value cut at NUL, chunk sizes that end in LF), and its
+// callbacks see the repaired text only. There is no hook before its parser, and peeking at the
 // socket from outside cannot tell where one request of a pipeline ends. So this file defines recv()
-// and gnutls_record_recv(): the program's definition goes before the C library's and GnuTLS's,
-// libmicrohttpd reads through them, and for its connections the bytes go by http_raw.c first. All
-// other descriptors are passed through. Chunk extensions do not get through: libmicrohttpd 1.0.1
-// takes the LF behind one for the first byte of the chunk.
+// and gnutls_record_recv(). The program's definition takes precedence over the C library's and
+// GnuTLS's: libmicrohttpd reads through them, and for its connections the bytes pass http_raw.c
+// first. All other descriptors are passed through. Chunk extensions are removed: libmicrohttpd
+// 1.0.1 takes the LF behind one for the first byte of the chunk.
 //
-// A request that http_raw.c refuses never reaches libmicrohttpd's parser whole: it is replaced by a
-// small sound one, which the guard then answers with the verdict and `Connection: close`. If its
-// beginning was handed on before (it came in pieces), it is brought to an end as quickly as the
-// syntax allows. The check is closed against failure: the guard answers request k of a connection
-// only if http_raw.c has counted k sound heads there, so that if these definitions were not in
-// place, nothing would be answered at all.
+// A request that http_raw.c refuses never reaches libmicrohttpd's parser whole. It is replaced by a
+// small valid one, which the guard answers with the verdict and `Connection: close`. If its
+// beginning was already handed on (it came in pieces), it is ended as quickly as the syntax allows.
+//
+// The check fails closed: the guard answers request k of a connection only if http_raw.c has
+// counted k valid heads there. If these definitions were not in place, nothing would be answered.
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@
 #include "server/http_private.h"
 
 // ---- connections by descriptor ----
-// Made once, large enough for every descriptor this process may
-// have; only the loop thread writes to it.
+// Allocated once, with room for every descriptor of this process; only the loop thread writes to
+// it.
 static Conn **by_fd;
 static size_t n_by_fd;
 
@@ -75,7 +75,7 @@ static Conn *conn_of(int fd)
 #define HEAD_END "Host: refused\r\nConnection: close\r\n\r\n"
 static const char whole[] = "GET / HTTP/1.1\r\n" HEAD_END;
 
-// What brings a request to its end that libmicrohttpd has seen in part. "" : nothing does.
+// Bytes that end a request of which libmicrohttpd has seen a part. "": there are none.
 static const char *ending(const RawReader *raw)
 {
         static const char version[] = "HTTP/1.1\r\n" HEAD_END;
@@ -103,7 +103,7 @@ static const char *ending(const RawReader *raw)
         case RAW_END_LF:
                 return "\n";
         case RAW_SIZE:
-                // "5x" is no size: libmicrohttpd refuses it, too
+                // "5x" is not a size: libmicrohttpd refuses it, too
                 return raw->n_digits == 0 ? "0\r\n\r\n" : "x\r\n";
         case RAW_EXTENSION:
         case RAW_SIZE_LF:
@@ -117,8 +117,8 @@ static const char *ending(const RawReader *raw)
         }
 }
 
-// What the client still sends is read and thrown away, as far as it is here: closing a connection
-// with unread bytes would cost it the reply.
+// Reads and drops what the client has sent so far: closing a connection with unread bytes would
+// lose the reply.
 static void drain(const Conn *conn)
 {
         char waste[4096];
@@ -128,8 +128,8 @@ static void drain(const Conn *conn)
         }
 }
 
-// `n` bytes have come into room for `capacity`; returns how many libmicrohttpd is to see.
-// *out_none: none of them, and more is to be read.
+// `n` bytes have come into a buffer of `capacity`; returns how many of them libmicrohttpd gets.
+// *out_none: none, read again.
 static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *out_none)
 {
         RawReader *raw = &conn->raw;
@@ -148,13 +148,13 @@ static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *
         size_t at = start >= 0 ? (size_t)start : sound, length = strlen(instead);
         drain(conn);
         if (length == 0 || at + length > capacity)
-                return at; // if this is nothing, the connection ends here; else with what comes next
+                return at; // 0 ends the connection here; otherwise it ends with the next bytes
         memcpy(bytes + at, instead, length);
         return at + length;
 }
 
 // ---- what libmicrohttpd calls ----
-// By its name in object files: the headers may hold a body of that name.
+// Declared by its name in object files: the headers may define a body for that name.
 ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags) __asm__("recv")
         __attribute__((used, visibility("default")));
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two buffers: lines are added to one under a mutex while the writer thread, without it, writes the
-// other; when it has written all of it, the two change places. A full buffer drops the line and
-// counts it. Writes may block, because standard error may be shared with other processes and is
-// left as it is; a reader that stopped reading holds up the writer only, and at the end of the
-// process nobody waits for it longer than STOP_S.
+// Two buffers. Lines are added to one under a mutex, while the writer thread, without the mutex,
+// writes the other; when it is done, the two change places. A full buffer drops the line and counts
+// it. Writes may block: standard error may be shared with other processes, so it is not made
+// non-blocking. A reader that stopped reading holds up the writer only, and the end of the process
+// waits for the writer no longer than STOP_S.
 #include "server/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int open_file(const char *file)
         return open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
 }
 
-// Should opening fail, lines keep going where they went.
+// If opening fails, lines still go to the old file.
 static void open_again(void)
 {
         int fd = open_file(sink.file);
@@ -94,8 +94,8 @@ static void *writer(void *unused)
                         pthread_cond_wait(&sink.filled, &sink.mutex);
                 if (sink.n == 0 && !sink.reopen)
                         break;
-                // more lines follow at little cost: whoever adds one wakes this thread only when
-                // the buffer is empty
+                // The thread is woken only by the line that finds the buffer empty, so more lines
+                // are collected at little cost.
                 if (!sink.stopping) {
                         pthread_mutex_unlock(&sink.mutex);
                         nanosleep(&(struct timespec){ .tv_nsec = GATHER_MS * 1000000 }, NULL);
@@ -112,7 +112,8 @@ static void *writer(void *unused)
                 if (again)
                         open_again();
                 uint64_t dropped = log_dropped();
-                // or this line would be lost as well, and so on without end
+                // otherwise the line that reports the loss would be lost as well, and so on without
+                // end
                 if (written && dropped > reported) {
                         log_error("%llu log lines were dropped", (unsigned long long)(dropped - reported));
                         reported = dropped;
@@ -177,8 +178,8 @@ uint64_t log_dropped(void)
 }
 
 // ---- lines ----
-// A line under construction. Requests come by the ten thousand a second, on the
-// loop thread: no heap and no printf for their lines. What does not fit is cut.
+// A line under construction. Tens of thousands of requests come per second, on the loop thread: no
+// heap and no printf for their lines. A line that is too long is cut.
 typedef struct Line {
         size_t n;
         char bytes[LINE_MAX_BYTES];
@@ -219,8 +220,8 @@ static void add_ms(Line *line, double ms)
         add_digits(line, us % 1000, 3);
 }
 
-// Names and ids, all of them checked before: what would have to be escaped is not among them, and
-// is made a '?' should that ever change.
+// Names and ids, all of them checked before. Characters that would need escaping cannot occur; if
+// that changes, they become '?'.
 static void add_name(Line *line, const char *text)
 {
         for (; *text != '\0'; text++) {
@@ -286,7 +287,7 @@ static void push_message(const char *level, const char *format, va_list argument
                 text_add_char(&line, '}');
         } else {
                 for (char *at = message; *at != '\0'; at++)
-                        // one line stays one line, whatever a client sent
+                        // one line stays one line, whatever the client sent
                         *at = (unsigned char)*at < 0x20 || *at == 0x7f ? ' ' : *at;
                 text_add(&line, message);
         }
@@ -368,7 +369,7 @@ static void add_member(Line *line, const char *key, const char *value)
         add(line, "\"");
 }
 
-// Too much at once (503) and too long (504) are told apart from what went wrong inside.
+// Overload (503) and deadlines (504) are warnings; other 5xx are errors.
 static const char *level_of(int status)
 {
         return status == 503 || status == 504 ? "warning" : status >= 500 ? "error" : "info";

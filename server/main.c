@@ -94,7 +94,7 @@ static bool is_word(const char *text, const char *a, const char *b)
         return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-// Only what can be a misspelt command: `fxserve m.pt2` and `fxserve models/` serve.
+// Only a word that can be a misspelt command: `fxserve m.pt2` and `fxserve models/` serve.
 static bool is_bare_word(const char *text)
 {
         return text[0] != '-' && strpbrk(text, "./") == NULL && access(text, F_OK) != 0;

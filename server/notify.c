@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol is one datagram per message. A manager that cannot be reached is no reason to fail.
+// The protocol is one datagram per message. A manager that cannot be reached is not a failure.
 #include "server/notify.h"
 #include <stddef.h>
 #include <stdlib.h>

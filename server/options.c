@@ -30,8 +30,8 @@ static const char *variable_of(const char *flag, char out[64])
         return out;
 }
 
-// Thirty years in nanoseconds can be added to any time; libmicrohttpd and the rings take counts as
-// 32 bits.
+// Largest values: thirty years in nanoseconds can be added to any time; libmicrohttpd and the rings
+// take counts of 32 bits.
 static long long most_of(const char *unit)
 {
         static const struct {
@@ -117,7 +117,7 @@ static const LimitRow *limit_named(const char *name, size_t n)
         return NULL;
 }
 
-// The flag that is spelt nearly like `name`, or NULL.
+// The flag with a spelling near `name`, or NULL.
 static const char *flag_like(const char *name)
 {
         const char *best = NULL;
@@ -144,7 +144,8 @@ static Status unknown_flag(const char *name, size_t n)
                     like == NULL ? "" : "?");
 }
 
-// Of the commands that ask a server; and what Kubernetes sets for a service that is called fxserve.
+// Variables of the commands that ask a server, and those that Kubernetes sets for a service called
+// fxserve.
 static bool is_others_variable(const char *name)
 {
         static const char *const known[] = { "FXSERVE_URL", "FXSERVE_TOKEN" };

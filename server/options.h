@@ -15,9 +15,9 @@ typedef struct Options {
 // Reads argv[from..) and the environment; sets the global limits, too. STATUS_USAGE names the flag.
 // Strings are borrowed from argv and environ.
 Status options_read(int argc, char **argv, int from, Options *out_options);
-// Calls `report` for each variable FXSERVE_... that names no flag; `like` is one that is spelt
-// nearly so, or "".
+// Calls `report` for each variable FXSERVE_... that names no flag; `like` is one with a similar
+// spelling, or "".
 void options_unknown_variables(void (*report)(const char *name, const char *like));
-// The list for --help, and as the README's table.
+// The list for --help, and as the table of docs/configuration.md.
 void options_help(Text *out);
 void options_markdown(Text *out);

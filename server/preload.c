@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local files take the same way as uploads, so that `fxserve check` says what PUT would say.
+// Local files take the same path as uploads, so `fxserve check` says what PUT would say.
 #include "server/preload.h"
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #pragma once
 #include "api/readers/upload.h"
 
-// Reads a whole file (at most limits.max_upload). Messages name the file as the person gave it.
+// Reads a whole file (at most limits.max_upload). Messages name the file as it was given.
 Status file_read(const char *path, Storage **out_bytes);
 // The name that a file is stored under, its stem: "models/digits.pt2" -> "digits", "m.fx.json" ->
 // "m".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/self is memory of the kernel: reading it does not wait. Counting descriptors one by one is
-// for kernels before 6.2 only; later ones tell the number as the folder's size.
+// /proc/self is in the kernel's memory: reading it does not wait. Before kernel 6.2 the descriptors
+// have to be counted one by one; later kernels give their number as the folder's size.
 #include "server/process.h"
 #include <dirent.h>
 #include <stdio.h>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every POLL_MS the files are looked at through the names they were given by, so that what a
-// symbolic link leads to counts: Kubernetes replaces a mounted secret by turning a link (`..data`).
-// A change is read when it looks the same twice: a file that is still being written, or a
-// certificate whose key is yet to come, is left alone. Looking and reading are done by libuv's pool
-// of threads, for a disk may be slow.
+// Every POLL_MS the files are checked through the names they were given by, so that symbolic links
+// are followed anew: Kubernetes replaces a mounted secret by switching a link (`..data`). A change
+// is read when it looks the same twice: a file that is still being written, or a certificate whose
+// new key is still missing, is left alone. Checking and reading are done by libuv's thread pool,
+// because a disk may be slow.
 //
-//   loop thread: timer → round given away → (pool: stat, read) → values taken, lines logged → timer
-//   …
+//   loop thread: timer → round to the pool → (pool: stat, read) → values taken, logged → timer …
 //
-// While a round is away it owns `sources`; the loop thread sets `forced` only.
+// During a round the pool owns `sources`; the loop thread sets `forced` only.
 #include "server/reload.h"
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@
 
 enum { POLL_MS = 1000 };
 
-// What tells one state of a file from another; all zeros but for `error` if it is not there.
+// Tells one state of a file from another; all zeros but for `error` if the file does not exist.
 typedef struct FileState {
         int error;
         dev_t device;
@@ -31,12 +30,12 @@ typedef struct FileState {
 typedef struct Source {
         ReloadSource row;
         FileState seen[RELOAD_MAX_PATHS];  // when last looked at
-        FileState taken[RELOAD_MAX_PATHS]; // before it was last read well
+        FileState taken[RELOAD_MAX_PATHS]; // when it was last read successfully
         // The round's:
         bool read, failed;
         void *value;
         char message[FAILURE_MESSAGE_MAX];
-        // Of the last failure that was logged; "": the last reading went well.
+        // The last failure that was logged; "": the last reading succeeded.
         char complaint[FAILURE_MESSAGE_MAX];
 } Source;
 
@@ -77,7 +76,7 @@ static void read_source(Source *source)
                 memcpy(source->taken, source->seen, sizeof(source->seen));
 }
 
-// True: what was found has been there before, and is not what was read well.
+// True: the state is the same as at the last check, and differs from the one that was read.
 static bool look(Source *source)
 {
         FileState found[RELOAD_MAX_PATHS];
@@ -132,7 +131,8 @@ static void begin_round(uv_timer_t *timer)
         reload->away_forced = reload->forced;
         reload->forced = false;
         for (int i = 0; reload->away_forced && i < reload->n_sources; i++)
-                reload->sources[i].complaint[0] = '\0'; // who asks is told again
+                // a reload by signal reports failures again
+                reload->sources[i].complaint[0] = '\0';
         uv_queue_work(reload->loop, &reload->work, do_round, end_round);
 }
 
@@ -179,7 +179,8 @@ void reload_start(Reload *reload, uv_loop_t *loop)
 void reload_now(Reload *reload)
 {
         reload->forced = true;
-        if (uv_is_active((uv_handle_t *)&reload->timer)) // else a round is away, and the next one follows it
+        // else a round is under way, and the next one follows it
+        if (uv_is_active((uv_handle_t *)&reload->timer))
                 uv_timer_start(&reload->timer, begin_round, 0, 0);
 }
 

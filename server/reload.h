@@ -16,17 +16,17 @@ typedef struct ReloadSource {
         const char *flags[RELOAD_MAX_PATHS];                   // that gave them
         Status (*read)(const void *context, void **out_value); // any thread
         void (*take)(void *context, void *value);              // owns the value from then on
-        void (*drop)(void *value);                             // it was read too late
+        void (*drop)(void *value);                             // for a value that was read too late
         void *context;
 } ReloadSource;
 
 // Reads all sources; the failure of one is the caller's, and names its files. `n_sources` may be 0.
 // Sources and what they point at outlive the Reload.
 Status reload_open(const ReloadSource *sources, int n_sources, Reload **out_reload);
-// Begins to look for changes. A file that does not read well is logged once and leaves the value as
-// it was.
+// Begins to watch for changes. A file that cannot be read is logged once and leaves the value
+// unchanged.
 void reload_start(Reload *reload, uv_loop_t *loop);
-// Reads all of them soon, changed or not, and logs that.
+// Reads all of them soon, changed or not, and logs it.
 void reload_now(Reload *reload);
 int reload_count(const Reload *reload);
 const char *reload_what(const Reload *reload, int source);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that ask a server. Each is one request, or two: the way a person would do it with curl,
-// and no more.
+// Commands that ask a server. Each makes one or two requests, like a person with curl.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -114,8 +113,8 @@ static Status graph_target(const char *name, const char *rest, char out[TARGET_M
         return STATUS_OK;
 }
 
-// A reply of 4xx or 5xx becomes a failure with the server's words. `request` lacks what all
-// requests share.
+// A reply of 4xx or 5xx becomes a failure with the server's message. `request` lacks the members
+// that all requests share.
 static Status ask(const Remote *remote, ClientRequest request, ClientReply *out_reply)
 {
         Text error = { 0 };
@@ -155,7 +154,7 @@ static Status print_text(const Text *text)
         return write_text(text) == 0 ? STATUS_OK : fail(STATUS_IO, "the output could not be written");
 }
 
-// What the reply says of a graph, and a last line. Frees the reply.
+// Prints the graph of the reply, and a last line. Frees the reply.
 static Status print_graph(ClientReply *reply, const char *last_line)
 {
         Text text = { 0 };
@@ -168,7 +167,7 @@ static Status print_graph(ClientReply *reply, const char *last_line)
         return status;
 }
 
-// Ends a command: frees what was read, says what failed and returns the exit code.
+// Ends a command: frees everything, prints the failure and returns the exit code.
 static int finish(const char *name, Status status, Remote *remote)
 {
         text_deinit(&remote->body);
@@ -355,7 +354,7 @@ static Status save(const char *path, const Text *bytes)
         return ok ? STATUS_OK : fail(STATUS_IO, "%s: %s", path, strerror(errno));
 }
 
-// The profile of the run that was just done, on standard error: standard output has the reply.
+// The profile of the last run, on standard error, because standard output has the reply.
 static Status show_profile(const Remote *remote, const char *id)
 {
         char target[TARGET_MAX];

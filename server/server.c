@@ -3,13 +3,13 @@
 // only.
 //
 // Stop: SERVING → LEAVING → DRAINING → end.
-//   LEAVING    first SIGTERM or SIGINT: /readyz says 503, all else goes on for --drain-delay seconds,
-//              so that whoever sends requests here learns of it first
-//   DRAINING   no new connections, what was let in is answered (http_drain.c); after --drain-s it is
-//              cancelled
-// A second signal cancels what runs at once, in any state. What does not stop when cancelled is
-// left behind after GRACE_MS: uploads are durable when they are answered, so nothing is lost that
-// was promised.
+//   LEAVING    first SIGTERM or SIGINT: /readyz answers 503, everything else goes on for
+//              --drain-delay seconds, so that load balancers learn of it first
+//   DRAINING   no new connections; accepted requests are answered (http_drain.c), and cancelled
+//              after --drain-s
+// A second signal cancels all runs at once, in any state. Runs that do not stop when cancelled are
+// abandoned after GRACE_MS. Uploads are durable when they are answered, so nothing that was
+// confirmed is lost.
 #include "server/server.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,14 +41,14 @@ typedef struct Server {
         uv_loop_t loop;
         uv_signal_t signals[3];
         uv_timer_t phase_timer; // ends the phase
-        uv_timer_t stop_timer;  // leaves the callback we are in before MHD is stopped
+        uv_timer_t stop_timer;  // leaves the current callback before MHD is stopped
         Http *http;
         Workers *workers;
         Engine *engine;
         Door door;
         Usage *usage; // of the data folder
         Phase phase;
-        bool forced; // what was under way was told to stop, if anything was
+        bool forced; // requests under way were told to stop, if there were any
 } Server;
 
 static void log_message(void *context, const char *message)
@@ -192,7 +192,7 @@ static Status open_engine(const Options *options, Server *server)
         char buffer[4096];
         const char *folder;
         TRY(data_folder(options, buffer, sizeof(buffer), &folder));
-        // nowhere to spool to: uploads stay in memory
+        // no folder to spool to: uploads stay in memory
         if (folder == NULL && limits.max_upload == default_max_upload())
                 limits.max_upload = limits.max_upload_in_memory;
         EngineOptions engine = { .data_folder = folder,
@@ -205,7 +205,8 @@ static Status open_engine(const Options *options, Server *server)
         if (status == STATUS_OK || folder == NULL)
                 return status;
         failure_append(" (--data %s)", folder);
-        return status == STATUS_NO_MEMORY ? status : STATUS_USAGE; // the operator's to mend, whatever it was
+        // a mistake of the operator, whatever the reason was
+        return status == STATUS_NO_MEMORY ? status : STATUS_USAGE;
 }
 
 static void report_variable(const char *name, const char *like)
@@ -240,8 +241,8 @@ static void close_loop(Server *server)
 static void stop_now(uv_timer_t *timer)
 {
         Server *server = timer->data;
-        // A suspended connection may not outlive its daemon: jobs end first, the loop hands them
-        // back, and only then is there nothing suspended.
+        // A suspended connection may not outlive its daemon: jobs end first, the loop takes them
+        // back, and then no connection is suspended.
         http_stop(server->http);
         close_loop(server);
 }
@@ -340,7 +341,7 @@ static size_t changed_limits(LogField out[])
         return n;
 }
 
-// What somebody who reads the log later wants to know first.
+// The facts that a reader of the log needs first.
 static void log_start_of(const Server *server, const Options *options, const ServerFacts *facts,
                          int n_threads, const char *url)
 {
@@ -378,7 +379,7 @@ static Status start(Server *server, const Options *options)
         int cores = granted_cores();
         WorkerPlan plan = plan_workers(cores, n_workers, n_threads);
         TRY(workers_start(plan.n_workers, plan.n_wide, limits.max_queue, &server->workers));
-        jobs_use_idle_time(server->workers, server->engine); // for what was preloaded
+        jobs_use_idle_time(server->workers, server->engine); // for preloaded graphs
         HttpOptions http = { .loop = &server->loop,
                              .listen_fd = fd,
                              .is_loopback = address.is_loopback,
@@ -417,7 +418,7 @@ static void init_loop(Server *server)
                 int number;
                 uv_signal_cb handler;
         } rows[] = { { SIGTERM, on_stop_signal }, { SIGINT, on_stop_signal }, { SIGHUP, on_reload_signal } };
-        setenv("UV_THREADPOOL_SIZE", "1", 0); // reload.c is all that uses it
+        setenv("UV_THREADPOOL_SIZE", "1", 0); // only reload.c and usage.c use it
         uv_loop_init(&server->loop);
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 uv_signal_init(&server->loop, &server->signals[i]);
@@ -452,7 +453,7 @@ int server_main(const Options *options)
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
-        // a run whose client has its 504, or a build
+        // a run whose client already has its 504, or a build
         if (!workers_end(server.workers, (int64_t)GRACE_MS * 1000000))
                 abandon(NULL);
         workers_stop(server.workers);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A spool has two buffers, filled and written in turn. `n_full` buffers (the oldest first) belong
-// to the thread, the rest to the loop; it and everything else that both sides see is guarded by one
+// to the thread, the rest to the loop. `n_full` and all else that both sides see is guarded by one
 // mutex. The thread takes one buffer of one spool at a time, so that uploads share the disk evenly.
-// Closing a large file takes the kernel long, so a spool that has one, or is the thread's just now,
-// is orphaned when it is freed, and freed by the thread, without the mutex.
+// Closing a large file takes the kernel long. So freeing a spool that has one, or that the thread
+// is using, makes it an orphan; the thread frees it later, without the mutex.
 #include "server/spool.h"
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ struct Spool {
         uint8_t *buffers[2];
         size_t n[2];
         unsigned filling, writing; // indices
-        // Guarded.
+        // Guarded by the mutex.
         unsigned n_full;
         bool queued, busy, orphaned;
         bool waiting, awake; // the loop waits; the loop is about to be told
@@ -106,7 +106,7 @@ static void enqueue(Spool *spool)
         pthread_cond_signal(&spools->filled);
 }
 
-// Under the mutex: the loop gets back what it waited for, room or the end.
+// Under the mutex: tells the loop when there is room or the end is written.
 static void wake_if_due(Spool *spool)
 {
         Spools *spools = spool->spools;
@@ -118,7 +118,7 @@ static void wake_if_due(Spool *spool)
         uv_async_send(&spools->async);
 }
 
-// One buffer, or the end. The mutex is given up while the disk is written.
+// Writes one buffer, or the end. The mutex is released while the disk is written.
 static void serve(Spools *spools, Spool *spool)
 {
         unsigned index = spool->writing;
@@ -225,7 +225,8 @@ void spools_stop(Spools *spools)
         spools->stopping = true;
         pthread_cond_signal(&spools->filled);
         pthread_mutex_unlock(&spools->mutex);
-        pthread_join(spools->thread, NULL); // after all it was given is written: whoever waited is awake then
+        // after all its buffers are written: no spool is waiting then
+        pthread_join(spools->thread, NULL);
         wake_all(spools);
         uv_close((uv_handle_t *)&spools->async, NULL);
 }
@@ -317,7 +318,7 @@ Status spool_result(Spool *spool, Storage **out_bytes, HashHex *out_digest)
         return STATUS_OK;
 }
 
-// Under the mutex, which it lets go of. Once stopping is set there is no thread any more.
+// Under the mutex, which it releases. Once `stopping` is set there is no thread any more.
 static void give_up(Spool *spool)
 {
         Spools *spools = spool->spools;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files are checked here with GnuTLS's own readers, because libmicrohttpd says no more than
-// that it could not start. Each handshake gets a copy of certificate and key (about 10 µs), which
-// GnuTLS frees with the session: so a pair can go as soon as another is there.
+// The files are checked with GnuTLS's own readers, because libmicrohttpd only reports that it could
+// not start. Each handshake gets a copy of certificate and key (about 10 µs), which GnuTLS frees
+// with the session. So a pair can be freed as soon as it is replaced.
 #include "server/tls.h"
 #include <fcntl.h>
 #include <gnutls/abstract.h>
@@ -25,7 +25,7 @@ struct TlsPair {
         gnutls_x509_privkey_t key;
 };
 
-static Tls *served; // whom retrieve() asks
+static Tls *served; // the one that retrieve() asks
 
 // ---- reading ----
 static Status read_pem(const char *path, const char *flag, gnutls_datum_t *out_text)
@@ -53,7 +53,7 @@ static void wipe(gnutls_datum_t *text)
         free(text->data);
 }
 
-// GnuTLS looks whether they belong together, and puts the chain in order.
+// GnuTLS checks that they belong together, and orders the chain.
 static Status make_pair(const gnutls_datum_t *cert, const gnutls_datum_t *key, TlsPair *pair)
 {
         gnutls_certificate_credentials_t credentials;

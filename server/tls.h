@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The certificate and key of --tls-cert and --tls-key. libmicrohttpd asks for them once per
-// handshake, so that a connection keeps what it began with when others are read. One per process,
-// because GnuTLS hands its question no context; loop thread, unless said otherwise.
+// handshake, so a connection keeps the pair it began with. One Tls per process, because GnuTLS
+// passes no context to the callback. Loop thread, unless said otherwise.
 #pragma once
 #include "core/base/status.h"
 

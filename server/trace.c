@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// version "-" trace-id "-" parent-id "-" flags, in lower-case hex digits. Version ff is none;
-// version 00 is exactly this long; later ones may go on after a further "-". Ids of zeros only are
-// none.
+// version "-" trace-id "-" parent-id "-" flags, in lower-case hex digits. Version ff is invalid.
+// Version 00 has exactly this length; later versions may continue after a further "-". Ids of zeros
+// only are invalid.
 #include "server/trace.h"
 #include <string.h>
 

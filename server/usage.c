@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder is walked on libuv's thread, when somebody looks at /metrics and the last count is
-// old: so what is shown is at most as old as the scrape before. The longer a walk takes, the rarer
-// it is.
+// The folder is walked on libuv's pool, when /metrics is read and the last count is old. So the
+// value shown is at most as old as the scrape before. The longer a walk takes, the rarer it is.
 #include "server/usage.h"
 #include <fts.h>
 #include <stdatomic.h>
@@ -12,7 +11,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 
-enum { REST = 100 }; // a walk takes at most one part in so many of the time
+enum { REST = 100 }; // a walk takes at most 1/REST of the time
 static const int64_t OLD_NS = 5000000000;
 
 struct Usage {
@@ -23,7 +22,7 @@ struct Usage {
         _Atomic bool stopped;
         int64_t next_ns; // not before this
         int64_t bytes, free_bytes;
-        int64_t found_bytes, found_free_bytes, took_ns; // the walk's while it is away
+        int64_t found_bytes, found_free_bytes, took_ns; // owned by the walk while it runs
 };
 
 static void count(uv_work_t *work)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much disk the data folder takes, and how much is left. Loop thread.
+// How much disk the data folder takes, and how much is free. Loop thread.
 #pragma once
 #include <uv.h>
 #include "core/base/status.h"
@@ -10,8 +10,8 @@ typedef struct Usage Usage;
 Status usage_new(const char *folder, Usage **out_usage);
 // Counts for the first time, and again when usage_read finds the count old.
 void usage_start(Usage *usage, uv_loop_t *loop);
-// As of the last count; negative: none has ended, or there is no folder.
+// The last count; negative: none has ended yet, or there is no folder.
 void usage_read(Usage *usage, int64_t *out_bytes, int64_t *out_free_bytes);
-// Before the loop can end: a count under way is given up. NULL: nothing to do.
+// Before the loop can end: gives up a count under way. NULL: nothing to do.
 void usage_stop(Usage *usage);
 Usage *usage_free(Usage *usage);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants from the build, and the vector level the kernels may use.
+// Constants from the build, and the instruction set that the kernels may use.
 #include "server/version.h"
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
@@ -35,7 +35,8 @@ static bool has_openmp(void)
 #endif
 }
 
-// What depends on the libraries and the compiler at hand. `is_there` false: said by --version.
+// What depends on the libraries and the compiler. Rows with `is_there` false are printed by
+// --version.
 static const struct {
         bool (*is_there)(void);
         const char *without;

@@ -4,5 +4,5 @@
 #include "api/call.h"
 
 ServerFacts version_facts(void);
-// The libraries as they are loaded, and what cannot be had with them: lines for people, each ended.
+// The loaded libraries, and the functions they lack: lines for people, each ended by a newline.
 void version_libraries(Text *out);

@@ -164,7 +164,7 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         workers->idle_running |= is_idle;
         worker->is_idle_task = is_idle;
         if (workers->queue.head != NULL && workers->n_waiting == 0 && workers->idle_running)
-                // this thread still counted as one with nothing to do when that was queued
+                // this thread still counted as free when that task was queued
                 stop_idle_task(workers);
         pthread_mutex_unlock(&workers->mutex);
         task->run(task, worker); // may be gone now

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a torch.fx.GraphModule as FX JSON ("fx/1") with its weights as safetensors, and reads them back.
+"""Writes a torch.fx.GraphModule as FX JSON ("fx/1") with its weights as safetensors, and reads them
+back.
 
-    python export_fx.py model.py:Net net.json                        traces Net(), weights go to net.safetensors
+    python export_fx.py model.py:Net net.json                        traces Net(), weights go to
+    net.safetensors
     python export_fx.py model.py:f f.json --inline                   weights inside the JSON
     python export_fx.py model.py:Net net.json --input x=float32[N,3,224,224]
 
@@ -10,16 +12,24 @@
 
 Needs torch, and safetensors unless --inline is given. The form:
 
-* "nodes": op, name, target, args, kwargs; "type" as PyTorch prints it; "meta" {"dtype", "shape"} where the node has it.
-  Call targets are PyTorch's qualified names. What JSON lacks is written as {"$tuple": [...]}, {"$slice": [a, b, c]},
-  {"$dtype": "float32"}, {"$device": "cpu"}, {"$layout": "strided"}, {"$memory_format": "channels_last"},
-  {"$ellipsis": true}, {"$float": "inf"}, {"$complex": [re, im]}; "%x" is node x, a text or key that begins with
+* "nodes": op, name, target, args, kwargs; "type" as PyTorch prints it; "meta" {"dtype", "shape"}
+where the node has it.
+  Call targets are PyTorch's qualified names. What JSON lacks is written as {"$tuple": [...]},
+  {"$slice": [a, b, c]},
+  {"$dtype": "float32"}, {"$device": "cpu"}, {"$layout": "strided"}, {"$memory_format":
+  "channels_last"},
+  {"$ellipsis": true}, {"$float": "inf"}, {"$complex": [re, im]}; "%x" is node x, a text or key that
+  begins with
   % or $ doubles it.
-* "modules": path -> {"type", "config", "training"}. config holds the constructor's arguments that differ from its
-  defaults; training is left out when false. A GraphModule child is {"type": "torch.fx.GraphModule", "graph": {...}},
+* "modules": path -> {"type", "config", "training"}. config holds the constructor's arguments that
+differ from its
+  defaults; training is left out when false. A GraphModule child is {"type": "torch.fx.GraphModule",
+  "graph": {...}},
   a document of its own with paths relative to it.
-* "state": path -> {"dtype", "shape", "data" or "b64"}, or {"same_as": path} for a tensor registered twice. With the
-  weights apart only the same_as entries stay here; names in the weights file are full paths, also for children.
+* "state": path -> {"dtype", "shape", "data" or "b64"}, or {"same_as": path} for a tensor registered
+twice. With the
+  weights apart only the same_as entries stay here; names in the weights file are full paths, also
+  for children.
 """
 
 import argparse
@@ -48,7 +58,7 @@ class Unsupported(ValueError):
     """The graph holds something that FX JSON has no form for."""
 
 
-# ---- values -------------------------------------------------------------------------------------------------------
+# ---- values ------------------------------------------------------------------------------------
 
 
 def _escape(text):
@@ -79,7 +89,8 @@ def encode_value(value):
         return {"$slice": [encode_value(item) for item in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"$ellipsis": True}
-    for kind, name in ((torch.dtype, "$dtype"), (torch.layout, "$layout"), (torch.memory_format, "$memory_format")):
+    for kind, name in ((torch.dtype, "$dtype"), (torch.layout, "$layout"),
+                       (torch.memory_format, "$memory_format")):
         if isinstance(value, kind):
             return {name: str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
@@ -102,7 +113,8 @@ def decode_value(value, nodes):
         return {k[1:] if k[:2] in ("%%", "$$") else k: decode_value(item, nodes) for k, item in value.items()}
     content = value[key]
     if key in ("$tuple", "$slice"):
-        return (tuple if key == "$tuple" else lambda items: slice(*items))([decode_value(i, nodes) for i in content])
+        return (tuple if key == "$tuple"
+                else lambda items: slice(*items))([decode_value(i, nodes) for i in content])
     if key in ("$dtype", "$layout", "$memory_format"):
         return getattr(torch, content)
     if key == "$complex":
@@ -110,11 +122,12 @@ def decode_value(value, nodes):
     return {"$device": torch.device, "$float": float, "$ellipsis": lambda _: Ellipsis}[key](content)
 
 
-# ---- tensors ------------------------------------------------------------------------------------------------------
+# ---- tensors -----------------------------------------------------------------------------------
 
 
 def _shortest(value):
-    """The shortest decimal of a float32 (or a smaller type's value) that reads back as the same float32."""
+    """The shortest decimal of a float32 (or a smaller type's value) that reads back as the same
+    float32."""
     for digits in range(1, 10):
         text = float(f"{value:.{digits}g}")
         if struct.pack("<f", text) == struct.pack("<f", value):
@@ -154,28 +167,31 @@ def decode_tensor(entry):
     return flat.reshape(entry["shape"])
 
 
-# ---- modules ------------------------------------------------------------------------------------------------------
+# ---- modules -----------------------------------------------------------------------------------
 
 CONSTRUCTORS = {  # classes whose signature does not name their arguments
-    "RNN": ("input_size", "hidden_size", "num_layers=1", "nonlinearity='tanh'", "bias=True", "batch_first=False",
-            "dropout=0.0", "bidirectional=False"),
+    "RNN": ("input_size", "hidden_size", "num_layers=1", "nonlinearity='tanh'", "bias=True",
+            "batch_first=False", "dropout=0.0", "bidirectional=False"),
     "LSTM": ("input_size", "hidden_size", "num_layers=1", "bias=True", "batch_first=False", "dropout=0.0",
              "bidirectional=False", "proj_size=0"),
     "GRU": ("input_size", "hidden_size", "num_layers=1", "bias=True", "batch_first=False", "dropout=0.0",
             "bidirectional=False"),
-}  # fmt: skip
-NOT_KEPT = {"self", "device", "dtype", "args", "kwargs", "init", "_weight", "_freeze", "min_value", "max_value"}
+}
+NOT_KEPT = {"self", "device", "dtype", "args", "kwargs", "init", "_weight", "_freeze", "min_value",
+            "max_value"}
 
 
 def _layer_argument(layer, name):
-    """The arguments of TransformerEncoderLayer and TransformerDecoderLayer live in their children."""
+    """The arguments of TransformerEncoderLayer and TransformerDecoderLayer live in their
+    children."""
     attention = layer.self_attn
     return {
         "d_model": lambda: attention.embed_dim,
         "nhead": lambda: attention.num_heads,
         "dim_feedforward": lambda: layer.linear1.out_features,
         "dropout": lambda: layer.dropout.p,
-        "activation": lambda: getattr(layer.activation, "__name__", None) or _type_repr(type(layer.activation)),
+        "activation": lambda: getattr(layer.activation, "__name__", None)
+        or _type_repr(type(layer.activation)),
         "layer_norm_eps": lambda: layer.norm1.eps,
         "batch_first": lambda: attention.batch_first,
         "norm_first": lambda: layer.norm_first,
@@ -193,7 +209,8 @@ ARGUMENTS = {  # (class, argument) -> how to read it back from a module, where t
 
 
 def _arguments(cls):
-    """The (name, default) pairs of a torch.nn class's constructor; default is inspect's `empty` if it has none."""
+    """The (name, default) pairs of a torch.nn class's constructor; default is inspect's `empty` if
+    it has none."""
     if cls.__name__ in CONSTRUCTORS:
         for text in CONSTRUCTORS[cls.__name__]:
             name, _, default = text.partition("=")
@@ -269,7 +286,7 @@ def _encode_modules(gm):
     return modules, children
 
 
-# ---- graphs -------------------------------------------------------------------------------------------------------
+# ---- graphs ------------------------------------------------------------------------------------
 
 
 def _encode_target(node):
@@ -304,7 +321,8 @@ def _encode_node(node):
 
 
 def _named_tensors(gm, skip):
-    """Every parameter and buffer by path, and the plain tensor attributes that get_attr nodes name."""
+    """Every parameter and buffer by path, and the plain tensor attributes that get_attr nodes
+    name."""
     found = dict(gm.named_parameters(remove_duplicate=False))
     found.update(gm.named_buffers(remove_duplicate=False))
     for node in gm.graph.nodes:
@@ -316,12 +334,14 @@ def _named_tensors(gm, skip):
 
 
 def export_fx(gm, inline=False, inputs=None):
-    """Returns (document, tensors): the FX JSON as a dict, and the weights by path (empty when inline).
+    """Returns (document, tensors): the FX JSON as a dict, and the weights by path (empty when
+    inline).
 
     `inputs` declares the signature: {placeholder: (dtype name, [sizes or dimension names])}.
     """
     if type(gm.graph._codegen) is not torch.fx.graph.CodeGen:
-        raise Unsupported("a graph whose inputs or outputs are packed (concrete_args, dynamo): trace it without")
+        raise Unsupported("a graph whose inputs or outputs are packed (concrete_args, dynamo): "
+                          "trace it without")
     document = {"format": FORMAT, "nodes": [_encode_node(node) for node in gm.graph.nodes]}
     for entry in document["nodes"]:
         if entry["op"] == "placeholder" and entry["target"] in (inputs or {}):
@@ -349,13 +369,14 @@ def export_fx(gm, inline=False, inputs=None):
     return document, tensors
 
 
-# ---- and back -----------------------------------------------------------------------------------------------------
+# ---- and back ----------------------------------------------------------------------------------
 
 ROOTS = {"torch": torch, "_operator": operator, "operator": operator, "math": math, "builtins": builtins}
 
 
 def resolve(name):
-    """The callable or type with a qualified name; only torch, operator, math and builtins are looked into."""
+    """The callable or type with a qualified name; only torch, operator, math and builtins are
+    looked into."""
     if "." not in name:
         return getattr(builtins, name)
     root, *parts = name.split(".")
@@ -368,7 +389,8 @@ def resolve(name):
 
 
 def _resolve_type(text):
-    """The type that prints as `text`, or None: names and subscripts such as typing.Optional[torch.Tensor]."""
+    """The type that prints as `text`, or None: names and subscripts such as
+    typing.Optional[torch.Tensor]."""
 
     def build(tree):
         if isinstance(tree, ast.Subscript):
@@ -385,7 +407,8 @@ def _resolve_type(text):
 
 
 def _attach(root, path, value):
-    """Sets root.path, making empty modules on the way; tensors fill a module's own slots or become buffers."""
+    """Sets root.path, making empty modules on the way; tensors fill a module's own slots or become
+    buffers."""
     *parents, name = path.split(".")
     for parent in parents:
         if parent not in root._modules:
@@ -402,7 +425,8 @@ def _attach(root, path, value):
 
 def _build_module(entry, path, tensors):
     if entry["type"] == "torch.fx.GraphModule":
-        inner = {name.removeprefix(path + "."): t for name, t in tensors.items() if name.startswith(path + ".")}
+        inner = {name.removeprefix(path + "."): t for name, t in tensors.items()
+                 if name.startswith(path + ".")}
         return import_fx(entry["graph"], inner)
     cls = resolve(entry["type"])
     if not entry["type"].startswith("torch.nn.") or not issubclass(cls, torch.nn.Module):
@@ -446,7 +470,7 @@ def import_fx(document, tensors=None):
     return torch.fx.GraphModule(root, graph)
 
 
-# ---- files --------------------------------------------------------------------------------------------------------
+# ---- files -------------------------------------------------------------------------------------
 
 
 def dumps(document):
@@ -471,7 +495,8 @@ def dumps(document):
 
 
 def _load(source):
-    """`file.py:name` -> a GraphModule; a class is called without arguments, what is no GraphModule is traced."""
+    """`file.py:name` -> a GraphModule; a class is called without arguments, what is no GraphModule
+    is traced."""
     file, _, name = source.rpartition(":")
     if not file:
         raise SystemExit(f"{source}: expected file.py:name, e.g. model.py:Net")
@@ -500,13 +525,16 @@ def _parse_input(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", help="file.py:name of a function, a Module, a GraphModule or a Module class")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source",
+                        help="file.py:name of a function, a Module, a GraphModule or a Module class")
     parser.add_argument("out", type=pathlib.Path, help="the FX JSON to write")
-    parser.add_argument("--weights", type=pathlib.Path, help="the safetensors file (default: OUT.safetensors)")
+    parser.add_argument("--weights", type=pathlib.Path,
+                        help="the safetensors file (default: OUT.safetensors)")
     parser.add_argument("--inline", action="store_true", help="put the weights into the JSON")
     parser.add_argument("--input", action="append", type=_parse_input, default=[], metavar="x=float32[N,3]",
-                        help="declare an input's dtype and shape; may be repeated")  # fmt: skip
+                        help="declare an input's dtype and shape; may be repeated")
     options = parser.parse_args()
     if options.inline and options.weights:
         parser.error("--inline and --weights exclude each other")
@@ -518,7 +546,8 @@ def main():
     if tensors:
         from safetensors.torch import save_file
 
-        save_file(tensors, options.weights or options.out.with_suffix(".safetensors"), metadata={"format": "pt"})
+        save_file(tensors, options.weights or options.out.with_suffix(".safetensors"),
+                  metadata={"format": "pt"})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what the digits classifier answered beside the labels; fails when fewer than nine of ten are right.
+"""Prints what the digits classifier answered beside the labels; fails when fewer than nine of ten
+are right.
 
 usage: show_digits.py REPLY.json LABELS.json
 """

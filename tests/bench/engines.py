@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs against eager PyTorch, ONNX Runtime and OpenVINO: float32, one thread, one core, in one run.
+"""Compiled programs against eager PyTorch, ONNX Runtime and OpenVINO: float32, one thread, one
+core, in one run.
 
-    python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--rounds N] [--seconds S] [ROW ...]
+    python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--rounds N]
+    [--seconds S] [ROW ...]
 
-Every engine gets the same exported module and the same input; its result is compared with eager PyTorch's before
-anything is timed (|difference| <= 1e-4 * max(1, largest |result|)). Then the engines take turns: in each round each runs
-for a few milliseconds or once and gives a median; the ratio of a round is the best peer's median over ours, and the row
-prints the median ratio of all rounds. Whatever else the machine does meets all of them alike; where it is busy, --cpu
-takes each turn's processor time instead of the clock's (mean of its runs), in which waiting for the core does not count.
+Every engine gets the same exported module and the same input; its result is compared with eager
+PyTorch's before anything is timed (|difference| <= 1e-4 * max(1, largest |result|)). Then the
+engines take turns: in each round each runs for a few milliseconds or once and gives a median; the
+ratio of a round is the best peer's median over ours, and the row prints the median ratio of all
+rounds. Whatever else the machine does meets all of them alike; where it is busy, --cpu takes each
+turn's processor time instead of the clock's (mean of its runs), in which waiting for the core does
+not count.
 
-Needs torch 2.13 and the program bench_models (ninja tests/bench/bench_models). A peer that is not installed is left out
-with a line that says so (pip install onnxruntime openvino onnx onnxscript). Nothing fails because of time; a wrong result
-does.
+Needs torch 2.13 and the program bench_models (ninja tests/bench/bench_models). A peer that is not
+installed is left out with a line that says so (pip install onnxruntime openvino onnx onnxscript).
+Nothing fails because of time; a wrong result does.
 """
 
 import argparse
@@ -32,7 +36,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("rows", nargs="*")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
@@ -43,7 +48,8 @@ def arguments():
 
 
 ARGS = arguments()
-os.sched_setaffinity(0, {ARGS.core})  # before any engine counts cores: OpenVINO pins its threads to what it sees when it is loaded
+# before any engine counts cores: OpenVINO pins its threads to what it sees when it is loaded
+os.sched_setaffinity(0, {ARGS.core})
 
 import numpy  # noqa: E402
 import torch  # noqa: E402
@@ -53,7 +59,7 @@ HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx",
 HAS_OPENVINO = all(importlib.util.find_spec(name) for name in ("openvino", "onnx", "onnxscript"))
 
 
-# ---- what is run ----
+# ---- what is run -------------------------------------------------------------------------------
 class ReluNegAbs(nn.Module):
     def forward(self, x):
         return torch.abs(torch.neg(torch.relu(x)))
@@ -87,7 +93,8 @@ class Residual(nn.Module):
 
     def __init__(self, n_in, width, n_out, stride, bottleneck):
         super().__init__()
-        plan = [(width, 1, 1), (width, 3, stride), (n_out, 1, 1)] if bottleneck else [(width, 3, stride), (n_out, 3, 1)]
+        plan = [(width, 1, 1), (width, 3, stride),
+                (n_out, 1, 1)] if bottleneck else [(width, 3, stride), (n_out, 3, 1)]
         layers, channels = [], n_in
         for position, (n, size, step) in enumerate(plan):
             layers += [nn.Conv2d(channels, n, size, step, size // 2, bias=False), nn.BatchNorm2d(n)]
@@ -108,7 +115,8 @@ def resnet(depths, bottleneck):
     for stage, depth in enumerate(depths):
         width = 64 << stage
         for block in range(depth):
-            layers.append(Residual(channels, width, width * widen, 2 if block == 0 and stage > 0 else 1, bottleneck))
+            layers.append(Residual(channels, width, width * widen, 2 if block == 0 and stage > 0 else 1,
+                                   bottleneck))
             channels = width * widen
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
@@ -130,7 +138,8 @@ class Inverted(nn.Module):
 
 def mobilenet():
     layers, channels = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()], 32
-    for widen, n, repeat, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+    for widen, n, repeat, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
+                                     (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
         for block in range(repeat):
             layers.append(Inverted(channels, n, stride if block == 0 else 1, widen))
             channels = n
@@ -216,7 +225,8 @@ class OnnxRuntime:
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(onnx_file(module, x, folder), options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(onnx_file(module, x, folder), options,
+                                                    providers=["CPUExecutionProvider"])
         self.result = self.session.run(None, {self.session.get_inputs()[0].name: x.numpy()})[0]
         self.input = onnxruntime.OrtValue.ortvalue_from_numpy(x.numpy())
         self.output = onnxruntime.OrtValue.ortvalue_from_numpy(numpy.empty_like(self.result))
@@ -234,7 +244,8 @@ class OpenVino:
     def __init__(self, module, x, folder):
         import openvino
         core = openvino.Core()
-        config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+        config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32",
+                  "PERFORMANCE_HINT": "LATENCY"}
         compiled = core.compile_model(core.read_model(onnx_file(module, x, folder)), "CPU", config)
         self.request = compiled.create_infer_request()
         self.input = openvino.Tensor(x.numpy(), shared_memory=True)
@@ -275,12 +286,13 @@ class Ours:
         self.process.wait(30)
 
 
-# ---- rows ----
+# ---- rows --------------------------------------------------------------------------------------
 def check(engine, want):
     have = engine.result.reshape(want.shape)
     worst, limit = float(numpy.abs(have - want).max()), 1e-4 * max(1.0, float(numpy.abs(want).max()))
     if not worst <= limit:
-        raise SystemExit(f"{engine.name}: the result differs from eager PyTorch's by {worst:.3g}, allowed are {limit:.3g}")
+        raise SystemExit(f"{engine.name}: the result differs from eager PyTorch's by {worst:.3g}, allowed "
+                         f"are {limit:.3g}")
 
 
 def turns(engines):
@@ -307,7 +319,8 @@ def measure(name):
             check(engine, engines[0].result)
         rounds = turns(engines)
         engines[-1].close()
-    ratio = statistics.median(min(us for peer, us in one.items() if peer != "fxserve") / one["fxserve"] for one in rounds)
+    ratio = statistics.median(min(us for peer, us in one.items() if peer != "fxserve") / one["fxserve"]
+                              for one in rounds)
     medians = {engine.name: statistics.median(one[engine.name] for one in rounds) for engine in engines}
     return medians, ratio, aim
 
@@ -319,11 +332,12 @@ def main():
     if not HAS_OPENVINO:
         print("OpenVINO is left out: openvino, onnx or onnxscript is not installed")
     names = ["torch"] + ["onnxruntime"] * HAS_ORT + ["openvino"] * HAS_OPENVINO + ["fxserve"]
-    print(f"{'us, one thread, f32':26}" + "".join(f"{name:>13}" for name in names) + f"{'best peer / ours':>18}{'aim':>7}")
+    print(f"{'us, one thread, f32':26}" + "".join(f"{name:>13}" for name in names)
+          + f"{'best peer / ours':>18}{'aim':>7}")
     for row in ARGS.rows or ROWS:
         medians, ratio, aim = measure(row)
-        print(f"{row:26}" + "".join(f"{medians[name]:13.2f}" for name in names) + f"{ratio:17.2f}x{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}",
-              flush=True)
+        print(f"{row:26}" + "".join(f"{medians[name]:13.2f}" for name in names)
+              + f"{ratio:17.2f}x{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}", flush=True)
     sys.stdout.flush()
 
 

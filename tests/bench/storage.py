@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the store: storage.py FXSERVE [FOLDER]. Makes its models itself; standard library only; nothing here passes or fails.
+"""Figures of the store: storage.py FXSERVE [FOLDER]. Makes its models itself; standard library
+only; nothing here passes or fails.
 
-FOLDER is where the data folders are made (default: the temporary folder). Times that depend on the disk are printed a second time for a folder in memory (/dev/shm), where
-fsync costs nothing: the difference is the disk's. "Anonymous" is RssAnon; mapped weights are the page cache's and can be taken back at any time. Servers run with
---no-warm-up: warming up packs the weights, which is memory of its own (see program memory).
+FOLDER is where the data folders are made (default: the temporary folder). Times that depend on the
+disk are printed a second time for a folder in memory (/dev/shm), where fsync costs nothing: the
+difference is the disk's. "Anonymous" is RssAnon; mapped weights are the page cache's and can be
+taken back at any time. Servers run with --no-warm-up: warming up packs the weights, which is memory
+of its own (see program memory).
 """
 import http.client
 import json
@@ -21,14 +24,15 @@ import zipfile
 MB = 1 << 20
 
 
-# ---- a .pt2 of linear layers ----
+# ---- a .pt2 of linear layers -------------------------------------------------------------------
 def meta(sizes):
     strides, step = [], 1
     for size in reversed(sizes):
         strides.insert(0, step)
         step *= size
-    return {"dtype": 7, "sizes": [{"as_int": size} for size in sizes], "requires_grad": True, "device": {"type": "cpu", "index": None},
-            "strides": [{"as_int": stride} for stride in strides], "storage_offset": {"as_int": 0}, "layout": 7}
+    return {"dtype": 7, "sizes": [{"as_int": size} for size in sizes], "requires_grad": True,
+            "device": {"type": "cpu", "index": None}, "strides": [{"as_int": stride} for stride in strides],
+            "storage_offset": {"as_int": 0}, "layout": 7}
 
 
 def model_document(n_layers, width):
@@ -36,19 +40,30 @@ def model_document(n_layers, width):
         return {"as_tensor": {"name": name}}
     weights = [f"w{i}" for i in range(n_layers)]
     names = ["x"] + [f"linear_{i}" for i in range(n_layers)]
-    nodes = [{"target": "torch.ops.aten.linear.default", "inputs": [{"name": "input", "arg": tensor(names[i]), "kind": 1}, {"name": "weight", "arg": tensor(f"p_w{i}"), "kind": 1}],
-              "outputs": [tensor(names[i + 1])], "metadata": {}, "is_hop_single_tensor_return": None, "name": names[i + 1]} for i in range(n_layers)]
-    values = {**{f"p_{name}": meta([width, width]) for name in weights}, **{name: meta([1, width]) for name in names}}
-    graph = {"inputs": [tensor(f"p_{name}") for name in weights] + [tensor("x")], "outputs": [tensor(names[-1])], "nodes": nodes, "tensor_values": values, "sym_int_values": {},
-             "sym_bool_values": {}, "is_single_tensor_return": False, "custom_obj_values": {}, "sym_float_values": {}}
-    signature = {"input_specs": [{"parameter": {"arg": {"name": f"p_{name}"}, "parameter_name": name}} for name in weights] + [{"user_input": {"arg": tensor("x")}}],
+    nodes = [{"target": "torch.ops.aten.linear.default",
+              "inputs": [{"name": "input", "arg": tensor(names[i]), "kind": 1},
+                         {"name": "weight", "arg": tensor(f"p_w{i}"), "kind": 1}],
+              "outputs": [tensor(names[i + 1])], "metadata": {}, "is_hop_single_tensor_return": None,
+              "name": names[i + 1]} for i in range(n_layers)]
+    values = {**{f"p_{name}": meta([width, width]) for name in weights},
+              **{name: meta([1, width]) for name in names}}
+    graph = {"inputs": [tensor(f"p_{name}") for name in weights] + [tensor("x")],
+             "outputs": [tensor(names[-1])], "nodes": nodes, "tensor_values": values, "sym_int_values": {},
+             "sym_bool_values": {}, "is_single_tensor_return": False, "custom_obj_values": {},
+             "sym_float_values": {}}
+    signature = {"input_specs": [{"parameter": {"arg": {"name": f"p_{name}"}, "parameter_name": name}}
+                                 for name in weights] + [{"user_input": {"arg": tensor("x")}}],
                  "output_specs": [{"user_output": {"arg": tensor(names[-1])}}]}
     leaf = {"type": None, "context": None, "children_spec": []}
     arguments = {"type": "builtins.tuple", "context": "null", "children_spec": [leaf]}
-    in_spec = {"type": "builtins.tuple", "context": "null", "children_spec": [arguments, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}
-    calls = [{"fqn": "", "signature": {"inputs": [], "outputs": [], "in_spec": json.dumps([1, in_spec]), "out_spec": json.dumps([1, leaf]), "forward_arg_names": ["x"]}}]
-    return {"graph_module": {"graph": graph, "signature": signature, "module_call_graph": calls, "metadata": {}, "treespec_namedtuple_fields": {}}, "opset_version": {"aten": 10},
-            "range_constraints": {}, "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"], "torch_version": "2.13.0", "guards_code": []}
+    in_spec = {"type": "builtins.tuple", "context": "null",
+               "children_spec": [arguments, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}
+    calls = [{"fqn": "", "signature": {"inputs": [], "outputs": [], "in_spec": json.dumps([1, in_spec]),
+                                       "out_spec": json.dumps([1, leaf]), "forward_arg_names": ["x"]}}]
+    return {"graph_module": {"graph": graph, "signature": signature, "module_call_graph": calls,
+                             "metadata": {}, "treespec_namedtuple_fields": {}}, "opset_version": {"aten": 10},
+            "range_constraints": {}, "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"],
+            "torch_version": "2.13.0", "guards_code": []}
 
 
 def add_member(archive, name, content, deflated=False):
@@ -61,26 +76,31 @@ def add_member(archive, name, content, deflated=False):
 
 
 def write_model(path, n_layers, width, seed, deflated=False, note=""):
-    """n_layers weights of width x width floats, equal for equal seeds; `note` makes other bytes of it without other weights."""
+    """n_layers weights of width x width floats, equal for equal seeds; `note` makes other bytes of
+    it without other weights."""
     n = width * width * 4
     with zipfile.ZipFile(path, "w") as archive:
         for i in range(n_layers):
             chance, block = random.Random(f"{seed} {i}"), bytearray(b"<" * 65536)  # small floats
             block[0::4], block[1::4] = chance.randbytes(16384), chance.randbytes(16384)
             add_member(archive, f"data/weights/weight_{i}", (block * (n // 65536 + 1))[:n], deflated)
-        config = {f"w{i}": {"path_name": f"weight_{i}", "is_param": True, "use_pickle": False, "tensor_meta": meta([width, width])} for i in range(n_layers)}
+        config = {f"w{i}": {"path_name": f"weight_{i}", "is_param": True, "use_pickle": False,
+                            "tensor_meta": meta([width, width])} for i in range(n_layers)}
         add_member(archive, "data/weights/model_weights_config.json", json.dumps({"config": config}))
         add_member(archive, "data/constants/model_constants_config.json", json.dumps({"config": {}}))
         add_member(archive, "models/model.json", json.dumps(model_document(n_layers, width)))
-        for name, text in (("archive_format", "pt2"), ("archive_version", "0"), ("byteorder", "little"), ("note", note)):
+        for name, text in (("archive_format", "pt2"), ("archive_version", "0"), ("byteorder", "little"),
+                           ("note", note)):
             add_member(archive, name, text)
 
 
-# ---- a server ----
+# ---- a server ----------------------------------------------------------------------------------
 class Server:
     def __init__(self, binary, data, *flags):
         self.started = time.perf_counter()
-        self.process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--quiet", "--no-warm-up", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0", "--data", data,
+                                         "--quiet", "--no-warm-up", *flags], stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
         self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
         self.start_s = time.perf_counter() - self.started
 
@@ -140,14 +160,15 @@ class Peak:
 
 
 def disk_mb(folder):
-    return sum(os.stat(os.path.join(root, name)).st_blocks * 512 for root, _, names in os.walk(folder) for name in names) / MB
+    return sum(os.stat(os.path.join(root, name)).st_blocks * 512 for root, _, names in os.walk(folder)
+               for name in names) / MB
 
 
 def line(what, figure, aim=""):
     print(f"{what:66s} {figure:>16s}   {aim}", flush=True)
 
 
-# ---- the figures ----
+# ---- the figures -------------------------------------------------------------------------------
 def hundred_mb(binary, place, models, where):
     data = os.path.join(place, "hundred")
     server = Server(binary, data)
@@ -156,14 +177,16 @@ def hundred_mb(binary, place, models, where):
     highest, rest = peak.end()
     line(f"100 MB .pt2, {where}: PUT until 201", f"{whole:.2f} s", "ready <= 0.5 s + fsync")
     line(f"100 MB .pt2, {where}: from the last byte until 201", f"{after:.2f} s")
-    line("  anonymous memory after it (peak while it came)", f"{rest:+.1f} ({highest:+.1f}) MB", "<= 5 MB until its first run")
+    line("  anonymous memory after it (peak while it came)", f"{rest:+.1f} ({highest:+.1f}) MB",
+         "<= 5 MB until its first run")
     before = disk_mb(data)
     server.put("other", models["big again"])
     line("  a second graph with the same weights: more disk", f"{disk_mb(data) - before:+.2f} MB", "one copy")
     server.run("big", 1024)
     mapped = server.memory("RssFile") + server.memory("RssShmem")
     server.run("other", 1024)
-    line("  its first run: more mapped memory", f"{server.memory('RssFile') + server.memory('RssShmem') - mapped:+.1f} MB", "one copy")
+    line("  its first run: more mapped memory",
+         f"{server.memory('RssFile') + server.memory('RssShmem') - mapped:+.1f} MB", "one copy")
     server.stop()
     server = Server(binary, data)
     anonymous = server.memory("RssAnon")
@@ -172,8 +195,10 @@ def hundred_mb(binary, place, models, where):
     started = time.perf_counter()
     connection.request("GET", "/v1/graphs/big")
     connection.getresponse().read()
-    line("  first use after a restart (verified, decoded)", f"{(time.perf_counter() - started) * 1000:.0f} ms")
-    line("  anonymous memory after that", f"{server.memory('RssAnon') - anonymous:+.1f} MB", "<= 5 MB until its first run")
+    line("  first use after a restart (verified, decoded)",
+         f"{(time.perf_counter() - started) * 1000:.0f} ms")
+    line("  anonymous memory after that", f"{server.memory('RssAnon') - anonymous:+.1f} MB",
+         "<= 5 MB until its first run")
     server.stop()
     shutil.rmtree(data)
 
@@ -217,8 +242,10 @@ def main():
         print("usage: storage.py FXSERVE [FOLDER]")
         return 2
     binary = os.path.abspath(sys.argv[1])
-    with tempfile.TemporaryDirectory(prefix="fxserve-bench-", dir=sys.argv[2] if len(sys.argv) > 2 else None) as place:
-        models = {name: os.path.join(place, name.replace(" ", "-") + ".pt2") for name in ("big", "big again", "ten", "huge", "deflated")}
+    with tempfile.TemporaryDirectory(prefix="fxserve-bench-",
+                                     dir=sys.argv[2] if len(sys.argv) > 2 else None) as place:
+        models = {name: os.path.join(place, name.replace(" ", "-") + ".pt2")
+                  for name in ("big", "big again", "ten", "huge", "deflated")}
         write_model(models["big"], 25, 1024, 1)
         write_model(models["big again"], 25, 1024, 1, note="the same weights in another file")
         hundred_mb(binary, place, models, "on disk")

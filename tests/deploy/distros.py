@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """From nothing on each Debian that is supported: distros.py [--folder FOLDER] [SUITE...]
 
-For each SUITE (bookworm, trixie) a system is made by debootstrap, with nothing but what every Debian has, and the tracked files are copied into it. There, as root and without sudo:
+For each SUITE (bookworm, trixie) a system is made by debootstrap, with nothing but what every
+Debian has, and the tracked files are copied into it. There, as root and without sudo:
 
-  meson        without the libraries, `meson setup` ends in one sentence that names them and their packages
+  meson        without the libraries, `meson setup` ends in one sentence that names them and their
+               packages
   quickstart   installs, builds and classifies ten images
   check        ends with no failure
 
-Prints what was found and how long each took. Needs root, debootstrap and a package source of Debian on this machine. --folder keeps the systems (FOLDER/SUITE); one that is there is
-used again, without the first check. The last line is `N passed, N failed`.
+Prints what was found and how long each took. Needs root, debootstrap and a package source of Debian
+on this machine. --folder keeps the systems (FOLDER/SUITE); one that is there is used again, without
+the first check. The last line is `N passed, N failed`.
 """
 import argparse
 import json
@@ -30,7 +33,8 @@ set -e
 for folder in /dev /sys; do mount --rbind "$folder" "$SYSTEM$folder"; done
 mount -t tmpfs none "$SYSTEM/dev/shm"
 mount -t proc none "$SYSTEM/proc"
-exec chroot "$SYSTEM" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd $PLACE && $COMMAND"
+paths=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+exec chroot "$SYSTEM" env -i HOME=/root PATH=$paths sh -c "cd $PLACE && $COMMAND"
 """
 
 
@@ -42,7 +46,8 @@ def inside(system, command, seconds):
     """(exit code, output) of a shell command in a system."""
     environment = dict(os.environ, SYSTEM=system, PLACE=PLACE, COMMAND=command)
     try:
-        done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c", INSIDE], env=environment, stdin=subprocess.DEVNULL,
+        done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation",
+                               "private", "sh", "-c", INSIDE], env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as late:
         return 124, (late.stdout or b"").decode(errors="replace") + f"\nstill running after {seconds} s"
@@ -52,7 +57,8 @@ def inside(system, command, seconds):
 def sources():
     """URIs of this machine's package sources: (archive, security archive or None)."""
     form = "$(SITE) $(REPO_URI) $(LABEL)"
-    lines = subprocess.run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"], capture_output=True, text=True, check=True).stdout.split("\n")
+    lines = subprocess.run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"],
+                           capture_output=True, text=True, check=True).stdout.split("\n")
     found = {label: uri for line in lines if line for _, uri, label in [line.split(" ", 2)]}
     if "Debian" not in found:
         raise Failed("no package source of Debian on this machine")
@@ -61,10 +67,12 @@ def sources():
 
 def make_system(suite, system):
     archive, security = sources()
-    done = subprocess.run(["debootstrap", "--variant=minbase", suite, system, archive], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(["debootstrap", "--variant=minbase", suite, system, archive],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise Failed(done.stdout[-2000:])
-    lines = [f"deb {archive} {suite} main", f"deb {archive} {suite}-updates main"] + ([f"deb {security} {suite}-security main"] if security else [])
+    lines = ([f"deb {archive} {suite} main", f"deb {archive} {suite}-updates main"]
+             + ([f"deb {security} {suite}-security main"] if security else []))
     with open(os.path.join(system, "etc/apt/sources.list"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     for name in ("resolv.conf", "hosts"):
@@ -75,7 +83,8 @@ def copy_files(system):
     """Tracked files as they are here."""
     place = system + PLACE
     shutil.rmtree(place, ignore_errors=True)
-    paths = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode().split("\0")
+    paths = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE,
+                           check=True).stdout.decode().split("\0")
     for path in paths:
         if os.path.isfile(os.path.join(ROOT, path)):
             os.makedirs(os.path.dirname(os.path.join(place, path)), exist_ok=True)
@@ -84,12 +93,14 @@ def copy_files(system):
 
 def check_sentence(system):
     """What somebody meets who starts with meson."""
-    code, out = inside(system, "apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev meson pkg-config", 600)
+    code, out = inside(system, "apt-get update -qq && apt-get install -y -qq --no-install-recommends "
+                       "gcc libc6-dev meson pkg-config", 600)
     if code != 0:
         raise Failed(out[-2000:])
     code, out = inside(system, "meson setup /tmp/build", 300)
     sentences = re.findall(r"fxserve needs [^\n]*", out)
-    if code == 0 or len(sentences) != 1 or "libmicrohttpd-dev" not in sentences[0] or "libdnnl-dev" not in sentences[0]:
+    if (code == 0 or len(sentences) != 1 or "libmicrohttpd-dev" not in sentences[0]
+        or "libdnnl-dev" not in sentences[0]):
         raise Failed(f"exit code {code}: {out[-2000:]}")
 
 
@@ -113,7 +124,8 @@ def note(suite, name, figure, met):
     """A line for tests/REPORT.md."""
     if "FXSERVE_RESULTS" not in os.environ:
         return
-    row = {"name": f"{suite}: {name} from nothing", "figure": figure, "aim": "works", "met": met, "command": "./check --long distros"}
+    row = {"name": f"{suite}: {name} from nothing", "figure": figure, "aim": "works", "met": met,
+           "command": "./check --long distros"}
     with open(os.environ["FXSERVE_RESULTS"], "a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
@@ -136,7 +148,8 @@ def try_suite(suite, folder):
         print(f"{'ok    ' if ok else 'FAILED'} {suite}: {name}, {time.time() - began:.0f} s", flush=True)
         print("".join(f"  {line}\n" for line in found.split("\n") if line), end="", flush=True)
         first = found.split("\n")[0]
-        note(suite, name, f"{time.time() - began:.0f} s" + (f"; {first}" if name == "check" and ok else ""), ok)
+        note(suite, name, f"{time.time() - began:.0f} s" + (f"; {first}" if name == "check" and ok else ""),
+             ok)
     return passed, failed
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image of ../../Dockerfile, run without a container engine. image.py [FOLDER]
 
-FOLDER holds the image's content (deploy/build-image --root FOLDER); without it the image is built first. Needs root. The program sees nothing but the image's files, read-only,
-beside /proc, /dev, a data folder, and the folders the tests share with it.
+FOLDER holds the image's content (deploy/build-image --root FOLDER); without it the image is built
+first. Needs root. The program sees nothing but the image's files, read-only, beside /proc, /dev, a
+data folder, and the folders the tests share with it.
 
   content    at most 60 MB in all files; no shell, no setuid, nothing anybody may write to but /data
-  start      as the image's user, without any privilege, on a read-only root: refuses to start unprotected; then serves, keeps an upload over a restart, tells its health, drains
+  start      as the image's user, without any privilege, on a read-only root: refuses to start
+             unprotected; then serves, keeps an upload over a restart, tells its health, drains
   scenarios  the service scenarios (tests/service) against the image's program
 """
 import json
@@ -22,7 +24,8 @@ from service import HERE, MODELS, ROOT, Failed, Server, Tally, assert_close, rep
 
 MAX_BYTES = 60_000_000
 USER = 65532
-# $IMAGE: the content. $SHARED: folders that are there with the same name. $AS: what drops privileges, or nothing.
+# $IMAGE: the content. $SHARED: folders that are there with the same name. $AS: what drops
+# privileges, or nothing.
 WRAPPER = """#!/bin/sh
 exec unshare --mount --propagation private sh -c '
         set -e
@@ -51,9 +54,12 @@ class Image:
         """A program that runs the image's."""
         mounts, path = os.path.join(self.scratch, name + "-mounts"), os.path.join(self.scratch, name)
         os.makedirs(mounts, exist_ok=True)
-        # A user cannot change the root folder: privileges but that one go before, the last one with the user.
-        drop = "setpriv --no-new-privs --bounding-set=-all,+sys_chroot,+setuid,+setgid --inh-caps=-all" if as_user else ""
-        head = f"#!/bin/sh\nexport IMAGE='{self.content}' MOUNTS='{mounts}' SHARED='{' '.join(shared)}' DATA='{data}' AS='{drop}' WORK='{'/data' if as_user else '' if shared else '/'}'\n"
+        # A user cannot change the root folder: privileges but that one go before, the last one with
+        # the user.
+        drop = ("setpriv --no-new-privs --bounding-set=-all,+sys_chroot,+setuid,+setgid --inh-caps=-all"
+                if as_user else "")
+        head = (f"#!/bin/sh\nexport IMAGE='{self.content}' MOUNTS='{mounts}' SHARED='{' '.join(shared)}' "
+                f"DATA='{data}' AS='{drop}' WORK='{'/data' if as_user else '' if shared else '/'}'\n")
         body = WRAPPER.split("\n", 1)[1]
         if as_user:
             body = body.replace("/usr/bin/fxserve", f"--setuid={USER} --setgid={USER} /usr/bin/fxserve")
@@ -92,7 +98,8 @@ def check_content(image):
 
 def check_refusal(image):
     program = image.program("refuse", [])
-    done = subprocess.run([program, "serve"], env={**environment_of(), "PATH": os.environ["PATH"]}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, "serve"], env={**environment_of(), "PATH": os.environ["PATH"]},
+                          capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 2 or "--no-auth" not in done.stderr:
         raise Failed(f"exit code {done.returncode}: {done.stderr}")
 
@@ -109,7 +116,8 @@ def check_start(image):
         server.start()
         with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-        wanted = {"Uid": f"{USER}\t" * 3 + str(USER), "CapEff": "0" * 16, "CapPrm": "0" * 16, "CapAmb": "0" * 16, "NoNewPrivs": "1"}
+        wanted = {"Uid": f"{USER}\t" * 3 + str(USER), "CapEff": "0" * 16, "CapPrm": "0" * 16,
+                  "CapAmb": "0" * 16, "NoNewPrivs": "1"}
         wrong = {key: status[key] for key, value in wanted.items() if status[key] != value}
         if wrong:
             raise Failed(f"the process has {wrong}")
@@ -118,11 +126,13 @@ def check_start(image):
         with open(os.path.join(MODELS, "digits_images.json"), "rb") as file:
             images = file.read()
         first = expect(server, 200, "POST", "/v1/graphs/digits/run?mode=compiled", images)
-        done = subprocess.run([program, "health", server.url.replace("0.0.0.0", "127.0.0.1")], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([program, "health", server.url.replace("0.0.0.0", "127.0.0.1")],
+                              capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise Failed(f"health: {done.returncode} {done.stderr}")
         problem(server.stop())
-        server = Server(program, [], folder=image.scratch, extra_environment=environment, listen="0.0.0.0:0").start()
+        server = Server(program, [], folder=image.scratch, extra_environment=environment,
+                        listen="0.0.0.0:0").start()
         again = expect(server, 200, "POST", "/v1/graphs/digits/run?mode=compiled", images)
         same_numbers(json.loads(first), json.loads(again))
         problem(server.stop())
@@ -154,7 +164,8 @@ def problem(problems):
 
 def check_scenarios(image):
     program = image.program("scenarios", [tempfile.gettempdir(), os.path.join(ROOT, "tests")])
-    done = subprocess.run([sys.executable, os.path.join(HERE, "run.py"), program], capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run([sys.executable, os.path.join(HERE, "run.py"), program], capture_output=True,
+                          text=True, timeout=1200, check=False)
     print("scenarios in the image: " + done.stdout.strip().split("\n")[-1])
     if done.returncode != 0:
         raise Failed(done.stdout[-6000:] + done.stderr[-1000:])
@@ -171,7 +182,8 @@ def main():
         if len(sys.argv) == 1:
             subprocess.run([os.path.join(ROOT, "deploy", "build-image"), "--root", content], check=True)
         image = Image(content, scratch)
-        for name, check in (("content", check_content), ("refusal", check_refusal), ("start", check_start), ("scenarios", check_scenarios)):
+        for name, check in (("content", check_content), ("refusal", check_refusal), ("start", check_start),
+                            ("scenarios", check_scenarios)):
             try:
                 check(image)
                 tally.ok()

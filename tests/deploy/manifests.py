@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands in ../../deploy fits the program. manifests.py FXSERVE
 
-Every file parses; every flag and FXSERVE_ variable used is one that `fxserve --help=markdown` lists; every metric named in dashboard, alerts and scaling is on /metrics, with the
-labels it is asked for; probes ask routes that exist, on the port the image serves, within a grace that outlasts the drain; all budgets together stay below the memory limit;
-promtool and systemd-analyze, where installed, agree.
+Every file parses; every flag and FXSERVE_ variable used is one that `fxserve --help=markdown`
+lists; every metric named in dashboard, alerts and scaling is on /metrics, with the labels it is
+asked for; probes ask routes that exist, on the port the image serves, within a grace that outlasts
+the drain; all budgets together stay below the memory limit; promtool and systemd-analyze, where
+installed, agree.
 """
 import json
 import os
@@ -21,7 +23,8 @@ METRIC_NAME = re.compile(r"\b((?:fxserve|process)_[a-z_]+)\b")
 
 
 def files(*endings):
-    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(DEPLOY) for name in names if name.endswith(endings))
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(DEPLOY) for name in names
+                  if name.endswith(endings))
 
 
 def read(path):
@@ -49,7 +52,8 @@ def have_yaml():
 class Program:
     def __init__(self, binary):
         table = subprocess.run([binary, "--help=markdown"], capture_output=True, text=True, check=True).stdout
-        rows = re.findall(r"^\| `--([a-z0-9-]+)(?: [^`]+)?` \| `(FXSERVE_\w+)` \| `?([^|`]*)`? \|", table, re.M)
+        rows = re.findall(r"^\| `--([a-z0-9-]+)(?: [^`]+)?` \| `(FXSERVE_\w+)` \| `?([^|`]*)`? \|",
+                          table, re.M)
         self.flags, self.variables = {row[0] for row in rows}, {row[1]: row[2].strip() for row in rows}
         token = "token-of-the-deployment-test"
         server = Server(binary, ["--data", "data"])
@@ -62,8 +66,9 @@ class Program:
             return server.call(*request, headers=[("Authorization", f"Bearer {token}")])
 
         try:
-            relu = b'{"graph": {"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]},' \
-                   b' "inputs": {"x": [1.5]}}'
+            relu = (b'{"graph": {"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": '
+                    b'"x"}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]},'
+                    b' "inputs": {"x": [1.5]}}')
             if ask("POST", "/v1/run", relu).status != 200:
                 raise Failed("the server does not run a graph")
             ask("POST", "/v1/run", relu.replace(b'"x": [', b'"y": ['))
@@ -76,7 +81,8 @@ class Program:
 
     def samples(self):
         """{sample name: its labels}"""
-        out = {name: set() for name, rows in self.metrics.items() if not rows}  # a certificate's, and the like: not here and now
+        # a certificate's, and the like: not here and now
+        out = {name: set() for name, rows in self.metrics.items() if not rows}
         for rows in self.metrics.values():
             for name, labels, _ in rows:
                 out.setdefault(name, set()).update(labels)
@@ -85,12 +91,15 @@ class Program:
 
 def check_flags(program):
     unknown = []
-    for path in files("") + [os.path.join(ROOT, "Dockerfile"), os.path.join(ROOT, "docs", "operations.md"), os.path.join(ROOT, "docs", "security.md")]:
+    for path in files("") + [os.path.join(ROOT, "Dockerfile"), os.path.join(ROOT, "docs", "operations.md"),
+                             os.path.join(ROOT, "docs", "security.md")]:
         text = read(path)
-        unknown += [f"{os.path.relpath(path, ROOT)}: {name}" for name in set(re.findall(r"\bFXSERVE_[A-Z_]+\b", text)) - set(program.variables)]
+        unknown += [f"{os.path.relpath(path, ROOT)}: {name}"
+                    for name in set(re.findall(r"\bFXSERVE_[A-Z_]+\b", text)) - set(program.variables)]
         if not path.endswith(("build-image", "collect-files", "Dockerfile", "compose.yaml")):
             used = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", text))
-            unknown += [f"{os.path.relpath(path, ROOT)}: --{name}" for name in used - program.flags - {"version", "from-file", "now", "rm", "help", "root", "build", "profile", "input"}]
+            unknown += [f"{os.path.relpath(path, ROOT)}: --{name}" for name in used - program.flags
+                        - {"version", "from-file", "now", "rm", "help", "root", "build", "profile", "input"}]
     if unknown:
         raise Failed("no such flags: " + ", ".join(sorted(unknown)))
 
@@ -104,7 +113,8 @@ def expressions():
     taken = set()
     for panel in dashboard["panels"]:
         box = panel["gridPos"]
-        cells = {(x, y) for x in range(box["x"], box["x"] + box["w"]) for y in range(box["y"], box["y"] + box["h"])}
+        cells = {(x, y) for x in range(box["x"], box["x"] + box["w"])
+                 for y in range(box["y"], box["y"] + box["h"])}
         if cells & taken:
             raise Failed(f"panel {panel['title']} lies on another one")
         taken |= cells
@@ -127,7 +137,8 @@ def check_metrics(program):
         n += len(names)
         problems += [f"{place}: {name} is not on /metrics" for name in names if name not in samples]
         known = set().union(*(samples.get(name, set()) for name in names)) | outer
-        asked = set(re.findall(r"(\w+)(?:=~|!=|!~|=)\"", text)) | {label.strip() for group in re.findall(r"\bby \(([^)]*)\)", text) for label in group.split(",")}
+        asked = set(re.findall(r"(\w+)(?:=~|!=|!~|=)\"", text)) | {
+            label.strip() for group in re.findall(r"\bby \(([^)]*)\)", text) for label in group.split(",")}
         problems += [f"{place}: no label {label} in {text}" for label in asked - known]
         if text.count("(") != text.count(")"):
             problems.append(f"{place}: brackets in {text}")
@@ -136,15 +147,19 @@ def check_metrics(program):
 
 
 def check_alerts(_program):
-    """The alerts fire whatever the job is called, also when no server is there at all, and know what they speak of."""
+    """The alerts fire whatever the job is called, also when no server is there at all, and know
+    what they speak of."""
     rules = re.findall(r"- alert: (\w+)\n\s+expr: (.*)\n", read("deploy/prometheus/alerts.yaml"))
     named = [name for name, text in rules if re.search(r"\bjob\s*(=~|!=|!~|=)", text)]
     split = [name for name, text in rules if re.search(r"\bby \((?!job, instance\b)", text)]
     if named or split or len(rules) < 15:
-        raise Failed(f"{len(rules)} alerts; tied to a job's name: {named}; without job and instance in their sums: {split}")
-    if not any(text.startswith("absent(") for _, text in rules) or not any(re.match(r"up == 0 and on \(job, instance\)", text) for _, text in rules):
+        raise Failed(f"{len(rules)} alerts; tied to a job's name: {named}; without job and instance in their "
+                     f"sums: {split}")
+    if (not any(text.startswith("absent(") for _, text in rules)
+        or not any(re.match(r"up == 0 and on \(job, instance\)", text) for _, text in rules)):
         raise Failed("no alert says that a server, or every server, is gone")
-    kept = {"tls_certificate_expiry_timestamp_seconds", "file_stale", "data_free_bytes", "queue_wait_seconds_bucket"}
+    kept = {"tls_certificate_expiry_timestamp_seconds", "file_stale", "data_free_bytes",
+            "queue_wait_seconds_bucket"}
     missing = [name for name in kept if not any(f"fxserve_{name}" in text for _, text in rules)]
     if missing:
         raise Failed(f"no alert looks at {missing}")
@@ -172,7 +187,8 @@ def check_memory(path, program, settings, cpus, memory):
         return int(settings.get(name, program.variables[name]))
 
     workers = int(settings.get("FXSERVE_WORKERS", max(1, int(quantity(cpus)))))
-    most = sum(limit(name) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY", "FXSERVE_MAX_BODY_BUDGET", "FXSERVE_MAX_REPLY_BUDGET")) + 20000000
+    most = sum(limit(name) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY",
+                                        "FXSERVE_MAX_BODY_BUDGET", "FXSERVE_MAX_REPLY_BUDGET")) + 20000000
     most += 2 * limit("FXSERVE_MAX_PROFILE_MEMORY")
     most += workers * (limit("FXSERVE_MAX_RUN_MEMORY") + 2 * limit("FXSERVE_MAX_RESPONSE"))
     if most > quantity(memory):
@@ -192,14 +208,16 @@ def check_kubernetes(program):
             settings = {row["name"]: row["value"] for row in container["env"]}
             drain = int(settings["FXSERVE_DRAIN_DELAY"]) + int(settings["FXSERVE_DRAIN_S"])
             if pod["terminationGracePeriodSeconds"] <= drain:
-                raise Failed(f"{path}: the grace of {pod['terminationGracePeriodSeconds']} s ends before the drain of {drain} s")
+                raise Failed(f"{path}: the grace of {pod['terminationGracePeriodSeconds']} s ends before "
+                             f"the drain of {drain} s")
             if container["ports"][0]["containerPort"] != port:
                 raise Failed(f"{path}: not the image's port {port}")
             for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                 if container[probe]["httpGet"]["path"] not in program.routes:
                     raise Failed(f"{path}: {probe} asks {container[probe]['httpGet']['path']}")
             security = container["securityContext"]
-            if not (pod["securityContext"]["runAsNonRoot"] and security["readOnlyRootFilesystem"] and security["capabilities"]["drop"] == ["ALL"]
+            if not (pod["securityContext"]["runAsNonRoot"] and security["readOnlyRootFilesystem"]
+                    and security["capabilities"]["drop"] == ["ALL"]
                     and not security["allowPrivilegeEscalation"]):
                 raise Failed(f"{path}: the container has rights it does not need")
             if "PersistentVolumeClaim" in names and document["spec"]["strategy"]["type"] != "Recreate":
@@ -209,9 +227,11 @@ def check_kubernetes(program):
             mounts = {row["name"] for row in container["volumeMounts"]}
             if mounts != {row["name"] for row in pod["volumes"]}:
                 raise Failed(f"{path}: volumes and mounts differ")
-            if document["spec"]["selector"]["matchLabels"].items() - document["spec"]["template"]["metadata"]["labels"].items():
+            if (document["spec"]["selector"]["matchLabels"].items()
+                - document["spec"]["template"]["metadata"]["labels"].items()):
                 raise Failed(f"{path}: the selector does not choose the pods")
-        for scaler in (document for document in documents(path) if document["kind"] == "HorizontalPodAutoscaler"):
+        for scaler in (document for document in documents(path)
+                       if document["kind"] == "HorizontalPodAutoscaler"):
             if scaler["spec"]["scaleTargetRef"]["name"] not in names["Deployment"]:
                 raise Failed(f"{path}: the scaler's target is not there")
     if n != 2:
@@ -219,10 +239,11 @@ def check_kubernetes(program):
 
 
 def check_network(_program):
-    """The policy is for the pods that there are, opens the image's port only, names who may come, and lets nothing out."""
+    """The policy is for the pods that there are, opens the image's port only, names who may come,
+    and lets nothing out."""
     port = int(re.search(r"^EXPOSE (\d+)$", read("Dockerfile"), re.M)[1])
-    chosen = [document["spec"]["template"]["metadata"]["labels"]["app"] for path in files(".yaml") if "/kubernetes/" in path
-              for document in documents(path) if document["kind"] == "Deployment"]
+    chosen = [document["spec"]["template"]["metadata"]["labels"]["app"] for path in files(".yaml")
+              if "/kubernetes/" in path for document in documents(path) if document["kind"] == "Deployment"]
     policy, = documents("deploy/kubernetes/network.yaml")
     spec = policy["spec"]
     rule, = spec["podSelector"]["matchExpressions"]
@@ -231,7 +252,8 @@ def check_network(_program):
     if sorted(spec["policyTypes"]) != ["Egress", "Ingress"] or spec["egress"] or not spec["ingress"]:
         raise Failed("the policy does not speak of both directions, or lets something out")
     for row in spec["ingress"]:
-        if not row["from"] or not all(row["from"]) or [(entry["protocol"], entry["port"]) for entry in row["ports"]] != [("TCP", port)]:
+        if not row["from"] or not all(row["from"]) or [(entry["protocol"], entry["port"])
+                                                       for entry in row["ports"]] != [("TCP", port)]:
             raise Failed(f"the policy opens more than port {port} to those it names: {row}")
 
 
@@ -241,17 +263,21 @@ def check_compose(program):
     provider = documents("deploy/grafana/dashboards.yaml")[0]["providers"][0]["options"]["path"]
     if not any(f":{provider}/" in volume for volume in document["services"]["grafana"]["volumes"]):
         raise Failed(f"no dashboard is where Grafana looks for them: {provider}")
-    if not service["read_only"] or service["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in service["security_opt"]:
+    if (not service["read_only"] or service["cap_drop"] != ["ALL"]
+        or "no-new-privileges:true" not in service["security_opt"]):
         raise Failed("the container has rights it does not need")
-    check_memory("deploy/compose.yaml", program, service["environment"], service["cpus"], service["mem_limit"])
-    if not all(port.startswith("127.0.0.1:") for row in document["services"].values() for port in row["ports"]):
+    check_memory("deploy/compose.yaml", program, service["environment"], service["cpus"],
+                 service["mem_limit"])
+    if not all(port.startswith("127.0.0.1:") for row in document["services"].values()
+               for port in row["ports"]):
         raise Failed("a port is open to all while nothing checks who calls")
     kept = {"fxserve": "/data", "prometheus": "/prometheus", "grafana": "/var/lib/grafana"}
     for name, row in document["services"].items():
         targets = {volume.split(":")[1]: volume.split(":")[0] for volume in row["volumes"]}
         if targets.get(kept[name]) not in document["volumes"]:
             raise Failed(f"{name} keeps nothing: {kept[name]} is no volume")
-        if row["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in row["security_opt"] or re.search(r":(latest)?$", row.get("image", "")) and name != "fxserve":
+        if (row["cap_drop"] != ["ALL"] or "no-new-privileges:true" not in row["security_opt"]
+            or re.search(r":(latest)?$", row.get("image", "")) and name != "fxserve"):
             raise Failed(f"{name} has rights it does not need, or an image of no version")
         for volume in row["volumes"]:
             source = volume.split(":")[0]
@@ -262,14 +288,17 @@ def check_compose(program):
 
 
 def check_prometheus(_program):
-    for path in ("deploy/prometheus/alerts.yaml", "deploy/prometheus/prometheus.yaml", "deploy/prometheus/adapter.yaml",
-                 "deploy/grafana/datasource.yaml", "deploy/grafana/dashboards.yaml"):
+    for path in ("deploy/prometheus/alerts.yaml", "deploy/prometheus/prometheus.yaml",
+                 "deploy/prometheus/adapter.yaml", "deploy/grafana/datasource.yaml",
+                 "deploy/grafana/dashboards.yaml"):
         documents(path)
     program = promtool()
     if program is not None:
-        for kind, path in (("check rules", "deploy/prometheus/alerts.yaml"), ("check config", "deploy/prometheus/prometheus.yaml"),
+        for kind, path in (("check rules", "deploy/prometheus/alerts.yaml"),
+                           ("check config", "deploy/prometheus/prometheus.yaml"),
                            ("test rules", "tests/deploy/alerts_test.yaml")):
-            done = subprocess.run([program, *kind.split(), os.path.join(ROOT, path)], capture_output=True, text=True, check=False)
+            done = subprocess.run([program, *kind.split(), os.path.join(ROOT, path)], capture_output=True,
+                                  text=True, check=False)
             if done.returncode != 0:
                 raise Failed(done.stdout + done.stderr)
 
@@ -282,7 +311,8 @@ def check_unit(_program):
     if shutil.which("systemd-analyze") is None:
         return
     unit = os.path.join(DEPLOY, "fxserve.service")
-    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", unit], capture_output=True, text=True, check=False)
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20",
+                           unit], capture_output=True, text=True, check=False)
     score = re.search(r"exposure level for fxserve.service: ([0-9.]+)", done.stdout)
     if done.returncode != 0 or not score or float(score[1]) > 2.0:
         raise Failed(f"systemd-analyze security: {done.stdout[-300:]} {done.stderr[-300:]}")
@@ -291,7 +321,8 @@ def check_unit(_program):
 
 def check_scripts(_program):
     for path in ("deploy/build-image", "deploy/collect-files"):
-        done = subprocess.run(["bash", "-n", os.path.join(ROOT, path)], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-n", os.path.join(ROOT, path)], capture_output=True, text=True,
+                              check=False)
         if done.returncode != 0 or not os.access(os.path.join(ROOT, path), os.X_OK):
             raise Failed(f"{path}: {done.stderr or 'not executable'}")
 
@@ -301,9 +332,11 @@ def main():
         print("usage: manifests.py FXSERVE")
         return 2
     tally, program = Tally(), Program(os.path.abspath(sys.argv[1]))
-    checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics), ("alerts", check_alerts), ("systemd unit", check_unit), ("scripts", check_scripts)]
+    checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics),
+              ("alerts", check_alerts), ("systemd unit", check_unit), ("scripts", check_scripts)]
     if have_yaml():
-        checks += [("Kubernetes", check_kubernetes), ("network policy", check_network), ("compose", check_compose), ("Prometheus", check_prometheus)]
+        checks += [("Kubernetes", check_kubernetes), ("network policy", check_network),
+                   ("compose", check_compose), ("Prometheus", check_prometheus)]
     for name, check in checks:
         try:
             check(program)

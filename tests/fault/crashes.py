@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every state that a crash may leave: crashes.py FXSERVE LIBRECORD [SCENARIO].
 
-A server runs under a library that records what it does to its data folder, in order (record.c). From the record this test builds what a crash after each call may leave on
-disk, as POSIX allows: what was written and not synced is there or is not; names that were made, moved or removed in a folder since that was last synced reached the disk up
-to any point of their order, each folder by itself. A server then starts on every such state. It must show what was acknowledged, and of the change that was under way all or
-nothing: versions, default, aliases, and what each version answers. Nothing may be left in tmp/ or quarantine/.
+A server runs under a library that records what it does to its data folder, in order (record.c).
+From the record this test builds what a crash after each call may leave on disk, as POSIX allows:
+what was written and not synced is there or is not; names that were made, moved or removed in a
+folder since that was last synced reached the disk up to any point of their order, each folder by
+itself. A server then starts on every such state. It must show what was acknowledged, and of the
+change that was under way all or nothing: versions, default, aliases, and what each version answers.
+Nothing may be left in tmp/ or quarantine/.
 """
 import hashlib
 import itertools
@@ -38,15 +41,17 @@ def delete(path):
 SCENARIOS = {
     "first start and upload": ([], [put("m", LARGE)]),
     "another version": ([put("m", SMALL)], [put("m", LARGE), put("m", OTHER)]),
-    "aliases and default": ([put("m", SMALL), put("m", LARGE)], [change("m", aliases={"prod": 1}), change("m", default_version=1, aliases={"canary": 2}),
-                                                                 change("m", aliases={"canary": None}), put("m", LARGE), put("m", OTHER)]),
-    "deletes": ([put("m", SMALL), put("m", LARGE), put("m", OTHER), put("n", LARGE)], [delete("m/versions/3"), delete("m/versions/1"), put("m", SMALL), delete("m"), put("m", SMALL)]),
+    "aliases and default": ([put("m", SMALL), put("m", LARGE)], [
+        change("m", aliases={"prod": 1}), change("m", default_version=1, aliases={"canary": 2}),
+        change("m", aliases={"canary": None}), put("m", LARGE), put("m", OTHER)]),
+    "deletes": ([put("m", SMALL), put("m", LARGE), put("m", OTHER), put("n", LARGE)], [
+        delete("m/versions/3"), delete("m/versions/1"), put("m", SMALL), delete("m"), put("m", SMALL)]),
     "conversion of format 1": ("format1", []),
     "conversion of format 2": ("format2", []),
 }
 
 
-# ---- what is there ----
+# ---- what is there -----------------------------------------------------------------------------
 def observe(server):
     """All that clients can see of the stored graphs."""
     listing = server.call("GET", "/v1/graphs")
@@ -59,8 +64,10 @@ def observe(server):
         answers = {}
         for version in info["versions"]:
             reply = server.call("GET", f"/v1/graphs/{name}/versions/{version}/text?form=code")
-            run = server.call("POST", f"/v1/graphs/{name}/versions/{version}/run", b'{"inputs": {"x": [0.0]}}') if name in ("m", "n") else reply
-            answers[version] = (reply.status, hashlib.sha256(reply.body).hexdigest(), run.status, run.body.split(b'"program"')[0])
+            run = server.call("POST", f"/v1/graphs/{name}/versions/{version}/run",
+                              b'{"inputs": {"x": [0.0]}}') if name in ("m", "n") else reply
+            answers[version] = (reply.status, hashlib.sha256(reply.body).hexdigest(), run.status,
+                                run.body.split(b'"program"')[0])
             if reply.status != 200 or run.status != 200:
                 raise Failed(f"{name} version {version}: {reply.short()} {run.short()}")
         seen[name] = (info["versions"], info["default_version"], info["aliases"], answers)
@@ -73,7 +80,7 @@ def call(server, request):
         raise Failed(f"{request[0]} {request[1]}: {reply.short()}")
 
 
-# ---- the record ----
+# ---- the record --------------------------------------------------------------------------------
 def read_record(path):
     """[(name, path, other path, number, bytes)]"""
     calls = []
@@ -94,7 +101,8 @@ class Inode:
 
 
 class Disk:
-    """Names as processes see them, those that are on disk, and per folder what was done to its names since it was synced."""
+    """Names as processes see them, those that are on disk, and per folder what was done to its
+    names since it was synced."""
 
     def __init__(self, folder):
         self.now, self.pending = {"": Inode(True)}, {}
@@ -152,11 +160,13 @@ class Disk:
             for folder, length in zip(folders, lengths):
                 for step in self.pending[folder][:length]:
                     self._apply(names, step)
-            unsynced = [path for path, inode in names.items() if not inode.is_folder and bytes(inode.data) != inode.on_disk]
-            # Of files that were not synced: all of them whole, or one of them as it was at the last sync.
+            unsynced = [path for path, inode in names.items() if not inode.is_folder
+                        and bytes(inode.data) != inode.on_disk]
+            # Of files that were not synced: all of them whole, or one of them as it was at the last
+            # sync.
             for lost in [None, *unsynced]:
-                yield {path: None if inode.is_folder else inode.on_disk if path == lost else bytes(inode.data) for path, inode in names.items()
-                       if os.path.dirname(path) in names}
+                yield {path: None if inode.is_folder else inode.on_disk if path == lost else bytes(inode.data)
+                       for path, inode in names.items() if os.path.dirname(path) in names}
 
 
 def digest_of(state):
@@ -177,13 +187,14 @@ def write_state(state, folder):
                 file.write(state[path])
 
 
-# ---- a scenario ----
+# ---- a scenario --------------------------------------------------------------------------------
 class Bench:
     def __init__(self, binary, library, folder):
         self.binary, self.library, self.folder, self.n = binary, library, folder, 0
 
     def server(self, data, **more):
-        return Server(self.binary, ["--data", data, "--quiet", "--no-warm-up"], folder=self.folder, extra_environment=more or None).start()
+        return Server(self.binary, ["--data", data, "--quiet", "--no-warm-up"], folder=self.folder,
+                      extra_environment=more or None).start()
 
     def new_folder(self):
         self.n += 1
@@ -204,9 +215,11 @@ class Bench:
         return data
 
     def record(self, data, requests):
-        """What was recorded, and per request (first None: the start): how many calls were over when it was answered, and what there was to be seen."""
+        """What was recorded, and per request (first None: the start): how many calls were over when
+        it was answered, and what there was to be seen."""
         path = os.path.join(self.folder, f"record{self.n}")
-        server = self.server(data, LD_PRELOAD=os.path.abspath(self.library), RECORD_FILE=path, RECORD_ROOT=data)
+        server = self.server(data, LD_PRELOAD=os.path.abspath(self.library), RECORD_FILE=path,
+                             RECORD_ROOT=data)
         try:
             steps = [(len(read_record(path)), observe(server))]
             for request in requests:
@@ -225,12 +238,15 @@ class Bench:
             raise Failed(f"no start: {problem}") from None
         try:
             seen = observe(server)
-            left = [f"{place}/{name}" for place in ("tmp", "quarantine") for name in os.listdir(os.path.join(data, place))]
+            left = [f"{place}/{name}" for place in ("tmp", "quarantine")
+                    for name in os.listdir(os.path.join(data, place))]
         finally:
             server.kill()
             shutil.rmtree(data)
         if seen not in allowed:
-            raise Failed(f"shows {({name: row[:3] for name, row in seen.items()})}, expected {' or '.join(str({name: row[:3] for name, row in one.items()}) for one in allowed)}")
+            raise Failed(
+                f"shows {({name: row[:3] for name, row in seen.items()})}, expected "
+                f"{' or '.join(str({name: row[:3] for name, row in one.items()}) for one in allowed)}")
         if left:
             raise Failed(f"left behind: {left}")
 
@@ -254,10 +270,13 @@ def run(bench, name, tally):
             try:
                 bench.check(state, allowed)
             except (Failed, OSError, KeyError, ValueError) as problem:
-                problems.append(f"after call {k} of {len(calls)} ({' '.join(map(str, calls[k - 1][:3])) if k else 'none'}): {str(problem)[:1000]}")
+                problems.append(f"after call {k} of {len(calls)} "
+                                f"({' '.join(map(str, calls[k - 1][:3])) if k else 'none'}): "
+                                f"{str(problem)[:1000]}")
     if len(tried) > MOST_STATES:
         problems.append(f"{len(tried)} states are more than can be tried")
-    tally.check(f"{name}: {len(tried)} states after {len(calls)} calls", "\n  ".join(problems) if calls else "nothing was recorded")
+    tally.check(f"{name}: {len(tried)} states after {len(calls)} calls",
+                "\n  ".join(problems) if calls else "nothing was recorded")
 
 
 def main():

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on files that fail: files.py FXSERVE LIBFAULT [--long] [SCENARIO].
 
-Five scenarios (upload, replace, delete, start, first runs after a start) are done once to count their calls and then once per call n and per way to fail: ENOSPC, EIO, EMFILE, EINTR
-and short counts at call n, ENOSPC at n and all later ones. What may happen: the request succeeds and its effect is there, or it answers 500 or 507 (a start: ends with
-exit code 1 or 2) and nothing has changed; graphs that were loaded run as before, the next request works, and after a restart without faults everything is there, with
-nothing left in tmp/ or quarantine/. A short count and EINTR of reads and writes must not be noticed at all. --long restarts after every single fault.
+Five scenarios (upload, replace, delete, start, first runs after a start) are done once to count
+their calls and then once per call n and per way to fail: ENOSPC, EIO, EMFILE, EINTR and short
+counts at call n, ENOSPC at n and all later ones. What may happen: the request succeeds and its
+effect is there, or it answers 500 or 507 (a start: ends with exit code 1 or 2) and nothing has
+changed; graphs that were loaded run as before, the next request works, and after a restart without
+faults everything is there, with nothing left in tmp/ or quarantine/. A short count and EINTR of
+reads and writes must not be noticed at all. --long restarts after every single fault.
 """
 import os
 import sys
@@ -14,17 +17,21 @@ from page import Page, quick_folder
 from crash import GONE, Content, answer_of
 from service import Failed, Tally
 
-WAYS = [("ENOSPC", False), ("EIO", False), ("EMFILE", False), ("EINTR", False), ("SHORT", False), ("ENOSPC", True)]
+WAYS = [("ENOSPC", False), ("EIO", False), ("EMFILE", False), ("EINTR", False), ("SHORT", False),
+        ("ENOSPC", True)]
 RETRIED = ("read", "pread", "write", "pwrite")
 RESTART_EVERY = 7
-OLD, NEW, OTHER = Content(2), Content(3), Content(5)  # one multipart with weights, one FX JSON with its state inside, one beside
+# one multipart with weights, one FX JSON with its state inside, one beside
+OLD, NEW, OTHER = (Content(2), Content(3), Content(5))
 
 
 class Bench:
-    """A server on a data folder, with the graph "other" loaded and, for most scenarios, "m" holding OLD."""
+    """A server on a data folder, with the graph "other" loaded and, for most scenarios, "m" holding
+    OLD."""
 
     def __init__(self, binary, library, folder):
-        self.binary, self.library, self.folder, self.page, self.process = binary, library, folder, Page(folder), None
+        self.binary, self.library, self.folder, self.page, self.process = (binary, library, folder,
+                                                                           Page(folder), None)
         self.data = os.path.join(folder, "data")
 
     def make(self):
@@ -119,7 +126,8 @@ def unnoticed(bench, how):
 
 
 def start_under_fault(bench, with_runs, how):
-    """Starts the server with the fault armed, and with `with_runs` runs both graphs; it may also end with an error."""
+    """Starts the server with the fault armed, and with `with_runs` runs both graphs; it may also
+    end with an error."""
     server = bench.process = bench.make()
     try:
         server.start()
@@ -147,7 +155,8 @@ def try_one(bench, scenario, n, how, always):
     finally:
         bench.page.files.disarm()
     allowed = scenario.judge(bench, reply, unnoticed(bench, how))
-    # Where every later call fails, too, what is on disk may not be undone: then the next start may show it.
+    # Where every later call fails, too, what is on disk may not be undone: then the next start may
+    # show it.
     return [number_of(scenario.before), number_of(scenario.after)] if always else allowed
 
 
@@ -168,7 +177,8 @@ def sweep(bench, name, scenario, how, always, tally, long):
             bench.recover()
         if len(problems) >= 5:
             break
-    tally.check(f"{name}, {how}{' for ever' if always else ''}", "\n  ".join(problems) if calls else "no call was counted")
+    tally.check(f"{name}, {how}{' for ever' if always else ''}",
+                "\n  ".join(problems) if calls else "no call was counted")
     return calls
 
 
@@ -183,7 +193,8 @@ def count_start(bench, with_runs):
 
 
 def sweep_start(bench, name, how, always, tally):
-    """name "start": calls until the server listens; "run": those after it, of decoding stored graphs and their first runs."""
+    """name "start": calls until the server listens; "run": those after it, of decoding stored
+    graphs and their first runs."""
     bench.reset(OLD)
     bench.stop()
     first, calls, problems = 1, count_start(bench, False), []
@@ -205,7 +216,8 @@ def sweep_start(bench, name, how, always, tally):
         if len(problems) >= 5:
             break
     bench.start()
-    tally.check(f"{name}, {how}{' for ever' if always else ''}", "\n  ".join(problems) if calls else "no call was counted")
+    tally.check(f"{name}, {how}{' for ever' if always else ''}",
+                "\n  ".join(problems) if calls else "no call was counted")
     return calls - first + 1
 
 

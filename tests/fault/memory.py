@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that runs out: memory.py FXSERVE LIBFAULT [--long] [SCENARIO].
 
-Ten scenarios are done once to count the allocations of the whole process while they run, and then again with allocation n failing, and with n and all later ones failing:
-for all n with --long, else for as many as fit into SHORT_SECONDS. The server must not end; what it answers, if the connection could be answered at all, must be a success or a
-proper error (no 4xx that blames the client); what it has of a graph is what the folder has; the same request and a known good run must work right after it; and nothing may be leaked: where live heap blocks grow, the same
-fault is repeated to tell a leak from a cache that filled. What oneDNN asks for by malloc and posix_memalign is spared: version 2.6 does not check all of it; the server asks
-before it calls the library whether there is room, and gives it a reserve for what C++ allocates (core/kernels/dnnl/reserve.c).
+Ten scenarios are done once to count the allocations of the whole process while they run, and then
+again with allocation n failing, and with n and all later ones failing: for all n with --long, else
+for as many as fit into SHORT_SECONDS. The server must not end; what it answers, if the connection
+could be answered at all, must be a success or a proper error (no 4xx that blames the client); what
+it has of a graph is what the folder has; the same request and a known good run must work right
+after it; and nothing may be leaked: where live heap blocks grow, the same fault is repeated to tell
+a leak from a cache that filled. What oneDNN asks for by malloc and posix_memalign is spared:
+version 2.6 does not check all of it; the server asks before it calls the library whether there is
+room, and gives it a reserve for what C++ allocates (core/kernels/dnnl/reserve.c).
 """
 import json
 import os
@@ -26,7 +30,8 @@ ERRORS = (500, 503, 507)
 
 
 def graph_text(node):
-    return json.dumps({"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, node, {"op": "output", "name": "output", "target": "output", "args": ["%y"]}]}).encode()
+    return json.dumps({"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, node, {
+        "op": "output", "name": "output", "target": "output", "args": ["%y"]}]}).encode()
 
 
 LINEAR = graph_text({"op": "call_module", "name": "y", "target": "l", "args": ["%x"]})[:-1] + (
@@ -37,12 +42,15 @@ ARRAY = write_npy(tensor_of("float32", [[1.0, 2.0, 3.0, 4.0]]))
 
 def convolution(number):
     """A graph with a convolution that no cache can know: `number` is among its weights."""
-    nodes = [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_module", "name": "c", "target": "c", "args": ["%x"]},
-             {"op": "call_function", "name": "r", "target": "torch.relu", "args": ["%c"]}, {"op": "call_function", "name": "s", "target": "torch.softmax", "args": ["%r"], "kwargs": {"dim": 1}},
-             {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_module", "name": "c", "target": "c", "args": ["%x"]},
+             {"op": "call_function", "name": "r", "target": "torch.relu", "args": ["%c"]},
+             {"op": "call_function", "name": "s", "target": "torch.softmax", "args": ["%r"],
+              "kwargs": {"dim": 1}}, {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]
     weight = {"dtype": "float32", "shape": [4, 1, 3, 3], "data": [float(number)] * 36}
-    return json.dumps({"format": "fx/1", "nodes": nodes, "modules": {"c": {"type": "torch.nn.Conv2d", "config": {"in_channels": 1, "out_channels": 4, "kernel_size": 3, "bias": False}}},
-                       "state": {"c.weight": weight}}).encode()
+    return json.dumps({"format": "fx/1", "nodes": nodes, "modules": {
+        "c": {"type": "torch.nn.Conv2d", "config": {"in_channels": 1, "out_channels": 4, "kernel_size": 3,
+                                                    "bias": False}}}, "state": {"c.weight": weight}}).encode()
 
 
 # name: (method, target, body, headers, statuses of success)
@@ -68,7 +76,8 @@ class Bench:
     def __init__(self, binary, library, folder):
         self.page, self.folder = Page(folder), folder
         flags = ["--data", os.path.join(folder, "data"), "--quiet", "--workers", "1", "--max-profiles", "4"]
-        self.server = self.page.server(binary, library, flags, folder, trace="FAULT_TRACE" in os.environ, spare="libdnnl")
+        self.server = self.page.server(binary, library, flags, folder, trace="FAULT_TRACE" in os.environ,
+                                       spare="libdnnl")
         self.n_convolutions = 0
         self.digits = json.dumps({"inputs": {"x": [[[[0.5] * 8] * 8]]}}).encode()
 
@@ -168,10 +177,12 @@ def torture(bench, name, row, always, numbers, deadline, tally):
         try:
             before = bench.settled_blocks()
             bench.fault(row, n, always)
-            if bench.settled_blocks() > before and name != "compile":  # there each time a new program stays in its cache
+            # there each time a new program stays in its cache
+            if bench.settled_blocks() > before and name != "compile":
                 left = min(bench.leaks(row, n, always) for _ in range(3))
                 if left >= 0.9:
-                    problems.append(f"allocation {n} ({bench.page.last()}): {left:.1f} blocks are left each time")
+                    problems.append(f"allocation {n} ({bench.page.last()}): {left:.1f} blocks "
+                                    f"are left each time")
         except (Failed, OSError, ValueError, KeyError) as problem:
             problems.append(f"allocation {n} ({bench.page.last()}): {str(problem)[:300]}")
             if not bench.server.alive():
@@ -194,7 +205,8 @@ def main():
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance, began = random.Random(seed), time.monotonic()
-    rows = [(name, row, always) for name, row in SCENARIOS.items() if only in (None, name) for always in (False, True)]
+    rows = [(name, row, always) for name, row in SCENARIOS.items() if only in (None, name)
+            for always in (False, True)]
     with tempfile.TemporaryDirectory(prefix="fxserve-", dir=quick_folder()) as folder:
         bench = Bench(arguments[0], arguments[1], folder)
         bench.start()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that tests share with a server under libfault (fault.c): which call is to fail, and what was counted."""
+"""The page that tests share with a server under libfault (fault.c): which call is to fail, and what
+was counted."""
 import mmap
 import os
 import struct

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The house's rules that a machine can check. Prints one line per finding; the last line is `N passed, N failed`.
+"""The house's rules that a machine can check. Prints one line per finding; the last line is `N
+passed, N failed`.
 
-  arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core room by room
+  arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core
+             room by room
   headers    every header compiles alone
-  budget     functions <= 70 lines, p90 <= 26, median <= 11; files <= 700, p90 <= 420, median <= 220 (.def tables and tests aside)
-  words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; every source starts with its SPDX line
-  format     clang-format 14 leaves every file as it is; left out with another version, which would lay out some macros differently
+  budget     functions <= 70 lines, p90 <= 26, median <= 11; files <= 700, p90 <= 420, median <= 220
+             (.def tables and tests aside)
+  words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; every source starts
+             with its SPDX line
+  format     clang-format 14 leaves every file as it is; left out with another version, which would
+             lay out some macros differently
 """
 import os
 import re
@@ -16,12 +21,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 # Height of each room: an include may point to a lower height only, or stay in its own room.
 HEIGHT = {
-    "core/base": 0, "core/tensor": 1, "core/graph": 2, "core/kernels": 2, "core/ops": 3, "core/targets": 4, "core/eval": 5, "core/program": 6, "core/passes": 7,
-    "core/interp": 7, "core/compile": 8, "core/registry": 9, "core/store": 9, "core/profile": 9, "core/engine": 10, "api": 11, "api/formats": 12,
+    "core/base": 0, "core/tensor": 1, "core/graph": 2, "core/kernels": 2, "core/ops": 3, "core/targets": 4,
+    "core/eval": 5, "core/program": 6, "core/passes": 7,
+    "core/interp": 7, "core/compile": 8, "core/registry": 9, "core/store": 9, "core/profile": 9,
+    "core/engine": 10, "api": 11, "api/formats": 12,
     "api/readers": 13, "api/run": 14, "api/routes": 15, "server": 16,
 }
 SYSTEM_ONLY_IN = {
-    "microhttpd.h": ["server"], "uv.h": ["server"], "jansson.h": ["api/routes"], "zlib.h": ["api/formats"], "nettle/sha2.h": ["core/base"], "omp.h": ["core/kernels"], "dnnl.h": ["core/kernels"],
+    "microhttpd.h": ["server"], "uv.h": ["server"], "jansson.h": ["api/routes"], "zlib.h": ["api/formats"],
+    "nettle/sha2.h": ["core/base"], "omp.h": ["core/kernels"], "dnnl.h": ["core/kernels"],
 }
 FORBIDDEN = [
     (re.compile(r"\bgoto\b"), "goto"), (re.compile(r"\balloca\s*\("), "alloca"),
@@ -32,13 +40,16 @@ MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(work|root|farm)/")
 
 
 def all_files():
-    """What git would list; from a source archive, or without git, all but what builds and tools leave."""
+    """What git would list; from a source archive, or without git, all but what builds and tools
+    leave."""
     try:
-        return subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+        return subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True,
+                              text=True, check=True).stdout.split("\n")
     except (OSError, subprocess.CalledProcessError):
         paths = []
         for folder, names, files in os.walk(ROOT):
-            names[:] = [name for name in names if name not in (".git", ".venv", "__pycache__") and not name.startswith("build")]
+            names[:] = [name for name in names if name not in (".git", ".venv", "__pycache__")
+                        and not name.startswith("build")]
             paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in files]
         return paths
 
@@ -70,7 +81,8 @@ def arrows(sources):
             local = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
             system = re.match(r"\s*#\s*include\s+<([^>]+)>", line)
             if system and system.group(1) in SYSTEM_ONLY_IN and room not in SYSTEM_ONLY_IN[system.group(1)]:
-                findings.append(f"{path}: <{system.group(1)}> belongs to {', '.join(SYSTEM_ONLY_IN[system.group(1)])}")
+                findings.append(f"{path}: <{system.group(1)}> belongs "
+                                f"to {', '.join(SYSTEM_ONLY_IN[system.group(1)])}")
             if not local or "/" not in local.group(1):
                 continue
             target = room_of(local.group(1))
@@ -84,15 +96,18 @@ def arrows(sources):
 def headers(sources):
     findings = []
     for path in (p for p in sources if p.endswith(".h") and room_of(p) in HEIGHT):
-        command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-I", ROOT, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
-        done = subprocess.run(command, input=f'#include "{path}"\n', capture_output=True, text=True, check=False)
+        command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-I", ROOT, "-Wall", "-Wextra", "-Werror",
+                   "-fsyntax-only", "-x", "c", "-"]
+        done = subprocess.run(command, input=f'#include "{path}"\n', capture_output=True, text=True,
+                              check=False)
         if done.returncode != 0:
             findings.append(f"{path}: does not compile alone: {done.stderr.strip().splitlines()[0]}")
     return findings
 
 
 def function_lengths(text):
-    """Lengths of functions: from a line that starts in column 0 and opens a body with a lone '{' to the lone '}' in column 0."""
+    """Lengths of functions: from a line that starts in column 0 and opens a body with a lone '{' to
+    the lone '}' in column 0."""
     lengths, start, name = [], None, ""
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -101,7 +116,8 @@ def function_lengths(text):
             back = number - 1
             while back > 0 and not re.match(r"[A-Za-z_].*\(", lines[back]):
                 back -= 1
-            start, name = back, lines[back].split("(")[0].split()[-1].lstrip("*") if "(" in lines[back] else ""
+            start, name = (back,
+                           lines[back].split("(")[0].split()[-1].lstrip("*") if "(" in lines[back] else "")
         elif line == "}" and start is not None:
             lengths.append((number - start + 1, name))
             start = None
@@ -137,11 +153,13 @@ def words(sources):
     findings = []
     for path in sources:
         text = read(path)
-        if path.endswith((".c", ".h", ".def")) and not text.startswith("// SPDX-License-Identifier: Apache-2.0"):
+        if (path.endswith((".c", ".h", ".def"))
+            and not text.startswith("// SPDX-License-Identifier: Apache-2.0")):
             findings.append(f"{path}: the first line is not the SPDX line")
         if path.endswith((".c", ".h", ".def")) and room_of(path) in HEIGHT:
             findings += [f"{path}: holds {what}" for pattern, what in FORBIDDEN if pattern.search(text)]
-    for path in tracked(".c", ".h", ".def", ".py", ".sh", ".md", ".build", ".txt", ".inc", "quickstart", "check", "run"):
+    for path in tracked(".c", ".h", ".def", ".py", ".sh", ".md", ".build", ".txt", ".inc", "quickstart",
+                        "check", "run"):
         if path != "tests/layering/house.py" and MACHINE_PATH.search(read(path)):
             findings.append(f"{path}: names a path of one machine")
     return findings
@@ -158,17 +176,21 @@ def formatter():
 
 def formatting(sources):
     files = [p for p in sources if p.endswith((".c", ".h"))]
-    done = subprocess.run(["clang-format", "--dry-run", "-Werror"] + files, cwd=ROOT, capture_output=True, text=True, check=False)
-    return sorted({line.split(":")[0] + ": clang-format would change it" for line in done.stderr.split("\n") if "error:" in line})
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror"] + files, cwd=ROOT, capture_output=True,
+                          text=True, check=False)
+    return sorted({line.split(":")[0] + ": clang-format would change it" for line in done.stderr.split("\n")
+                   if "error:" in line})
 
 
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
-    checks = [("arrows", arrows), ("headers", headers), ("budget", budget), ("words", words), ("format", formatting)]
+    checks = [("arrows", arrows), ("headers", headers), ("budget", budget), ("words", words),
+              ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:
         if check == formatting and formatter() != FORMATTER:
-            print(f"left out: format, for it wants clang-format {FORMATTER}, and here is {formatter() or 'none'}")
+            print(f"left out: format, for it wants clang-format {FORMATTER}, and here "
+                  f"is {formatter() or 'none'}")
             left_out += 1
             continue
         findings = check(sources)

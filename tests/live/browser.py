@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of another origin calls fxserve from a real browser: browser.py FXSERVE. Needs Debian's chromium.
+"""A page of another origin calls fxserve from a real browser: browser.py FXSERVE. Needs Debian's
+chromium.
 
-Two small sites serve the same page: one is named by --allow-origin, the other is not. The page uploads, runs and deletes a graph with
-fetch(), reads bodies and headers of replies and of refusals, and writes what it saw into its own text, which headless Chromium prints.
-The last line is `N passed, N failed`.
+Two small sites serve the same page: one is named by --allow-origin, the other is not. The page
+uploads, runs and deletes a graph with fetch(), reads bodies and headers of replies and of refusals,
+and writes what it saw into its own text, which headless Chromium prints. The last line is `N
+passed, N failed`.
 """
 import http.server
 import json
@@ -19,13 +21,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from service import Failed, Server, Tally  # noqa: E402
 
 TOKEN = "a-token-of-the-browser-0123456789"
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--virtual-time-budget=60000", "--dump-dom"]
 SECONDS = 120
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>calls</title><pre id="seen"></pre><script>
 const api = API, token = TOKEN, seen = [];
-const graph = {format: "fx/1", nodes: [{op: "placeholder", name: "x", target: "x"}, {op: "call_function", name: "y", target: "torch.relu", args: ["%x"]},
+const graph = {format: "fx/1", nodes: [{op: "placeholder", name: "x", target: "x"},
+               {op: "call_function", name: "y", target: "torch.relu", args: ["%x"]},
                {op: "output", name: "output", target: "output", args: ["%y"]}]};
 async function call(name, path, options = {}) {
         const row = {name};
@@ -38,12 +42,14 @@ async function call(name, path, options = {}) {
         seen.push(row);
 }
 async function all() {
-        const bearer = {"Authorization": "Bearer " + token}, json = {...bearer, "Content-Type": "application/json"};
+        const bearer = {"Authorization": "Bearer " + token};
+        const json = {...bearer, "Content-Type": "application/json"};
         const run = {method: "POST", headers: json, body: JSON.stringify({inputs: {x: [1.5, -2]}})};
         await call("PUT", "/v1/graphs/m", {method: "PUT", headers: json, body: JSON.stringify(graph)});
         await call("POST", "/v1/graphs/m/run", run);
         await call("GET", "/v1/graphs/m", {headers: bearer});
-        await call("another header", "/v1/graphs/m", {headers: {...bearer, "X-Anything": "1", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}});
+        const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        await call("another header", "/v1/graphs/m", {headers: {...bearer, "X-Anything": "1", traceparent}});
         await call("without a token", "/v1/graphs/m");
         await call("a plain POST without a token", "/v1/graphs/m/run", {method: "POST", body: "{}"});
         await call("no such path", "/nothing", {method: "PATCH", headers: bearer});
@@ -54,7 +60,8 @@ async function all() {
         await call("PATCH", "/v1/graphs/m", {method: "PATCH", headers: json, body: '{"default_version": 1}'});
         await call("DELETE", "/v1/graphs/m", {method: "DELETE", headers: bearer});
         await call("with cookies", "/v1/graphs", {headers: bearer, credentials: "include"});
-        const timed = performance.getEntriesByName(api + "/v1/graphs/m/run").some(entry => entry.serverTiming.length > 0);
+        const entries = performance.getEntriesByName(api + "/v1/graphs/m/run");
+        const timed = entries.some(entry => entry.serverTiming.length > 0);
         seen.push({name: "Server-Timing among performance entries", timed});
         document.getElementById("seen").textContent = JSON.stringify(seen);
 }
@@ -111,11 +118,13 @@ class Site:
 def visit(url):
     """What the page at `url` has seen."""
     with tempfile.TemporaryDirectory(prefix="fxserve-browser-") as profile:
-        done = subprocess.run(["chromium", *FLAGS, f"--user-data-dir={profile}", url], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False,
+        done = subprocess.run(["chromium", *FLAGS, f"--user-data-dir={profile}", url],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False,
                               env=dict(os.environ, HOME=profile))
     found = re.search(r'<pre id="seen">(.+?)</pre>', done.stdout.decode("utf-8", "replace"), re.S)
     if not found:
-        raise Failed(f"Chromium prints no result (exit code {done.returncode}): {done.stdout[-300:]!r} {done.stderr[-700:]!r}")
+        raise Failed(f"Chromium prints no result (exit code {done.returncode}): {done.stdout[-300:]!r} "
+                     f"{done.stderr[-700:]!r}")
     text = found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return {row["name"]: row for row in json.loads(text)}
 
@@ -131,9 +140,11 @@ def check_allowed(tally, seen):
             status, headers, text = wanted
             lacking = [header for header in headers if header not in row["headers"]]
             if row["status"] != status or lacking or text not in row["text"]:
-                problem = f"{row['status']} {row['headers']} {row['text'][:300]}; expected {status}, headers {headers}, {text!r}"
+                problem = (f"{row['status']} {row['headers']} {row['text'][:300]}; expected {status}, "
+                           f"headers {headers}, {text!r}")
         tally.check(f"allowed: {name}", problem)
-    tally.check("allowed: Server-Timing among performance entries", None if seen.get("Server-Timing among performance entries", {}).get("timed") else "there is none")
+    tally.check("allowed: Server-Timing among performance entries", None
+                if seen.get("Server-Timing among performance entries", {}).get("timed") else "there is none")
 
 
 def main():
@@ -149,7 +160,9 @@ def main():
         tokens = os.path.join(folder, "tokens")
         with open(tokens, "w", encoding="utf-8") as file:
             file.write(f"{TOKEN} admin\n")
-        server = Server(sys.argv[1], ["--data", "none", "--token-file", tokens, "--max-run-body", "100000", "--allow-origin", f"https://elsewhere.example, {friend.origin}"], folder=folder)
+        server = Server(sys.argv[1], ["--data", "none", "--token-file", tokens, "--max-run-body", "100000",
+                                      "--allow-origin", f"https://elsewhere.example, {friend.origin}"],
+                        folder=folder)
         try:
             server.start()
             page = PAGE.replace("API", json.dumps(server.url)).replace("TOKEN", json.dumps(TOKEN)).encode()
@@ -157,7 +170,8 @@ def main():
             check_allowed(tally, visit(friend.origin + "/"))
             for name, row in visit(stranger.origin + "/").items():
                 if "timed" not in row:
-                    tally.check(f"another origin: {name}", None if row.get("error") == "TypeError" else f"it was let through: {row}")
+                    tally.check(f"another origin: {name}",
+                                None if row.get("error") == "TypeError" else f"it was let through: {row}")
             tally.check("the server's end", "; ".join(server.stop()))
         except (Failed, OSError, subprocess.TimeoutExpired) as error:
             tally.check("the browser's visit", str(error)[:1500])

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the fxserve program with PyTorch, on things made on the spot.
 
-    python tests/live/compare.py build/fxserve [--seed 0] [--graphs 80] [--only schemas,prints,models,graphs,goldens]
+    python tests/live/compare.py build/fxserve [--seed 0] [--graphs 80] [--only
+    schemas,prints,models,graphs,goldens]
 
 Needs torch 2.13 and safetensors, for the table form of prints also tabulate; no network. Parts:
 
-    schemas   every listed overload exists in PyTorch, in-place twins too, with the same schema; core/ops/twins.def is what PyTorch has
+    schemas   every listed overload exists in PyTorch, in-place twins too, with the same schema;
+              core/ops/twins.def is what PyTorch has
     prints    printed graphs, byte for byte: networks of torch.nn layers and random graphs
-    models    networks exported with torch.export here, printed and run with inputs of several shapes
+    models    networks exported with torch.export here, printed and run with inputs of several
+              shapes
     graphs    traced networks as FX JSON with weights, run
-    goldens   the committed golden cases replayed in PyTorch, and a sample of them as one-node graphs in fxserve
+    goldens   the committed golden cases replayed in PyTorch, and a sample of them as one-node
+              graphs in fxserve
 
 The last line is `N passed, N failed`; the exit code is 1 if anything failed.
 """
@@ -42,8 +46,8 @@ import replay_goldens  # noqa: E402
 from export_fx import dumps, export_fx, import_fx  # noqa: E402
 from service import Server  # noqa: E402
 
-NPY = {torch.float32: "<f4", torch.float64: "<f8", torch.float16: "<f2", torch.int64: "<i8", torch.int32: "<i4",
-       torch.int8: "|i1", torch.uint8: "|u1", torch.bool: "|b1"}  # fmt: skip
+NPY = {torch.float32: "<f4", torch.float64: "<f8", torch.float16: "<f2", torch.int64: "<i8",
+       torch.int32: "<i4", torch.int8: "|i1", torch.uint8: "|u1", torch.bool: "|b1"}
 DTYPES = {text: dtype for dtype, text in NPY.items()}
 
 
@@ -97,7 +101,8 @@ class Fxserve:
         except subprocess.TimeoutExpired:
             return None, "no answer within 120 s"
         if done.returncode != 0:
-            words = done.stderr.decode("utf-8", "replace").strip() or done.stdout.decode("utf-8", "replace").strip()
+            words = done.stderr.decode("utf-8",
+                                       "replace").strip() or done.stdout.decode("utf-8", "replace").strip()
             return None, f"exit code {done.returncode}: {words[:400]}"
         return done.stdout, None
 
@@ -126,7 +131,8 @@ def tensor_of(entry):
     """A tensor of a JSON reply."""
 
     def number(value):
-        return [number(item) for item in value] if isinstance(value, list) else float(value) if isinstance(value, str) else value
+        return ([number(item) for item in value] if isinstance(value, list) else float(value)
+                if isinstance(value, str) else value)
 
     return torch.tensor(number(entry["data"]), dtype=getattr(torch, entry["dtype"])).reshape(entry["shape"])
 
@@ -142,12 +148,14 @@ def text_problem(got, want):
 
 
 def values_problem(got, want, rtol=None, atol=None):
-    """None if the tensors agree: within 1e-4 * max(1, largest expected), or within rtol and atol if given."""
+    """None if the tensors agree: within 1e-4 * max(1, largest expected), or within rtol and atol if
+    given."""
     if len(got) != len(want):
         return f"{len(got)} outputs, expected {len(want)}"
     for index, (ours, theirs) in enumerate(zip(got, want)):
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-            return f"output {index} is {ours.dtype} {list(ours.shape)}, expected {theirs.dtype} {list(theirs.shape)}"
+            return (f"output {index} is {ours.dtype} {list(ours.shape)}, expected {theirs.dtype} "
+                    f"{list(theirs.shape)}")
         finite = theirs[theirs.isfinite()].abs().double() if theirs.is_floating_point() else torch.empty(0)
         limit = 1e-4 * max(1.0, finite.max().item() if finite.numel() else 0.0)
         relative, absolute = (0.0, limit) if rtol is None else (rtol, atol)
@@ -159,7 +167,7 @@ def values_problem(got, want, rtol=None, atol=None):
     return None
 
 
-# ---- schemas ------------------------------------------------------------------------------------------------------
+# ---- schemas -----------------------------------------------------------------------------------
 
 
 def listed_operators(program):
@@ -175,7 +183,8 @@ def listed_operators(program):
 
 def compare_schemas(fxserve, report, options):
     theirs = {(schema.name, schema.overload_name): str(schema) for schema in torch._C._jit_get_all_schemas()}
-    rows = [row["schema"] for row in listed_operators(fxserve.program) if row["target"].startswith("torch.ops.aten.")]
+    rows = [row["schema"] for row in listed_operators(fxserve.program)
+            if row["target"].startswith("torch.ops.aten.")]
     report.check("operators are listed", None if len(rows) > 600 else f"{len(rows)} of them")
     for text in rows:
         ours = torch._C.parse_schema(text.replace(".default(", "("))
@@ -185,7 +194,7 @@ def compare_schemas(fxserve, report, options):
     report.check("twins.def", None if same else "python tools/generate/make_twins.py writes another one")
 
 
-# ---- prints -------------------------------------------------------------------------------------------------------
+# ---- prints ------------------------------------------------------------------------------------
 
 
 class Graded(nn.Module):
@@ -211,7 +220,7 @@ def compare_prints(fxserve, report, options):
         report.check(f"{name} export and import", None if same else "the imported graph prints differently")
 
 
-# ---- models -------------------------------------------------------------------------------------------------------
+# ---- models ------------------------------------------------------------------------------------
 
 
 class Residual(nn.Module):
@@ -252,7 +261,8 @@ class Shapes(nn.Module):
     def forward(self, x, y):
         a = torch.cat([x, y], dim=1).permute(1, 0).reshape(-1, x.shape[0])
         b = a.unsqueeze(0).expand(2, -1, -1).transpose(1, 2)[:, :, ::2]
-        return b.sum(dim=(0, 2)), x.mean(1, keepdim=True) - y.amax(1, keepdim=True), (x > y[:, :3]).to(torch.int64).sum()
+        return (b.sum(dim=(0, 2)), x.mean(1, keepdim=True) - y.amax(1, keepdim=True),
+                (x > y[:, :3]).to(torch.int64).sum())
 
 
 class InPlace(nn.Module):
@@ -264,7 +274,8 @@ class InPlace(nn.Module):
 
 
 def networks():
-    """(name, module, example inputs, other inputs) for torch.export; the first dimension is dynamic."""
+    """(name, module, example inputs, other inputs) for torch.export; the first dimension is
+    dynamic."""
 
     def noise(*shape):
         return torch.randn(*shape)
@@ -272,12 +283,15 @@ def networks():
     def same(*shape, batches=(1, 3, 7)):
         return [(noise(batch, *shape[1:]),) for batch in batches]
 
-    mlp = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4), nn.LogSoftmax(1))
-    lenet = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
-                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 25, 10), nn.Softmax(1))  # fmt: skip
-    acts = nn.Sequential(nn.Linear(6, 6), nn.ELU(), nn.SiLU(), nn.Hardswish(), nn.LeakyReLU(0.1), nn.ReLU6(), nn.Sigmoid())
+    mlp = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4),
+                        nn.LogSoftmax(1))
+    lenet = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 5),
+                          nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 25, 10), nn.Softmax(1))
+    acts = nn.Sequential(nn.Linear(6, 6), nn.ELU(), nn.SiLU(), nn.Hardswish(), nn.LeakyReLU(0.1), nn.ReLU6(),
+                         nn.Sigmoid())
     return [
-        ("relu_neg_abs", make_prints.module(forward=lambda self, x: torch.abs(torch.neg(torch.relu(x)))), (noise(3, 4),), same(3, 4)),
+        ("relu_neg_abs", make_prints.module(forward=lambda self, x: torch.abs(torch.neg(torch.relu(x)))),
+         (noise(3, 4),), same(3, 4)),
         ("linear", nn.Linear(10, 20), (noise(2, 10),), same(2, 10)),
         ("mlp", mlp, (noise(4, 16),), same(4, 16)),
         ("lenet", lenet, (noise(2, 1, 28, 28),), same(2, 1, 28, 28)),
@@ -306,7 +320,8 @@ def compare_models(fxserve, report, options):
         report.check(f"{name}.pt2 graph", fxserve.print_problem(path, "graph", str(program.graph)))
         code = torch.fx.GraphModule(nn.Module(), program.graph).code
         report.check(f"{name}.pt2 code", fxserve.print_problem(path, "code", code))
-        names = [node.name for node in program.graph.nodes if node.name in program.graph_signature.user_inputs]
+        names = [node.name for node in program.graph.nodes
+                 if node.name in program.graph_signature.user_inputs]
         forward = program.module()
         for number, inputs in enumerate([example, *others]):
             want = torch.utils._pytree.tree_leaves(forward(*(tensor.clone() for tensor in inputs)))
@@ -314,13 +329,14 @@ def compare_models(fxserve, report, options):
             report.check(f"{name}.pt2 run {number}", problem or values_problem(got, want))
 
 
-# ---- FX JSON ------------------------------------------------------------------------------------------------------
+# ---- FX JSON -----------------------------------------------------------------------------------
 
 
 def traced_networks():
     """(name, what to trace, inputs)."""
     x, image = torch.randn(3, 8), torch.randn(2, 3, 9, 8)
-    conv = nn.Sequential(nn.Conv2d(3, 6, 3, stride=2), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(4))
+    conv = nn.Sequential(nn.Conv2d(3, 6, 3, stride=2), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Flatten(), nn.LazyLinear(4))
     conv(image)
     return [
         ("neg_sigmoid", lambda x: torch.sigmoid(torch.neg(x)), {"x": x}),
@@ -328,10 +344,12 @@ def traced_networks():
         ("operators", lambda x, y: (x + y) * 2 - x / (y * y + 1) + (-x) ** 2, {"x": x, "y": x + 1}),
         ("indexing", lambda x: x[:, 1:5:2] + x[:, -1:].clone() * x.shape[0], {"x": x}),
         ("functional", lambda x: F.layer_norm(F.softmax(F.gelu(x), dim=-1), [8]), {"x": x}),
-        ("mlp", nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3), nn.Softmax(dim=1)), {"input": x}),
+        ("mlp", nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3), nn.Softmax(dim=1)),
+         {"input": x}),
         ("conv", conv, {"input": image}),
         ("norms", nn.Sequential(nn.LayerNorm(8), nn.PReLU(), nn.Hardtanh()), {"input": x}),
-        ("pools", nn.Sequential(nn.AvgPool2d(2), nn.AdaptiveAvgPool2d((2, 1)), nn.Flatten(1)), {"input": image}),
+        ("pools", nn.Sequential(nn.AvgPool2d(2), nn.AdaptiveAvgPool2d((2, 1)), nn.Flatten(1)),
+         {"input": image}),
         ("nested", make_prints.CORPUS["nested_modules"](), {"x": image}),
         ("docs", make_prints.CORPUS["docs_my_module"](), {"x": torch.randn(3, 4)}),
     ]
@@ -355,16 +373,18 @@ def compare_graphs(fxserve, report, options):
         report.check(f"{name}.fx.json run", problem or values_problem(got, want))
 
 
-# ---- goldens ------------------------------------------------------------------------------------------------------
+# ---- goldens -----------------------------------------------------------------------------------
 
 
 def golden_graph(case, tensors):
-    """The case as a one-node graph and its inputs, or None where the program's interface cannot hold it."""
+    """The case as a one-node graph and its inputs, or None where the program's interface cannot
+    hold it."""
     overload = make_goldens.find_overload(case["op"])
     args = replay_goldens.decode(case["args"], tensors)
     kwargs = {name: replay_goldens.decode(value, tensors) for name, value in case.get("kwargs", {}).items()}
     outs = case["outs"]
-    if case["op"].startswith("aten.as_strided") and any("stride" in arg or "offset" in arg for arg in case["args"][:1]):
+    if case["op"].startswith("aten.as_strided") and any("stride" in arg or "offset" in arg
+                                                        for arg in case["args"][:1]):
         return None  # reads what lies between the elements of its argument
     if len(outs) != 1 or not isinstance(outs[0], dict) or "$tensor" not in outs[0] or case.get("mutated"):
         return None
@@ -416,12 +436,15 @@ def compare_goldens(fxserve, report, options):
 
 
 def main():
-    parts = {"schemas": compare_schemas, "prints": compare_prints, "models": compare_models, "graphs": compare_graphs, "goldens": compare_goldens}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"schemas": compare_schemas, "prints": compare_prints, "models": compare_models,
+             "graphs": compare_graphs, "goldens": compare_goldens}
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fxserve", help="the program to test")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--graphs", type=int, default=80, help="printed graphs made on the fly (default: 80)")
-    parser.add_argument("--goldens", type=int, default=12, help="golden cases per group run in fxserve (default: 12)")
+    parser.add_argument("--goldens", type=int, default=12,
+                        help="golden cases per group run in fxserve (default: 12)")
     parser.add_argument("--only", default=",".join(parts), help="parts to run, separated by commas")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -432,7 +455,8 @@ def main():
         for part in options.only.split(","):
             before = report.passed, report.failed
             parts[part](fxserve, report, options)
-            print(f"{part}: {report.passed - before[0]} passed, {report.failed - before[1]} failed", flush=True)
+            print(f"{part}: {report.passed - before[0]} passed, {report.failed - before[1]} failed",
+                  flush=True)
     print(f"{report.passed} passed, {report.failed} failed")
     raise SystemExit(1 if report.failed else 0)
 

@@ -8,35 +8,51 @@ import torch
 from make_goldens import TOLERANCE, UNSTABLE
 from random_graphs import FLOATS, Call, fill, map_leaves, tensors_in
 
-PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot", "attention", "bilinear", "inner", "outer", "ger", "addr", "cosine",
-            "cdist", "kron", "vander", "baddbmm")  # fmt: skip
+PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot", "attention", "bilinear",
+            "inner", "outer", "ger", "addr", "cosine", "cdist", "kron", "vander", "baddbmm")
 
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {
-    r"accepted, .*not implemented for": "PyTorch has no kernel for this dtype; the operator has a meaning for it",
-    r"differs in place, aten\.(mul|multiply)_\.Scalar": "PyTorch rounds the number to the half dtype in this overload alone; x.mul_(2.5) is mul_.Tensor",
+    r"accepted, .*not implemented for": "PyTorch has no kernel for this dtype; the operator has a "
+    "meaning for it",
+    r"differs in place, aten\.(mul|multiply)_\.Scalar": "PyTorch rounds the number to the half dtype in this "
+    "overload alone; x.mul_(2.5) is mul_.Tensor",
     r"differs.*native_group_norm": "PyTorch reads strided weights as if they were dense",
     r"refused with 400, aten\.(inner|tensordot)\..*Bool": "PyTorch's dot of bools depends on strides",
-    r"refused with 400, aten\.adaptive_avg_pool.*(not implemented for|Expected 4D or 5D)": "PyTorch takes the mean where all sizes are 1",
-    r"refused with 400, aten\.conv_transpose.*Output size is too small": "PyTorch lets some of its kernels make nothing",
+    r"refused with 400, aten\.adaptive_avg_pool.*(not implemented for|Expected 4D or 5D)": "PyTorch takes "
+    "the mean where all sizes are 1",
+    r"refused with 400, aten\.conv_transpose.*Output size is too small": "PyTorch lets some of "
+    "its kernels make nothing",
     r"accepted, .*pad[123]d.*possibly 0 batch size": "PyTorch refuses images without channels",
     r"accepted, layers, .*InstanceNorm.*select\(\)": "PyTorch looks at the first of no images",
     r"accepted, .*take_along_dim.*view size is not compatible": "PyTorch flattens by view",
-    r"refused with 400, aten\.(kthvalue|median|mode|topk|sort)\..*Bool": "PyTorch takes a bool of no dimensions only",
+    r"refused with 400, aten\.(kthvalue|median|mode|topk|sort)\..*Bool": "PyTorch takes a bool of no "
+    "dimensions only",
     r"layers differ, <built-in function pow>": "PyTorch's powers of halfs of negative numbers",
-    r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it masks by zero",
-    r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't detach views)": "PyTorch asks for a layout, or for gradients' sake",
-    r"refused with 400, aten\.(conv|instance_norm|batch_norm|native_|_native_).*(bias type|mixed dtype)": "PyTorch's kernels differ in whether they ask",
+    r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it "
+    "masks by zero",
+    r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't "
+    r"detach views)": "PyTorch asks for a layout, or for gradients' sake",
+    r"refused with 400, aten\.(conv|instance_norm|batch_norm|native_|_native_).*(bias "
+    r"type|mixed dtype)": "PyTorch's kernels differ in whether they ask",
     r"refused with 400, aten\.native_group_norm": "internal to group_norm, which checks",
-    r"refused with 400, aten\.(_native_batch_norm\w*|native_batch_norm)\..*expected 2D or higher": "internal to batch_norm, which checks",
+    r"refused with 400, aten\.(_native_batch_norm\w*|"
+    r"native_batch_norm)\..*expected 2D or higher": "internal to batch_norm, which checks",
     r"refused with 400, aten\.cum(sum|prod)_.*Bool": "PyTorch takes a bool of no dimensions only",
-    r"more than one element of the written-to tensor refers": "PyTorch lets some operators write to expanded tensors; what comes out is up to their loops",
-    r"refused with 400, aten\.(_local_scalar_dense|sym_constrain_range\w*|_reshape_alias|_batch_norm_no_update|_assert_\w+|_pad_circular|_fused_rms_norm|_adaptive_avg_pool[23]d)\.": "checked here, not there",
+    r"more than one element of the written-to tensor refers": "PyTorch lets some operators write to expanded "
+    "tensors; what comes out is up to their loops",
+    r"refused with 400, aten\.(_local_scalar_dense|sym_constrain_range\w*|_reshape_alias|"
+    r"_batch_norm_no_update|_assert_\w+|_pad_circular|_fused_rms_norm|"
+    r"_adaptive_avg_pool[23]d)\.": "checked here, not there",
     r"refused with 400, aten\.\w*batch_norm\w*\..*should contain": "PyTorch reads beyond the tensor",
-    r"refused with 400, aten\.conv.*expected scalar type": "PyTorch does not look at the dtype where there are no channels",
-    r"scaled_dot_product_attention.*must agree in their last size": "PyTorch reads beyond the values, or less than the keys",
-    r"refused with 400, aten\.linear\..*must have the same dtype": "PyTorch adds a bias of any dtype to a vector",
-    r"differs.*native_layer_norm.*result 1": "the saved mean where there are infinities: up to the order of sums",
+    r"refused with 400, aten\.conv.*expected scalar type": "PyTorch does not look at the dtype where there "
+    "are no channels",
+    r"scaled_dot_product_attention.*must agree in their last size": "PyTorch reads beyond the values, "
+    "or less than the keys",
+    r"refused with 400, aten\.linear\..*must have the same dtype": "PyTorch adds a bias of any "
+    "dtype to a vector",
+    r"differs.*native_layer_norm.*result 1": "the saved mean where there are infinities: up to "
+    "the order of sums",
     r"differs.*norm.*PyTorch has (inf|0\.0)": "PyTorch's sums of powers overflow or vanish on the way",
     r"pad[123]d.*is too small. Calculated output": "PyTorch asks for one size above 0, not for all",
     r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
@@ -45,19 +61,28 @@ KNOWN = {
 
 def is_known(case, finding):
     """Whether the difference is one that stays."""
-    if "conv" in finding.overload and finding.kind.startswith("differs") and not all(tensor.isfinite().all() for tensor in case.inputs.values()):
+    if ("conv" in finding.overload and finding.kind.startswith("differs")
+        and not all(tensor.isfinite().all() for tensor in case.inputs.values())):
         return True  # padding and the gaps of transposed convolutions are zeros here, and 0 * inf is NaN
-    numbers = [number for call in getattr(case, "calls", []) for number in floats_in([call.args, call.kwargs])]
-    if any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs") and not all(map(math.isfinite, numbers)):
+    numbers = [number for call in getattr(case, "calls", [])
+               for number in floats_in([call.args, call.kwargs])]
+    if (any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs")
+        and not all(map(math.isfinite, numbers))):
         return True  # an infinite alpha or beta: PyTorch multiplies with it before or after the sum
     huge = any((tensor.abs() > 1e15).any() for tensor in case.inputs.values() if tensor.is_floating_point())
-    if huge and any(word in finding.overload for word in PRODUCTS) and "inf" in finding.words and "differ" in finding.kind:
+    if huge and any(word in finding.overload
+                    for word in PRODUCTS) and "inf" in finding.words and "differ" in finding.kind:
         return True  # sums that leave the range on the way, or do not, by their order
     if huge and "norm" in finding.overload.lower() and "differ" in finding.kind:
-        return True  # scale and shift first, or the difference from the mean first: they differ by a rounding of what is huge
+        # scale and shift first, or the difference from the mean first: they differ by a rounding of
+        # what is huge
+        return True
     empty = any(tensor.numel() == 0 for tensor in case.inputs.values())
-    if empty and finding.kind.startswith("refused") and re.search("not implemented for|expected scalar type|attention|conv|no_stats", str(finding)):
-        return True  # PyTorch does not look at the dtype of what is empty, nor at the mask where there are no keys
+    if (empty and finding.kind.startswith("refused")
+        and re.search("not implemented for|expected scalar type|attention|conv|no_stats", str(finding))):
+        # PyTorch does not look at the dtype of what is empty, nor at the mask where there are no
+        # keys
+        return True
     return any(re.search(pattern, str(finding)) for pattern in KNOWN)
 
 
@@ -71,12 +96,14 @@ def difference(got, want, loose=1.0):
         wrong = a != b
     else:
         x, y = a.double(), b.double()
-        close = (x == y) | ((x - y).abs() <= loose * (atol + rtol * y.abs())) & y.isfinite() | (x.isnan() & y.isnan())
+        close = (x == y) | ((x - y).abs() <= loose
+                            * (atol + rtol * y.abs())) & y.isfinite() | (x.isnan() & y.isnan())
         wrong = ~close
     if not wrong.any():
         return None
     at = int(wrong.nonzero()[0])
-    return f"element {at} of {wrong.numel()} is {a[at].item()!r}, PyTorch has {b[at].item()!r} ({int(wrong.sum())} differ)"
+    return (f"element {at} of {wrong.numel()} is {a[at].item()!r}, PyTorch has {b[at].item()!r} "
+            f"({int(wrong.sum())} differ)")
 
 
 def as_doubles(value):
@@ -108,7 +135,8 @@ def no_worse(call, env, pick, got, want):
 
 
 def is_undefined(call, env, result):
-    """Results that another implementation cannot be held to: floats as integers beyond their range, the order of equal elements."""
+    """Results that another implementation cannot be held to: floats as integers beyond their range,
+    the order of equal elements."""
     operands = tensors_in(fill([call.args, call.kwargs], env))
     if call.overload is None:
         return False
@@ -117,13 +145,15 @@ def is_undefined(call, env, result):
         return True  # reads what lies between the elements
     if name in UNSTABLE and any(tensor.numel() != tensor.unique().numel() for tensor in operands):
         return True
-    kinds = {tensor.dtype for tensor in tensors_in([result]) if not tensor.is_floating_point() and tensor.dtype != torch.bool}
+    kinds = {tensor.dtype for tensor in tensors_in([result]) if not tensor.is_floating_point()
+             and tensor.dtype != torch.bool}
     if call.writes():
         kinds |= {operands[0].dtype} - {torch.bool, *FLOATS}
     for dtype in kinds:
         info = torch.iinfo(dtype)
         for tensor in operands:
-            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1) & (tensor < float(info.max))).all():
+            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1)
+                                                   & (tensor < float(info.max))).all():
                 return True
         for number in floats_in([call.args, call.kwargs]):
             if not info.min - 1 < number < info.max:
@@ -139,7 +169,8 @@ def floats_in(value):
 
 def placed_like(ours, theirs):
     """Our values with the strides that PyTorch's result has."""
-    if not isinstance(theirs, torch.Tensor) or ours.shape != theirs.shape or ours.is_contiguous() and theirs.is_contiguous():
+    if (not isinstance(theirs, torch.Tensor) or ours.shape != theirs.shape or ours.is_contiguous()
+        and theirs.is_contiguous()):
         return ours
     if any(stride == 0 for size, stride in zip(theirs.shape, theirs.stride()) if size > 1):
         return ours
@@ -147,10 +178,12 @@ def placed_like(ours, theirs):
 
 
 def reads_what_it_writes(call, env):
-    """A product or norm whose operand is written: what PyTorch gives depends on the order of its loops."""
+    """A product or norm whose operand is written: what PyTorch gives depends on the order of its
+    loops."""
     operands = tensors_in(fill([call.args, call.kwargs], env))
     storages = [tensor.untyped_storage().data_ptr() for tensor in operands if tensor.numel()]
-    return any(word in str(call.overload) for word in (*PRODUCTS, "norm")) and len(set(storages)) < len(storages)
+    return any(word in str(call.overload)
+               for word in (*PRODUCTS, "norm")) and len(set(storages)) < len(storages)
 
 
 def is_plain_rounding(call, want, got, problems):
@@ -160,7 +193,8 @@ def is_plain_rounding(call, want, got, problems):
         if a.dtype != b.dtype or a.shape != b.shape or not b.is_floating_point():
             return False
         largest = b[b.isfinite()].abs().max().item() if b.isfinite().any() else 0.0
-        near = torch.isclose(a.double(), b.double(), rtol=0, atol=4 * TOLERANCE[b.dtype][0] * largest, equal_nan=True)
+        near = torch.isclose(a.double(), b.double(), rtol=0, atol=4 * TOLERANCE[b.dtype][0] * largest,
+                             equal_nan=True)
         top = torch.finfo(b.dtype).max / 4
         if not (near | (a.abs() > top) & (b.abs() > top)).all():
             return False

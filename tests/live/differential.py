@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs random graphs in PyTorch and in fxserve, eagerly and compiled, and compares.
 
-    python tests/live/differential.py build/fxserve [--graphs 2000] [--seed N] [--seconds 0] [--one SEED] [--only OVERLOAD ...]
+    python tests/live/differential.py build/fxserve [--graphs 2000] [--seed N] [--seconds 0] [--one
+    SEED] [--only OVERLOAD ...]
 
-Needs torch 2.13, numpy and safetensors; no network. The graphs are those of random_graphs.py; every fifth graph is one of random_layers.py, of which only the end is compared. What must hold:
+Needs torch 2.13, numpy and safetensors; no network. The graphs are those of random_graphs.py; every
+fifth graph is one of random_layers.py, of which only the end is compared. What must hold:
 
-    eager       every node's result is PyTorch's for the same operands: dtype, shape, and values within torch.testing.assert_close's defaults. Where
-                PyTorch's own result is off by more, ours may be as far from that of float64 operands
+    eager       every node's result is PyTorch's for the same operands: dtype, shape, and values
+                within torch.testing.assert_close's defaults. Where PyTorch's own result is off by
+                more, ours may be as far from that of float64 operands
     compiled    the bits of the eager run; where products take part, the same within 1e-3
-    refusals    what PyTorch refuses is refused by both modes, and the other way round; 422 says that something is not supported
+    refusals    what PyTorch refuses is refused by both modes, and the other way round; 422 says
+                that something is not supported
 
-The operands of a node are our own results, so that one rounding does not become another result further on. In graphs that write in place only the end of
-the run is compared, and a difference counts if all was equal bits before the call that shows it. A failing graph is cut down and printed as a body for
-POST /v1/run. The last line is `N passed, N failed`; the exit code is 1 if a graph failed.
+The operands of a node are our own results, so that one rounding does not become another result
+further on. In graphs that write in place only the end of the run is compared, and a difference
+counts if all was equal bits before the call that shows it. A failing graph is cut down and printed
+as a body for POST /v1/run. The last line is `N passed, N failed`; the exit code is 1 if a graph
+failed.
 """
 
 import argparse
@@ -36,11 +42,14 @@ import torch
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service"),
+                str(ROOT / "tests" / "live")]
 
 import random_graphs  # noqa: E402
 import random_layers  # noqa: E402
-from differences import PRODUCTS, difference, is_known, is_plain_rounding, is_undefined, no_worse, placed_like, reads_what_it_writes  # noqa: E402
+# noqa: E402
+from differences import (PRODUCTS, difference, is_known, is_plain_rounding, is_undefined, no_worse,
+                         placed_like, reads_what_it_writes)
 from make_goldens import TOLERANCE  # noqa: E402
 from random_graphs import Case, bits, refs_in, same_bits  # noqa: E402
 from service import Server  # noqa: E402
@@ -122,14 +131,17 @@ def check_nodes(case, theirs, ours):
                 problem = difference(got, want)
                 if problem and not no_worse(call, known, lambda result: result, got, want):
                     raise Finding("differs", overload_of(case, call), problem)
-            env[call.name] = placed_like(got, theirs[call.name]) if got.shape == want.shape and got.dtype == want.dtype else want
+            env[call.name] = (placed_like(got, theirs[call.name]) if got.shape == want.shape
+                              and got.dtype == want.dtype else want)
         elif isinstance(want, (list, tuple)):
             items = list(want)
             for reader in case.calls:
                 if reader.overload is None and reader.args[0].name == call.name:
                     at = reader.args[1]
-                    problem = None if is_undefined(call, known, want) else difference(ours[reader.name], want[at])
-                    if problem and not no_worse(call, known, lambda result, at=at: result[at], ours[reader.name], want[at]):
+                    problem = None if is_undefined(call, known,
+                                                   want) else difference(ours[reader.name], want[at])
+                    if problem and not no_worse(call, known, lambda result, at=at: result[at],
+                                                ours[reader.name], want[at]):
                         raise Finding("differs", call.overload, f"result {at}: {problem}")
                     items[at] = placed_like(ours[reader.name], theirs[reader.name])
             env[call.name] = items
@@ -138,12 +150,14 @@ def check_nodes(case, theirs, ours):
 
 
 def check_end(client, case, theirs, ours):
-    """The results of a graph that writes in place; a difference counts when all was equal before the call that shows it."""
+    """The results of a graph that writes in place; a difference counts when all was equal before
+    the call that shows it."""
     if all(difference(ours[name], theirs[name]) is None for name in case.results):
         return
     for at in range(len(case.calls)):
         calls = case.calls[: at + 1]
-        state = [name for name in (*case.inputs, *(call.name for call in calls)) if isinstance(theirs[name], torch.Tensor)]
+        state = [name for name in (*case.inputs, *(call.name for call in calls))
+                 if isinstance(theirs[name], torch.Tensor)]
         prefix = Case(case.inputs, calls, state)
         want = prefix.run()
         status, got = client.run(prefix, "eager")
@@ -153,7 +167,8 @@ def check_end(client, case, theirs, ours):
         problems = [(name, problem) for name, problem in problems if problem]
         call = source_of(case, calls[-1])
         if problems:
-            if any(is_undefined(call, known, want[call.name]) for call in calls for known in (want, {**want, **case.inputs})):
+            if any(is_undefined(call, known, want[call.name]) for call in calls
+                   for known in (want, {**want, **case.inputs})):
                 return
             if reads_what_it_writes(call, want) or is_plain_rounding(call, want, got, problems):
                 return
@@ -173,12 +188,14 @@ def check_modes(case, eager, compiled):
         if same_bits(a, b):
             continue
         if has_products(case) and a.dtype == b.dtype and a.shape == b.shape:
-            if len(case.calls) > 1 or not a.is_floating_point() or torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-3, equal_nan=True):
+            if (len(case.calls) > 1 or not a.is_floating_point()
+                or torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-3, equal_nan=True)):
                 continue
         at = "dtype or shape"
         if a.dtype == b.dtype and a.shape == b.shape:
             place = int((bits(a) != bits(b)).any(1).nonzero()[0])
-            words = [f"{x.reshape(-1)[place].item()!r} ({bits(x)[place].numpy().tobytes()[::-1].hex()})" for x in (a, b)]
+            words = [f"{x.reshape(-1)[place].item()!r} ({bits(x)[place].numpy().tobytes()[::-1].hex()})"
+                     for x in (a, b)]
             at = f"element {place} is {words[1]}, eagerly {words[0]}"
         raise Finding("compiled is not eager", overload_of(case, call_named(case, name)), f"{name}: {at}")
 
@@ -189,7 +206,8 @@ def check(client, case, counts):
     if case.refused is not None:
         return check_refusal(client, case, counts)
     theirs = case.run()
-    names = [call.name for call in case.calls if isinstance(theirs[call.name], torch.Tensor)] if plain else None
+    names = [call.name for call in case.calls
+             if isinstance(theirs[call.name], torch.Tensor)] if plain else None
     status, ours = client.run(case, "eager", names)
     if status == 422:
         counts["unsupported"] += 1
@@ -203,7 +221,9 @@ def check(client, case, counts):
         check_end(client, case, theirs, ours)
     status, compiled = client.run(case, "compiled")
     if status != 200:
-        raise Finding(f"compiled refused with {status}", overload_of(case, call_named(case, compiled.get("node"))), compiled["error"].split("\n")[0])
+        raise Finding(f"compiled refused with {status}",
+                      overload_of(case, call_named(case, compiled.get("node"))),
+                      compiled["error"].split("\n")[0])
     check_modes(case, ours, compiled)
     counts["equal"] += 1
     return None
@@ -218,7 +238,8 @@ def check_refusal(client, case, counts):
         if status not in (400, 413, 422):
             raise Finding(f"refused with {status}", overload, "where PyTorch says: " + case.refused)
     if eager[0] != compiled[0] or eager[1].get("node") != compiled[1].get("node"):
-        words = [f"{status} {reply.get('node')} {reply['error'].splitlines()[0]}" for status, reply in (eager, compiled)]
+        words = [f"{status} {reply.get('node')} {reply['error'].splitlines()[0]}"
+                 for status, reply in (eager, compiled)]
         raise Finding("refusals differ", overload, " | ".join(words))
     counts["refused"] += 1
 
@@ -243,7 +264,8 @@ def check_layer(client, case, counts):
         words = [reply.get("error", "").split("\n")[0] for _, reply in replies]
         raise Finding(f"refused with {statuses}, layers", case.name, " | ".join(words))
     else:
-        eager, compiled = ([decode_tensor(entry) if "dtype" in entry else entry["value"] for entry in reply["outputs"]] for _, reply in replies)
+        eager, compiled = ([decode_tensor(entry) if "dtype" in entry else entry["value"]
+                            for entry in reply["outputs"]] for _, reply in replies)
         check_layer_results(case, want, eager, compiled)
         counts["equal"] += 1
 
@@ -253,20 +275,24 @@ def check_layer_results(case, want, eager, compiled):
         if not isinstance(theirs, torch.Tensor):
             continue
         problem = difference(ours, theirs)
-        if problem and theirs.dtype == ours.dtype and theirs.shape == ours.shape and theirs.is_floating_point():
+        if (problem and theirs.dtype == ours.dtype and theirs.shape == ours.shape
+            and theirs.is_floating_point()):
             exact = case.run(double=True)[at].double()
             largest = theirs[theirs.isfinite()].abs().max().item() if theirs.isfinite().any() else 0.0
-            slack = 1e-5 + TOLERANCE[theirs.dtype][0] * largest + 4 * (theirs.double() - exact).abs() + TOLERANCE[theirs.dtype][0] * exact.abs()
-            near = ((ours.double() - exact).abs() <= slack) | (ours.double() == exact) | (ours.isnan() & (theirs.isnan() | exact.isnan()))
+            slack = (1e-5 + TOLERANCE[theirs.dtype][0] * largest + 4 * (theirs.double() - exact).abs()
+                     + TOLERANCE[theirs.dtype][0] * exact.abs())
+            near = ((ours.double() - exact).abs()
+                    <= slack) | (ours.double() == exact) | (ours.isnan() & (theirs.isnan() | exact.isnan()))
             problem = None if bool(near.all()) else problem
         if problem:
             raise Finding("layers differ", case.name, f"result {at}: {problem}")
         products = any(word in case.name.lower() for word in PRODUCTS)
-        if not (same_bits(ours, again) or products and ours.shape == again.shape and torch.allclose(ours.double(), again.double(), 1e-3, 1e-3, equal_nan=True)):
+        if not (same_bits(ours, again) or products and ours.shape == again.shape
+                and torch.allclose(ours.double(), again.double(), 1e-3, 1e-3, equal_nan=True)):
             raise Finding("compiled is not eager, layers", case.name, f"result {at}")
 
 
-# ---- cutting down -------------------------------------------------------------------------------------------------
+# ---- cutting down ------------------------------------------------------------------------------
 
 
 def still_fails(client, case, finding):
@@ -308,8 +334,10 @@ def smaller_cases(case):
     for at, call in enumerate(case.calls[:-1]):
         if isinstance(env.get(call.name), torch.Tensor):  # a call becomes an input
             calls = case.calls[:at] + case.calls[at + 1 :]
-            yield reachable(Case({**case.inputs, call.name: env[call.name].contiguous().clone()}, calls, case.results, case.refused))
-    for size in sorted({size for tensor in case.inputs.values() for size in tensor.shape if size > 1}, reverse=True):
+            yield reachable(Case({**case.inputs, call.name: env[call.name].contiguous().clone()}, calls,
+                                 case.results, case.refused))
+    for size in sorted({size for tensor in case.inputs.values() for size in tensor.shape if size > 1},
+                       reverse=True):
         for less in {1, 2, size // 2} - {size}:
             cut = {name: cut_size(tensor, size, less) for name, tensor in case.inputs.items()}
             yield Case(cut, case.calls, case.results, case.refused)
@@ -319,8 +347,10 @@ def smaller_cases(case):
                 yield Case({**case.inputs, name: other}, case.calls, case.results, case.refused)
         for dim in range(tensor.dim()):
             if tensor.shape[dim] > 1:
-                yield Case({**case.inputs, name: tensor.narrow(dim, 0, 1).contiguous()}, case.calls, case.results, case.refused)
-                yield Case({**case.inputs, name: tensor.narrow(dim, tensor.shape[dim] - 1, 1).contiguous()}, case.calls, case.results, case.refused)
+                yield Case({**case.inputs, name: tensor.narrow(dim, 0, 1).contiguous()}, case.calls,
+                           case.results, case.refused)
+                yield Case({**case.inputs, name: tensor.narrow(dim, tensor.shape[dim] - 1, 1).contiguous()},
+                           case.calls, case.results, case.refused)
 
 
 def cut_size(tensor, size, less):
@@ -351,7 +381,7 @@ def final_words(client, case):
     return "did not fail again"
 
 
-# ---- running ------------------------------------------------------------------------------------------------------
+# ---- running -----------------------------------------------------------------------------------
 
 
 def run_seeds(options, port, cases, seeds, progress, path):
@@ -435,10 +465,12 @@ def run_chunk(options, port, cases, seeds, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fxserve", help="the program to test")
     parser.add_argument("--graphs", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=None, help="the first graph's seed (default: a random one, printed)")
+    parser.add_argument("--seed", type=int, default=None,
+                        help="the first graph's seed (default: a random one, printed)")
     parser.add_argument("--seconds", type=int, default=0, help="stop after this time (default: never)")
     parser.add_argument("--one", type=int, help="only the graph of this seed, not cut down")
     parser.add_argument("--only", nargs="*", help="graphs of these overloads only")
@@ -459,12 +491,14 @@ def main():
         for start in range(first, first + options.graphs, CHUNK):
             seeds = list(range(start, min(start + CHUNK, first + options.graphs)))
             while seeds and (options.seconds == 0 or time.monotonic() < end):
-                more, findings, seeds = run_chunk(options, server.port, cases, seeds, pathlib.Path(folder) / "findings")
+                more, findings, seeds = run_chunk(options, server.port, cases, seeds,
+                                                  pathlib.Path(folder) / "findings")
                 counts += more
                 for key, seed, words, text in findings:
                     groups.setdefault(key, []).append(seed)
                     if len(groups[key]) == 1:
-                        print(f"FAILED seed {seed}: {words}\n    cut down: {text}" if text else f"FAILED seed {seed}: {words}", flush=True)
+                        print(f"FAILED seed {seed}: {words}\n    cut down: {text}" if text
+                              else f"FAILED seed {seed}: {words}", flush=True)
                 options.seen.update(groups)
                 if any(key[0] == "no reply" for key, *_ in findings):
                     print("\n".join(server.stop()) or "the server went silent")
@@ -475,7 +509,8 @@ def main():
     for key, seeds in sorted(groups.items(), key=lambda group: -len(group[1])):
         print(f"{len(seeds):6} × {key[0]}, {key[1]} (seeds {', '.join(map(str, seeds[:3]))})")
     tried = sum(1 for name in counts if name.startswith("op "))
-    print(f"{tried} overloads; " + ", ".join(f"{name} {n}" for name, n in sorted(counts.items()) if not name.startswith("op ")))
+    print(f"{tried} overloads; "
+          + ", ".join(f"{name} {n}" for name, n in sorted(counts.items()) if not name.startswith("op ")))
     passed = counts["equal"] + counts["refused"] + counts["unsupported"] + counts["known"]
     print(f"{passed} passed, {counts['failed'] + len(problems)} failed")
     raise SystemExit(1 if groups or problems else 0)
@@ -485,7 +520,8 @@ def ops_of(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", "/v1/ops")
     listed = json.loads(connection.getresponse().read())["ops"]
-    return [entry["target"].removeprefix("torch.ops.") for entry in listed if entry["target"].startswith("torch.ops.aten.")]
+    return [entry["target"].removeprefix("torch.ops.") for entry in listed
+            if entry["target"].startswith("torch.ops.aten.")]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random graphs of 1 to 12 operator calls, for differential.py.
 
-Each call begins as a golden case (tests/golden): a valid call of one overload. Its tensors get other values, dtypes and layouts, or are results of
-earlier calls; its numbers, flags and lists change now and then. PyTorch runs each call as the graph grows, so that most calls are valid. A call that
-PyTorch refuses closes the graph or is left out.
+Each call begins as a golden case (tests/golden): a valid call of one overload. Its tensors get
+other values, dtypes and layouts, or are results of earlier calls; its numbers, flags and lists
+change now and then. PyTorch runs each call as the graph grows, so that most calls are valid. A call
+that PyTorch refuses closes the graph or is left out.
 """
 
 import base64
@@ -26,13 +27,17 @@ MAX_ELEMENTS = 4096
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int64, torch.int32, torch.int8, torch.uint8, torch.int16]
 DTYPES = [*FLOATS, *INTEGERS, torch.bool, torch.float32, torch.int64]
-SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-3, 88.0, -104.0, 6e4, 1e-45, 3e38, 2.0**31, 2.0**63]
-NUMBERS = [0, 1, -1, 2, 3, 7, 0.0, -0.0, 0.5, -1.5, 2.5, 1e-6, 300, 2**31, -(2**31), 2**63 - 1, 1e30, math.inf, -math.inf, math.nan, True, False]
-INDEXES = {"index", "indices", "mask", "condition", "boundaries", "offsets", "lengths"}  # arguments whose values are kept as they are
+SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-3, 88.0, -104.0, 6e4,
+           1e-45, 3e38, 2.0**31, 2.0**63]
+NUMBERS = [0, 1, -1, 2, 3, 7, 0.0, -0.0, 0.5, -1.5, 2.5, 1e-6, 300, 2**31, -(2**31), 2**63 - 1, 1e30,
+           math.inf, -math.inf, math.nan, True, False]
+# arguments whose values are kept as they are
+INDEXES = {"index", "indices", "mask", "condition", "boundaries", "offsets", "lengths"}
 
 
 # Running statistics are written though the schema does not say so.
-HIDDEN_WRITES = {"aten.native_batch_norm.default", "aten.batch_norm.default", "aten.instance_norm.default", "aten._batch_norm_impl_index.default"}
+HIDDEN_WRITES = {"aten.native_batch_norm.default", "aten.batch_norm.default", "aten.instance_norm.default",
+                 "aten._batch_norm_impl_index.default"}
 
 
 class Ref:
@@ -57,7 +62,8 @@ class Call:
             return False
         if str(self.overload) in HIDDEN_WRITES:
             return True
-        return any(a.alias_info is not None and a.alias_info.is_write for a in self.overload._schema.arguments)
+        return any(a.alias_info is not None and a.alias_info.is_write
+                   for a in self.overload._schema.arguments)
 
     def run(self, env):
         args, kwargs = fill(self.args, env), fill(self.kwargs, env)
@@ -85,26 +91,31 @@ def refs_in(value):
 
 
 class Case:
-    """A graph: `inputs` (name to contiguous tensor), `calls` in order, `results` (names). `refused`: PyTorch refuses the last call."""
+    """A graph: `inputs` (name to contiguous tensor), `calls` in order, `results` (names).
+    `refused`: PyTorch refuses the last call."""
 
     def __init__(self, inputs, calls, results, refused=None):
         self.inputs, self.calls, self.results, self.refused = inputs, calls, results, refused
 
     def document(self):
         def encode(value):
-            return map_leaves(lambda leaf: "%" + leaf.name if isinstance(leaf, Ref) else encode_value(leaf), value)
+            return map_leaves(lambda leaf: "%" + leaf.name if isinstance(leaf, Ref) else encode_value(leaf),
+                              value)
 
         nodes = [{"op": "placeholder", "name": name, "target": name} for name in self.inputs]
         for call in self.calls:
-            node = {"op": "call_function", "name": call.name, "target": call.target, "args": encode(call.args)}
+            node = {"op": "call_function", "name": call.name, "target": call.target,
+                    "args": encode(call.args)}
             if call.kwargs:
                 node["kwargs"] = encode(call.kwargs)
             nodes.append(node)
         outs = {"$tuple": ["%" + name for name in self.results]}
-        return {"format": "fx/1", "nodes": [*nodes, {"op": "output", "name": "output", "target": "output", "args": [outs]}]}
+        return {"format": "fx/1",
+                "nodes": [*nodes, {"op": "output", "name": "output", "target": "output", "args": [outs]}]}
 
     def run(self):
-        """{name: value} of all nodes as PyTorch gives them, at the end of the run; raises what PyTorch raises."""
+        """{name: value} of all nodes as PyTorch gives them, at the end of the run; raises what
+        PyTorch raises."""
         env = {name: tensor.clone() for name, tensor in self.inputs.items()}
         for call in self.calls:
             env[call.name] = call.run(env)
@@ -114,11 +125,12 @@ class Case:
         return any(call.writes() for call in self.calls)
 
 
-# ---- tensors ------------------------------------------------------------------------------------------------------
+# ---- tensors -----------------------------------------------------------------------------------
 
 
 def values(chance, dtype, shape):
-    """A contiguous tensor: small numbers, now and then with infinities, NaN and the ends of the range."""
+    """A contiguous tensor: small numbers, now and then with infinities, NaN and the ends of the
+    range."""
     generator = torch.Generator().manual_seed(chance.getrandbits(48))
     kind = chance.random()
     if dtype == torch.bool:
@@ -126,7 +138,8 @@ def values(chance, dtype, shape):
     if dtype.is_floating_point:
         made = torch.randn(shape, generator=generator, dtype=torch.float64) * chance.choice([1, 1, 3, 30])
         if kind < 0.25:
-            special = torch.tensor(SPECIAL, dtype=torch.float64)[torch.randint(len(SPECIAL), tuple(shape), generator=generator)]
+            special = torch.tensor(
+                SPECIAL, dtype=torch.float64)[torch.randint(len(SPECIAL), tuple(shape), generator=generator)]
             made = torch.where(torch.rand(shape, generator=generator) < 0.3, special, made)
         elif kind < 0.4:
             made = made.round()
@@ -134,7 +147,8 @@ def values(chance, dtype, shape):
     info = torch.iinfo(dtype)
     made = torch.randint(0 if dtype == torch.uint8 else -9, 10, tuple(shape), generator=generator).to(dtype)
     if kind < 0.15:
-        ends = torch.tensor([info.min, info.max, info.max - 1, 0, 1], dtype=dtype)[torch.randint(5, tuple(shape), generator=generator)]
+        ends = torch.tensor([info.min, info.max, info.max - 1, 0, 1],
+                            dtype=dtype)[torch.randint(5, tuple(shape), generator=generator)]
         made = torch.where(torch.rand(shape, generator=generator) < 0.3, ends, made)
     return made
 
@@ -156,13 +170,15 @@ class Growth:
     def add(self, overload, args, kwargs):
         """The call's reference, or raises what PyTorch raises (nothing is added then)."""
         call = Call(f"n{len(self.calls)}", overload, args, kwargs)
-        before = {name: self.env[name].clone() for name in self.env if isinstance(self.env[name], torch.Tensor)} if call.writes() else None
+        before = {name: self.env[name].clone() for name in self.env
+                  if isinstance(self.env[name], torch.Tensor)} if call.writes() else None
         try:
             result = call.run(self.env)
             if any(tensor.numel() > MAX_ELEMENTS or tensor.is_complex() for tensor in tensors_in(result)):
                 raise MemoryError("too large")
         except Exception:
-            if before is not None and any(not same_bits(self.env[name], tensor) for name, tensor in before.items()):
+            if before is not None and any(not same_bits(self.env[name], tensor)
+                                          for name, tensor in before.items()):
                 raise SystemError("a refused call has written") from None
             raise
         self.calls.append(call)
@@ -185,16 +201,19 @@ class Growth:
             a, b = self.chance.sample(range(rank), 2)
             return self.add(aten.transpose.int, [self.input(tensor.transpose(a, b).contiguous()), a, b], {})
         if rank == 4 and kind < 0.35:
-            return self.add(aten.permute.default, [self.input(tensor.permute(0, 2, 3, 1).contiguous()), [0, 3, 1, 2]], {})
+            return self.add(aten.permute.default,
+                            [self.input(tensor.permute(0, 2, 3, 1).contiguous()), [0, 3, 1, 2]], {})
         if rank >= 1 and kind < 0.45:
             dim = self.chance.randrange(rank)
             wide = tensor.repeat_interleave(2, dim)
             return self.add(aten.slice.Tensor, [self.input(wide), dim, 0, wide.shape[dim], 2], {})
         if rank >= 1 and kind < 0.5 and tensor.shape[0] > 1:
-            return self.add(aten.expand.default, [self.input(tensor[:1].contiguous()), list(tensor.shape)], {})
+            return self.add(aten.expand.default, [self.input(tensor[:1].contiguous()), list(tensor.shape)],
+                            {})
         if rank >= 1 and kind < 0.55:
             dim = self.chance.randrange(rank)
-            return self.add(aten.narrow.default, [self.input(torch.cat([tensor, tensor], dim)), dim, tensor.shape[dim], tensor.shape[dim]], {})
+            return self.add(aten.narrow.default, [self.input(torch.cat([tensor, tensor], dim)), dim,
+                                                  tensor.shape[dim], tensor.shape[dim]], {})
         return self.input(tensor.contiguous())
 
     def earlier(self, tensor):
@@ -230,7 +249,8 @@ class Growth:
         dtype = dtypes.get(tensor.dtype, tensor.dtype) if chance.random() < 0.93 else chance.choice(DTYPES)
         if chance.random() < 0.3:
             return self.laid_out(tensor.to(dtype))
-        return self.laid_out(values(chance, dtype, self.other_shape(tensor.shape) if chance.random() < 0.1 else tensor.shape))
+        return self.laid_out(values(chance, dtype, self.other_shape(tensor.shape) if chance.random() < 0.1
+                                    else tensor.shape))
 
     def plain(self, value):
         """A number, flag, dtype or text of the golden case, or another of its kind."""
@@ -240,7 +260,8 @@ class Growth:
         if isinstance(value, bool):
             return not value
         if isinstance(value, int):
-            return value + chance.choice([-1, 1]) if chance.random() < 0.6 else chance.choice([-3, -1, 0, 1, 2, 5])
+            return (value + chance.choice([-1, 1]) if chance.random() < 0.6
+                    else chance.choice([-3, -1, 0, 1, 2, 5]))
         if isinstance(value, float):
             return chance.choice(NUMBERS)
         if isinstance(value, torch.dtype):
@@ -255,7 +276,8 @@ class Growth:
             if made and self.chance.random() < 0.03:
                 made.pop()
             return made
-        if str(schema.type) in ("number", "Optional[number]") and value is not None and self.chance.random() < 0.3:
+        if str(schema.type) in ("number",
+                                "Optional[number]") and value is not None and self.chance.random() < 0.3:
             return self.chance.choice(NUMBERS)
         return self.plain(value)
 
@@ -270,7 +292,8 @@ class Growth:
         schema = overload._schema.arguments
         made = [self.argument(schema[at], value, dtypes) for at, value in enumerate(args)]
         named = {argument.name: argument for argument in schema}
-        made_kwargs = {name: self.argument(named[name], value, dtypes) for name, value in kwargs.items() if name in named}
+        made_kwargs = {name: self.argument(named[name], value, dtypes) for name, value in kwargs.items()
+                       if name in named}
         try:
             self.add(overload, made, made_kwargs)
             return True
@@ -279,7 +302,8 @@ class Growth:
         except MemoryError:
             self.refusal = None
         except Exception as error:  # whatever PyTorch raises is a refusal
-            self.refusal = (Call(f"n{len(self.calls)}", overload, made, made_kwargs), str(error).split("\n")[0])
+            self.refusal = (Call(f"n{len(self.calls)}", overload, made, made_kwargs),
+                            str(error).split("\n")[0])
         if self.refusal is None or chance.random() < 0.8:
             for call in self.calls[n_calls:]:
                 del self.env[call.name]
@@ -306,11 +330,13 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(bits(a), bits(b))
 
 
-RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "empty", "exponential", "uniform", "cauchy", "geometric", "rrelu")
+RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "empty", "exponential", "uniform",
+          "cauchy", "geometric", "rrelu")
 
 
 def golden_cases(supported):
-    """{overload name: [(overload, args, kwargs)]} of the committed cases that `supported` names, without those that draw random numbers."""
+    """{overload name: [(overload, args, kwargs)]} of the committed cases that `supported` names,
+    without those that draw random numbers."""
     cases = {}
     for path in sorted((ROOT / "tests" / "golden").glob("*.jsonl")):
         for _, case, tensors in replay_goldens.read_cases(path):
@@ -318,7 +344,8 @@ def golden_cases(supported):
             if name not in supported or any(word in name for word in RANDOM):
                 continue
             args = replay_goldens.decode(case["args"], tensors)
-            kwargs = {key: replay_goldens.decode(value, tensors) for key, value in case.get("kwargs", {}).items()}
+            kwargs = {key: replay_goldens.decode(value, tensors)
+                      for key, value in case.get("kwargs", {}).items()}
             if all(tensor.dtype in DTYPES for tensor in tensors_in([args, kwargs])):
                 cases.setdefault(name, []).append((find_overload(name), args, kwargs))
     return cases
@@ -339,7 +366,8 @@ def random_case(seed, cases):
     if not growth.calls:
         return None
     tensors = [call.name for call in growth.calls if isinstance(growth.env.get(call.name), torch.Tensor)]
-    results = [growth.calls[-1].name] if refused else sorted({*tensors[-1:], *(name for name in tensors if chance.random() < 0.2)})
+    results = ([growth.calls[-1].name] if refused
+               else sorted({*tensors[-1:], *(name for name in tensors if chance.random() < 0.2)}))
     used = {name for call in growth.calls for name in refs_in([call.args, call.kwargs])}
     inputs = {name: tensor for name, tensor in growth.inputs.items() if name in used}
     return Case(inputs, growth.calls, results, refused) if results else None
@@ -353,4 +381,5 @@ def dump(case, mode):
 
 def encode_tensor(tensor):
     raw = bits(tensor).numpy().tobytes()
-    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape), "b64": base64.b64encode(raw).decode()}
+    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape),
+            "b64": base64.b64encode(raw).decode()}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the Python examples of README.md, in order, as a reader would, against a server on a free port. The last line is `N passed, N failed`.
+"""Runs the Python examples of README.md, in order, as a reader would, against a server on a free
+port. The last line is `N passed, N failed`.
 
 usage: readme_python.py FXSERVE     with torch, numpy and requests
 """
@@ -27,9 +28,11 @@ def main():
             shell = re.match(r"    (curl .*)", block)
             if not python and not shell:
                 continue
-            command = [sys.executable, "-c", python.group(1)] if python else ["bash", "-c", shell.group(1).replace("curl ", "curl -sSf ", 1)]
+            command = ([sys.executable, "-c", python.group(1)] if python
+                       else ["bash", "-c", shell.group(1).replace("curl ", "curl -sSf ", 1)])
             command[2] = command[2].replace("localhost:8080", f"127.0.0.1:{server.port}")
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300,
+                                  check=False)
             if done.returncode == 0:
                 passed += 1
             else:

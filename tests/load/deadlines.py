@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines within one node: deadlines.py FXSERVE [--long].
 
-Runs whose one long node takes seconds get a deadline of 300 ms on a server with one worker, eagerly and compiled. The reply must be 504 `deadline`, and the worker must be free for
-the next request soon after. The short form takes three operators, the long one all of the table.
+Runs whose one long node takes seconds get a deadline of 300 ms on a server with one worker, eagerly
+and compiled. The reply must be 504 `deadline`, and the worker must be free for the next request
+soon after. The short form takes three operators, the long one all of the table.
 """
 import sys
 import tempfile
@@ -24,7 +25,8 @@ NODES = {
     "softmax of 400 M": ([400000000], "torch.softmax", [0], {}),
     "conv1d of 2 M, window 60001": ([1, 1, 2000000], "torch.nn.functional.conv1d", ["%w"], {}),
     "layer_norm of 400 M": ([1, 400000000], "torch.nn.functional.layer_norm", [[400000000]], {}),
-    "bilinear to 20000²": ([1, 1, 100, 100], "torch.nn.functional.interpolate", [], {"size": [20000, 20000], "mode": "bilinear"}),
+    "bilinear to 20000²": ([1, 1, 100, 100], "torch.nn.functional.interpolate", [],
+                           {"size": [20000, 20000], "mode": "bilinear"}),
     "nonzero of 200 M": ([200000000], "torch.nonzero", [], {}),
     "exp of 400 M": ([400000000], "torch.exp", [], {}),
     "transposed copy of 1.6 GB": ([20000, 20000], "contiguous", [], {}),
@@ -33,12 +35,14 @@ SHORT = 3
 
 
 def node_graph(size, target, arguments, keywords):
-    """One long node; what comes before takes some ten milliseconds and depends on the input, so that nothing is folded."""
+    """One long node; what comes before takes some ten milliseconds and depends on the input, so
+    that nothing is folded."""
     nodes = [call("o", "torch.ones", size), call("z", "torch.add", "%o", "%x")]
     if "%w" in arguments:
         nodes += [call("k", "torch.ones", [1, 1, 60001]), call("w", "torch.mul", "%k", "%x")]
     if target == "contiguous":
-        nodes += [call("t", "torch.transpose", "%z", 0, 1), {"op": "call_method", "name": "y", "target": "contiguous", "args": ["%t"], "kwargs": {}}]
+        nodes += [call("t", "torch.transpose", "%z", 0, 1),
+                  {"op": "call_method", "name": "y", "target": "contiguous", "args": ["%t"], "kwargs": {}}]
     else:
         nodes.append(call("y", target, "%z", *arguments, **keywords))
     if target == "torch.sort":
@@ -63,7 +67,8 @@ def check(server, report, name, mode):
     free -= min(busy_ms(server) for _ in range(3))
     if reply.status != 504:
         raise Failed(f"{name}, {mode}: {reply.short()} after {replied:.0f} ms, not 504")
-    report.row(f"300 ms for a node of seconds: {name}, {mode}", f"504 after {replied:.0f} ms, the worker free {free:.0f} ms after the deadline",
+    report.row(f"300 ms for a node of seconds: {name}, {mode}",
+               f"504 after {replied:.0f} ms, the worker free {free:.0f} ms after the deadline",
                f"≤ {AIM_MS} ms after it", free <= AIM_MS, speed=free <= DEFECT_MS)
 
 
@@ -75,7 +80,8 @@ def main():
     report = Report(tally)
     rows = list(NODES.items())[:None if sys.argv[2:] else SHORT]
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
-        server = Server(sys.argv[1], ["--data", "none", "--quiet", "--workers", "1", "--no-warm-up"], folder=folder).start()
+        server = Server(sys.argv[1], ["--data", "none", "--quiet", "--workers", "1", "--no-warm-up"],
+                        folder=folder).start()
         upload(server, "busy", slow_graph(2, 128))
         for name, row in rows:
             try:

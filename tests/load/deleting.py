@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deleted models give their memory back: deleting.py FXSERVE.
 
-Three models of many weights are uploaded, run as programs, which pack the weights, and deleted, while other clients go on running something small without a pause. What the
-allocator still holds of them some seconds later must be little.
+Three models of many weights are uploaded, run as programs, which pack the weights, and deleted,
+while other clients go on running something small without a pause. What the allocator still holds of
+them some seconds later must be little.
 """
 import json
 import struct
@@ -27,16 +28,19 @@ def chain(model):
     for layer in range(LAYERS):
         name = f"l{layer}"
         nodes.append({"op": "call_module", "name": name, "target": name, "args": [f"%{last}"]})
-        modules[name] = {"type": "torch.nn.Linear", "config": {"in_features": SIZE, "out_features": SIZE, "bias": False}}
+        modules[name] = {"type": "torch.nn.Linear",
+                         "config": {"in_features": SIZE, "out_features": SIZE, "bias": False}}
         n = SIZE * SIZE * 4
-        state[f"{name}.weight"] = {"dtype": "F32", "shape": [SIZE, SIZE], "data_offsets": [layer * n, (layer + 1) * n]}
+        state[f"{name}.weight"] = {"dtype": "F32", "shape": [SIZE, SIZE],
+                                   "data_offsets": [layer * n, (layer + 1) * n]}
         weights.append(struct.pack("<f", 1e-4 + 1e-6 * (model * LAYERS + layer)) * (SIZE * SIZE))
         last = name
     nodes.append({"op": "output", "name": "output", "target": "output", "args": [f"%{last}"]})
     head = json.dumps(state).encode()
     head += b" " * (-len(head) % 8)
     graph = json.dumps({"format": "fx/1", "nodes": nodes, "modules": modules}).encode()
-    body, content_type = multipart([("graph", graph), ("weights", struct.pack("<Q", len(head)) + head + b"".join(weights))])
+    body, content_type = multipart([("graph", graph),
+                                    ("weights", struct.pack("<Q", len(head)) + head + b"".join(weights))])
     return body, [("Content-Type", content_type)]
 
 
@@ -60,9 +64,11 @@ class Busy(threading.Thread):
 
 
 def delete_under_load(server):
-    nodes = [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "name": "y", "target": "torch.neg", "args": ["%x"]},
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "y", "target": "torch.neg", "args": ["%x"]},
              {"op": "output", "name": "output", "target": "output", "args": ["%y"]}]
-    expect(server.call("PUT", "/v1/graphs/busy", json.dumps({"format": "fx/1", "nodes": nodes}).encode()), 201)
+    expect(server.call("PUT", "/v1/graphs/busy", json.dumps({"format": "fx/1", "nodes": nodes}).encode()),
+           201)
     clients = [Busy(server) for _ in range(4)]
     for client in clients:
         client.start()
@@ -86,7 +92,8 @@ def delete_under_load(server):
         return f"only {held >> 20} MiB were held: nothing was packed"
     if min(served) == 0:
         return "the other clients were not served"
-    return "" if left <= LEFT_BYTES else f"{left >> 20} MiB are left after {SECONDS} s, expected {LEFT_BYTES >> 20}"
+    return ("" if left <= LEFT_BYTES
+            else f"{left >> 20} MiB are left after {SECONDS} s, expected {LEFT_BYTES >> 20}")
 
 
 def main():
@@ -95,7 +102,8 @@ def main():
         return 2
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
-        server = Server(sys.argv[1], ["--data", folder + "/data", "--quiet", "--workers", "2"], folder=folder).start()
+        server = Server(sys.argv[1], ["--data", folder + "/data", "--quiet", "--workers", "2"],
+                        folder=folder).start()
         try:
             tally.check("deleted models", delete_under_load(server))
         finally:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that vanish: disconnects.py FXSERVE [N=2000].
 
-N clients go away at random, by FIN, by RST or by closing their sending half: within the head, within the body, while their run waits for a worker, while it runs, and while the
-reply is read. Afterwards no connection, job, descriptor or spool file may be left, memory must be back, and a run must give the right numbers. Then a client leaves 100 ms into a
-run of several seconds, and into one node of several seconds: the worker must be free again soon.
+N clients go away at random, by FIN, by RST or by closing their sending half: within the head,
+within the body, while their run waits for a worker, while it runs, and while the reply is read.
+Afterwards no connection, job, descriptor or spool file may be left, memory must be back, and a run
+must give the right numbers. Then a client leaves 100 ms into a run of several seconds, and into one
+node of several seconds: the worker must be free again soon.
 """
 import os
 import random
@@ -13,7 +15,8 @@ import tempfile
 import threading
 import time
 
-from parts import SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, call, connect_from, descriptors, gauge, graph, memory, reset, run, settle, slow_graph, upload
+from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, call, connect_from, descriptors,
+                   gauge, graph, memory, reset, run, settle, slow_graph, upload)
 
 N_THREADS = 4
 MEMORY_MB = 16
@@ -22,12 +25,13 @@ WIDE_BODY = b'{"inputs": {"x": [1.5]}}'
 NODES, SIZE = 60, 900
 MARGIN_MS = 20
 LONG_NODE_S, FREE_WITHIN_MS = 1, 100
-LONG_NODE = graph(call("o", "torch.ones", [1, 1, 5000, 5000]), call("z", "torch.add", "%o", "%x"), call("y", "torch.nn.functional.max_pool2d", "%z", 2499, 1),
-                  call("s", "torch.sum", "%y"))
+LONG_NODE = graph(call("o", "torch.ones", [1, 1, 5000, 5000]), call("z", "torch.add", "%o", "%x"),
+                  call("y", "torch.nn.functional.max_pool2d", "%z", 2499, 1), call("s", "torch.sum", "%y"))
 
 
 def request(name, body):
-    return b"POST /v1/graphs/%s/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (name, len(body), body)
+    return (b"POST /v1/graphs/%s/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+            % (name, len(body), body))
 
 
 def leave(plain, how):
@@ -47,7 +51,8 @@ def leave(plain, how):
 
 def vanish(port, chance):
     """One client."""
-    how, when = chance.choice(("close", "reset", "half")), chance.choice(("head", "body", "queued", "running", "reply", "upload"))
+    how, when = (chance.choice(("close", "reset", "half")),
+                 chance.choice(("head", "body", "queued", "running", "reply", "upload")))
     plain = connect_from(port)
     try:
         if when == "head":
@@ -57,7 +62,8 @@ def vanish(port, chance):
             text = request(b"tiny", TINY_BODY)
             plain.sendall(text[:chance.randrange(text.index(b"\r\n\r\n") + 4, len(text))])
         elif when == "upload":
-            plain.sendall(b"PUT /v1/graphs/up HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n" + bytes(chance.randrange(0, 200000)))
+            plain.sendall(b"PUT /v1/graphs/up HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n"
+                          + bytes(chance.randrange(0, 200000)))
         elif when in ("queued", "running"):
             plain.sendall(request(b"busy", SLOW_BODY))
             time.sleep(chance.random() * (0.002 if when == "queued" else 0.02))
@@ -113,7 +119,8 @@ def check_crowd(server, data, n, report):
     reply = run(server, "tiny", TINY_BODY)
     if reply.status != 200 or reply.json()["outputs"][0]["data"][0] != [1.5, 0.0, 3.0, 4.0]:
         problems.append(f"the run after it: {reply.short()}")
-    report.row(f"{n:,} random disconnects", "; ".join(problems) or f"nothing left, memory {grown:+.1f} MB, {seconds:.0f} s", "no connection, job, descriptor or file left", not problems)
+    report.row(f"{n:,} random disconnects", "; ".join(problems) or f"nothing left, memory {grown:+.1f} "
+               f"MB, {seconds:.0f} s", "no connection, job, descriptor or file left", not problems)
 
 
 def check_freed(server, report):
@@ -140,8 +147,9 @@ def check_freed(server, report):
         run(server, "busy", SLOW_BODY)
         worst = max(worst, free_ms - (time.monotonic() - began) * 1e3)
     slack = 5 * MARGIN_MS  # beyond this it is a defect, not a busy machine
-    report.row(f"client leaves 100 ms into a run of {total:.1f} s", f"worker free after {worst:.0f} ms, the longest node takes {node_ms:.0f} ms", f"one node + {MARGIN_MS} ms",
-               worst <= node_ms + MARGIN_MS, speed=worst <= 2 * node_ms + slack)
+    report.row(f"client leaves 100 ms into a run of {total:.1f} s",
+               f"worker free after {worst:.0f} ms, the longest node takes {node_ms:.0f} ms",
+               f"one node + {MARGIN_MS} ms", worst <= node_ms + MARGIN_MS, speed=worst <= 2 * node_ms + slack)
 
 
 def check_freed_within(server, report):
@@ -163,7 +171,8 @@ def check_freed_within(server, report):
         began = time.monotonic()
         run(server, "busy", SLOW_BODY)
         worst = max(worst, free_ms - (time.monotonic() - began) * 1e3)
-    report.row(f"client leaves 100 ms into one node of more than {LONG_NODE_S} s", f"worker free after {worst:.0f} ms", f"{FREE_WITHIN_MS} ms", worst <= FREE_WITHIN_MS,
+    report.row(f"client leaves 100 ms into one node of more than {LONG_NODE_S} s",
+               f"worker free after {worst:.0f} ms", f"{FREE_WITHIN_MS} ms", worst <= FREE_WITHIN_MS,
                speed=worst <= 20 * FREE_WITHIN_MS)
 
 
@@ -181,7 +190,8 @@ def main():
         upload(server, "busy", slow_graph(2, 128))
         upload(server, "long", slow_graph(NODES, SIZE))
         upload(server, "node", LONG_NODE)
-        for check in (lambda: check_crowd(server, data, n, report), lambda: check_freed(server, report), lambda: check_freed_within(server, report)):
+        for check in (lambda: check_crowd(server, data, n, report), lambda: check_freed(server, report),
+                      lambda: check_freed_within(server, report)):
             try:
                 check()
             except (Failed, OSError, ValueError, KeyError) as problem:

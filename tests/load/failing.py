@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that fail: failing.py FXSERVE [--leaks | --long] [WORD]. The cases of failing_cases.py whose route or name has the word; all routes besides, with a query parameter that
-they do not know.
+"""Requests that fail: failing.py FXSERVE [--leaks | --long] [WORD]. The cases of failing_cases.py
+whose route or name has the word; all routes besides, with a query parameter that they do not know.
 
-Each case is sent 3,000 times (--long: 100,000) over kept connections, and the anonymous memory that it leaves behind is measured: a few bytes lost by each call show. --leaks, for a
-server built with ASan, sends each case a few times only; what it lost is in the leak checker's report when the server ends.
+Each case is sent 3,000 times (--long: 100,000) over kept connections, and the anonymous memory that
+it leaves behind is measured: a few bytes lost by each call show. --leaks, for a server built with
+ASan, sends each case a few times only; what it lost is in the leak checker's report when the server
+ends.
 """
 import os
 import re
@@ -31,12 +33,14 @@ def routes():
 def unknown_parameters():
     """Every route, each with a parameter that none of them has."""
     for route, method, path in routes():
-        target = path.replace("{name}", "digits").replace("{v}", "1").replace("{id}", "none") + "?no_such_parameter=1"
+        target = path.replace("{name}",
+                              "digits").replace("{v}", "1").replace("{id}", "none") + "?no_such_parameter=1"
         yield route, NO_SUCH, 400, method, target, b"{}" if method in ("PUT", "POST", "PATCH") else b"", ()
 
 
 def text_of(method, target, body, headers):
-    head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n" + "".join(f"{key}: {value}\r\n" for key, value in headers)
+    head = (f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n"
+            + "".join(f"{key}: {value}\r\n" for key, value in headers))
     return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
@@ -92,7 +96,8 @@ class Sender:
 
 
 def left_after(server, before, seconds=8):
-    """Bytes of anonymous memory more than before, once the server had time to give freed memory back."""
+    """Bytes of anonymous memory more than before, once the server had time to give freed memory
+    back."""
     end = time.monotonic() + seconds
     while True:
         left = memory(server) - before
@@ -105,7 +110,8 @@ def run_case(server, sender, case, calls, report):
     route, what, status, method, target, body, headers = case
     name, text = f"{route}: {what}", text_of(method, target, body, headers)
     seen = sender.send(text, min(calls, max(20, calls // 10)))  # whatever is allocated once, is now
-    if any(code < 400 or (status and code != status) or (code >= 500 and status < 500) for code in seen) and not (status == 0 and set(seen) <= {200, 201}):
+    if any(code < 400 or (status and code != status) or (code >= 500 and status < 500)
+           for code in seen) and not (status == 0 and set(seen) <= {200, 201}):
         raise Failed(f"{name}: answered {seen}, expected {status or 'a failure'}")
     if report is None:
         return
@@ -115,7 +121,8 @@ def run_case(server, sender, case, calls, report):
     calls = sender.send_for(text, calls, SECONDS if calls <= CALLS else LONG_SECONDS)
     took = time.monotonic() - began
     left = left_after(server, before)
-    report.row(name, f"{left / 1e6:+.2f} MB after {calls:,} calls, {left / calls:+.0f} bytes each, {took:.1f} s", f"≤ {LEFT_BYTES / 1e6:.1f} MB", left <= LEFT_BYTES)
+    report.row(name, f"{left / 1e6:+.2f} MB after {calls:,} calls, {left / calls:+.0f} bytes "
+               f"each, {took:.1f} s", f"≤ {LEFT_BYTES / 1e6:.1f} MB", left <= LEFT_BYTES)
 
 
 def main():
@@ -125,10 +132,12 @@ def main():
         return 2
     leaks, tally = "--leaks" in sys.argv, Tally()
     calls = LEAK_CALLS if leaks else LONG_CALLS if "--long" in sys.argv else CALLS
-    cases = [case for case in [*failing_cases.cases(), *unknown_parameters()] if len(words) == 1 or words[1] in f"{case[0]}: {case[1]}"]
+    cases = [case for case in [*failing_cases.cases(), *unknown_parameters()] if len(words) == 1
+             or words[1] in f"{case[0]}: {case[1]}"]
     report = None if leaks else Report(tally)
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
-        server = Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", "--max-profiles", "16", "--max-response", "1000000"], folder=folder).start()
+        server = Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", "--max-profiles", "16",
+                                   "--max-response", "1000000"], folder=folder).start()
         for name, body in failing_cases.graphs().items():
             reply = server.call("PUT", f"/v1/graphs/{name}", body)
             if reply.status not in (200, 201):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load: load.py FXSERVE [--long] [NAME...]. Names: overload, idle, slow, neighbours, upload, braces, soak; without --long each is shortened.
+"""Load: load.py FXSERVE [--long] [NAME...]. Names: overload, idle, slow, neighbours, upload,
+braces, soak; without --long each is shortened.
 
-Everything stays on the loopback. Times are reported and compared with their aims, but only what cannot be the machine's fault fails: wrong answers, leaks, memory, lost requests.
+Everything stays on the loopback. Times are reported and compared with their aims, but only what
+cannot be the machine's fault fails: wrong answers, leaks, memory, lost requests.
 """
 import json
 import multiprocessing
@@ -17,7 +19,8 @@ import threading
 import time
 
 import failing_cases
-from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, connect_from, descriptors, gauge, graph, call, memory, more_descriptors, percentile, reset, run, settle,
+from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, connect_from, descriptors,
+                   gauge, graph, call, memory, more_descriptors, percentile, reset, run, settle,
                    slow_graph, upload)
 from service import ROOT, tensor_of, write_npy
 
@@ -26,7 +29,8 @@ MOST_CLIENTS = 700  # of one address; the server takes 1,000
 
 
 def request(method, target, body=b""):
-    return b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (method, target, len(body), body)
+    return (b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+            % (method, target, len(body), body))
 
 
 def run_request(name, body):
@@ -52,14 +56,16 @@ class Client:
         head, mark, body = self.buffer.partition(b"\r\n\r\n")
         if not mark:
             return None
-        length = int(next(line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")))
+        length = int(next(line.split(b":")[1] for line in head.split(b"\r\n")
+                          if line.lower().startswith(b"content-length:")))
         if len(body) < length:
             return None
         return int(head.split(b" ", 2)[1]), time.monotonic() - self.began
 
 
 def open_loop(port, text, rate, seconds):
-    """Sends at fixed times, whatever comes back when; times count from when a request was due: [(status, seconds)]."""
+    """Sends at fixed times, whatever comes back when; times count from when a request was due:
+    [(status, seconds)]."""
     chooser, idle, answers, busy = selectors.DefaultSelector(), [], [], 0
     began, n, total = time.monotonic(), 0, int(rate * seconds)
     while n < total or (busy and time.monotonic() < began + seconds + 30):
@@ -107,7 +113,7 @@ def closed_loop(port, text, n_clients, seconds, stop=None):
     return times
 
 
-# ---- the scenarios ----
+# ---- the scenarios -----------------------------------------------------------------------------
 def overload(start, report, long):
     seconds, deadline_ms = (30, 1000) if long else (3, 1000)
     server = start("--workers", "1", "--max-queue", "32", "--run-deadline-ms", str(deadline_ms))
@@ -123,12 +129,17 @@ def overload(start, report, long):
     refused = [took for status, took in answers if status == 503]
     other = [status for status, _ in answers if status not in (200, 503, 504)]
     name = f"overload, 150 % of {capacity:.0f} req/s for {seconds} s"
-    report.row(f"{name}: answers", f"{len(good)} × 200, {len(refused)} × 503, {len(answers) - len(good) - len(refused)} others, {lost} lost", "each is answered, by 200, 503 or 504",
-               lost == 0 and not other and good)
-    report.row(f"{name}: accepted", f"p99 {percentile(good, 99) * 1e3:.0f} ms, {len(good) / seconds / capacity:.0%} of the capacity used", f"p99 ≤ {deadline_ms} ms (the deadline)",
-               percentile(good, 99) * 1e3 <= deadline_ms, True)
-    report.row(f"{name}: refused", f"median {percentile(refused, 50) * 1e3:.2f} ms, p99 {percentile(refused, 99) * 1e3:.1f} ms", "503 within 5 ms", percentile(refused, 99) <= 0.005, True)
-    report.row(f"{name}: recovery", f"{recovery * 1e3:.0f} ms", "< 1 s", reply.status == 200 and recovery < 1, True)
+    report.row(f"{name}: answers", f"{len(good)} × 200, {len(refused)} × 503, "
+               f"{len(answers) - len(good) - len(refused)} others, {lost} lost",
+               "each is answered, by 200, 503 or 504", lost == 0 and not other and good)
+    report.row(f"{name}: accepted", f"p99 {percentile(good, 99) * 1e3:.0f} "
+               f"ms, {len(good) / seconds / capacity:.0%} of the capacity used",
+               f"p99 ≤ {deadline_ms} ms (the deadline)", percentile(good, 99) * 1e3 <= deadline_ms, True)
+    report.row(f"{name}: refused",
+               f"median {percentile(refused, 50) * 1e3:.2f} ms, p99 {percentile(refused, 99) * 1e3:.1f} ms",
+               "503 within 5 ms", percentile(refused, 99) <= 0.005, True)
+    report.row(f"{name}: recovery", f"{recovery * 1e3:.0f} ms", "< 1 s", reply.status == 200 and recovery < 1,
+               True)
 
 
 def idle(start, report, long):
@@ -153,9 +164,11 @@ def idle(start, report, long):
     status = server.call("GET", "/livez").status
     served = (time.monotonic() - began) * 1e3
     resident, own = memory(server, "VmRSS") / 1e6, gauge(server, "fxserve_connections")
-    report.row(f"{n:,} idle connections", f"{resident:.0f} MB resident, {own:.0f} connections open, made in {seconds:.1f} s", "≤ 100 MB", resident <= 100 and own >= n)
+    report.row(f"{n:,} idle connections", f"{resident:.0f} MB resident, {own:.0f} connections open, made in "
+               f"{seconds:.1f} s", "≤ 100 MB", resident <= 100 and own >= n)
     each = (memory(server) - empty) / n / 1000
-    report.row(f"memory of each of {n:,} idle connections", f"{each:.1f} KB", "≤ 12 KB: their pools are given back", each <= 12)
+    report.row(f"memory of each of {n:,} idle connections", f"{each:.1f} KB",
+               "≤ 12 KB: their pools are given back", each <= 12)
     report.row(f"a new client beside {n:,} idle ones", f"served in {served:.1f} ms", "served", status == 200)
     for client in clients:
         client.close()
@@ -171,7 +184,8 @@ def slow(start, report, long):
     text = run_request(b"tiny", TINY_BODY)
     closed_loop(server.port, text, 1, 1)
     alone = closed_loop(server.port, text, 1, seconds / 2)
-    head, stop, clients = b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", threading.Event(), []
+    head, stop, clients = (b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+                           threading.Event(), [])
     for i in range(n):
         client = connect_from(server.port, f"127.0.0.{2 + i // 900}")
         client.sendall(head)
@@ -194,9 +208,12 @@ def slow(start, report, long):
     thread.join()
     open_ones = gauge(server, "fxserve_connections") - 1
     ratio = percentile(beside, 99) / percentile(alone, 99)
-    report.row(f"{n:,} clients with slow heads", f"a good client's p99 {percentile(alone, 99) * 1e3:.2f} ms alone, {percentile(beside, 99) * 1e3:.2f} ms beside them: {ratio:.1f}×", "≤ 2×", ratio <= 2, True)
+    report.row(f"{n:,} clients with slow heads", f"a good client's p99 {percentile(alone, 99) * 1e3:.2f} "
+               f"ms alone, {percentile(beside, 99) * 1e3:.2f} ms beside them: {ratio:.1f}×", "≤ 2×",
+               ratio <= 2, True)
     if long:
-        report.row(f"{n:,} clients with slow heads after 15 s", f"{open_ones:.0f} still open", "all closed by the head's deadline", open_ones <= 0)
+        report.row(f"{n:,} clients with slow heads after 15 s", f"{open_ones:.0f} still open",
+                   "all closed by the head's deadline", open_ones <= 0)
     for client in clients:
         client.close()
 
@@ -211,14 +228,17 @@ def neighbours(start, report, long):
     capacity = len(closed_loop(server.port, loud, 8, 1.5)) / 1.5
     alone = [took for _, took in open_loop(server.port, quiet, capacity / 10, seconds)[0]]
     stop, saturating = threading.Event(), []
-    thread = threading.Thread(target=lambda: saturating.extend(closed_loop(server.port, loud, 8, seconds + 10, stop)))
+    thread = threading.Thread(
+        target=lambda: saturating.extend(closed_loop(server.port, loud, 8, seconds + 10, stop)))
     thread.start()
     time.sleep(0.2)
     beside = [took for _, took in open_loop(server.port, quiet, capacity / 10, seconds)[0]]
     stop.set()
     thread.join()
     ratio = percentile(beside, 99) / percentile(alone, 99)
-    report.row("a graph at 10 % beside a saturated one", f"p99 {percentile(alone, 99) * 1e3:.1f} ms alone, {percentile(beside, 99) * 1e3:.1f} ms beside: {ratio:.1f}×, {len(beside)} runs", "≤ 3×", ratio <= 3, True)
+    report.row("a graph at 10 % beside a saturated one", f"p99 {percentile(alone, 99) * 1e3:.1f} ms alone, "
+               f"{percentile(beside, 99) * 1e3:.1f} ms beside: {ratio:.1f}×, {len(beside)} runs", "≤ 3×",
+               ratio <= 3, True)
 
 
 class Peak(threading.Thread):
@@ -237,11 +257,14 @@ class Peak(threading.Thread):
 def big_upload(start, report, long):
     n_bytes = (600 if long else 64) * 1000 * 1000
     server = start("--max-upload", str(700 * 1000 * 1000))
-    nodes = [{"op": "get_attr", "name": "w", "target": "w"}, call("s", "torch.sum", "%w"), call("y", "torch.add", "%x", "%s")]
-    header = json.dumps({"w": {"dtype": "F32", "shape": [n_bytes // 4], "data_offsets": [0, n_bytes]}}).encode()
+    nodes = [{"op": "get_attr", "name": "w", "target": "w"}, call("s", "torch.sum", "%w"),
+             call("y", "torch.add", "%x", "%s")]
+    header = json.dumps({"w": {"dtype": "F32", "shape": [n_bytes // 4],
+                               "data_offsets": [0, n_bytes]}}).encode()
     header += b" " * (-len(header) % 8)
-    lead = b'--b\r\nContent-Disposition: form-data; name="graph"\r\n\r\n' + graph(*nodes) + b'\r\n--b\r\nContent-Disposition: form-data; name="weights"; filename="w"\r\n\r\n' + \
-        struct.pack("<Q", len(header)) + header
+    lead = (b'--b\r\nContent-Disposition: form-data; name="graph"\r\n\r\n' + graph(*nodes)
+            + b'\r\n--b\r\nContent-Disposition: form-data; name="weights"; filename="w"\r\n\r\n'
+            + struct.pack("<Q", len(header)) + header)
     tail = b"\r\n--b--\r\n"
     upload(server, "tiny", TINY)
     run(server, "tiny", TINY_BODY)
@@ -249,7 +272,9 @@ def big_upload(start, report, long):
     peak.start()
     began = time.monotonic()
     with server.connect(120) as connection:
-        connection.send(b"PUT /v1/graphs/big HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % (len(lead) + n_bytes + len(tail)) + lead)
+        connection.send(b"PUT /v1/graphs/big HTTP/1.1\r\nHost: localhost\r\n"
+                        b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n"
+                        % (len(lead) + n_bytes + len(tail)) + lead)
         piece = bytes(1 << 20)
         for at in range(0, n_bytes, len(piece)):
             connection.send(piece[:min(len(piece), n_bytes - at)])
@@ -259,10 +284,12 @@ def big_upload(start, report, long):
     peak.done.set()
     peak.join()
     grown = (peak.most - before) / 1e6
-    report.row(f"upload of {n_bytes // 10**6} MB", f"{reply.status}, anonymous memory {grown:+.1f} MB at most, {seconds:.1f} s", "anonymous memory +≤ 8 MB", reply.status == 201 and grown <= 8)
+    report.row(f"upload of {n_bytes // 10**6} MB", f"{reply.status}, anonymous memory {grown:+.1f} MB at "
+               f"most, {seconds:.1f} s", "anonymous memory +≤ 8 MB", reply.status == 201 and grown <= 8)
     if reply.status == 201:
         answer = run(server, "big", b'{"inputs": {"x": [1.5]}}')
-        report.row(f"a run of the {n_bytes // 10**6} MB graph", answer.short()[:60], "the right numbers", answer.status == 200 and answer.json()["outputs"][0]["data"] == [1.5])
+        report.row(f"a run of the {n_bytes // 10**6} MB graph", answer.short()[:60], "the right numbers",
+                   answer.status == 200 and answer.json()["outputs"][0]["data"] == [1.5])
 
 
 def ask(port, stop, waits):
@@ -280,16 +307,19 @@ def ask(port, stop, waits):
 
 
 def burst(start, report, _):
-    """Large bodies and replies all at once: what they took is given back when the server has been quiet for a moment."""
+    """Large bodies and replies all at once: what they took is given back when the server has been
+    quiet for a moment."""
     server = start()
     upload(server, "tiny", TINY)
-    body = json.dumps({"inputs": [[0.5] * 100000], "encoding": "flat"}).encode()  # 1.2 MB of floats, all of one graph that was run before
+    # 1.2 MB of floats, all of one graph that was run before
+    body = json.dumps({"inputs": [[0.5] * 100000], "encoding": "flat"}).encode()
     run(server, "tiny", TINY_BODY)
     before, peak = memory(server), Peak(server)
     peak.start()
     connections = [server.connect(60) for _ in range(24)]
     for connection in connections:
-        connection.send(b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-1])
+        connection.send(b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+                        % len(body) + body[:-1])
     for connection in connections:
         connection.send(body[-1:], "POST")
     status = {connection.reply().status for connection in connections}
@@ -301,7 +331,8 @@ def burst(start, report, _):
     while grown > 9 and time.monotonic() < end:
         time.sleep(0.1)
         grown = (memory(server) - before) / 1e6
-    report.row("24 large runs at once", f"{sorted(status)}, memory {(peak.most - before) / 1e6:+.1f} MB, then {grown:+.1f} MB", "200, memory back within 9 MB", status == {200} and grown <= 9)
+    report.row("24 large runs at once", f"{sorted(status)}, memory {(peak.most - before) / 1e6:+.1f} "
+               f"MB, then {grown:+.1f} MB", "200, memory back within 9 MB", status == {200} and grown <= 9)
 
 
 def braces(start, report, _):
@@ -310,12 +341,14 @@ def braces(start, report, _):
     run(server, "tiny", TINY_BODY)
     body = b'{"inputs": [' + b"{}," * ((64 * MB - 20) // 3) + b"{}]}"
     before, took, status = memory(server), [], []
-    stop, waits = multiprocessing.Event(), multiprocessing.Queue()  # a process of its own: threads of this one would wait for each other
+    # a process of its own: threads of this one would wait for each other
+    stop, waits = (multiprocessing.Event(), multiprocessing.Queue())
     process = multiprocessing.Process(target=ask, args=(server.port, stop, waits))
     process.start()
     for _ in range(5):
         with server.connect(60) as connection:
-            connection.send(b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
+            connection.send(b"POST /v1/graphs/tiny/run HTTP/1.1\r\nHost: localhost\r\n"
+                            b"Content-Length: %d\r\n\r\n" % len(body))
             connection.send(body, "POST")
             sent = time.monotonic()
             status.append(connection.reply().status)
@@ -325,10 +358,15 @@ def braces(start, report, _):
     process.join()
     answer = run(server, "tiny", TINY_BODY)
     grown = (memory(server) - before) / 1e6
-    report.row("64 MB of {},", f"{'/'.join(map(str, sorted(set(status))))}, {percentile(took, 50):.0f} ms after the last byte", "413 or 400 in < 50 ms", set(status) <= {400, 413} and percentile(took, 50) < 50, True)
-    report.row("64 MB of {},: status and memory", f"{sorted(set(status))}, the next run {answer.status}, memory {grown:+.1f} MB", "400 or 413, a good run 200, memory back within 1 MB (+ the allocator's 8)",
+    report.row("64 MB of {},", f"{'/'.join(map(str, sorted(set(status))))}, {percentile(took, 50):.0f} "
+               f"ms after the last byte", "413 or 400 in < 50 ms",
+               set(status) <= {400, 413} and percentile(took, 50) < 50, True)
+    report.row("64 MB of {},: status and memory",
+               f"{sorted(set(status))}, the next run {answer.status}, memory {grown:+.1f} MB",
+               "400 or 413, a good run 200, memory back within 1 MB (+ the allocator's 8)",
                set(status) <= {400, 413} and answer.status == 200 and grown <= 9)
-    report.row("64 MB of {},: others wait", f"p99 {percentile(waits, 99) * 1e3:.1f} ms, most {max(waits) * 1e3:.1f} ms", "≤ 5 ms", percentile(waits, 99) <= 0.005, True)
+    report.row("64 MB of {},: others wait", f"p99 {percentile(waits, 99) * 1e3:.1f} ms, most "
+               f"{max(waits) * 1e3:.1f} ms", "≤ 5 ms", percentile(waits, 99) <= 0.005, True)
 
 
 def slope(points):
@@ -340,25 +378,41 @@ def slope(points):
 
 
 def good_requests():
-    """Requests that succeed, each route's success statuses among them: (route, statuses, method, target, body, headers)."""
+    """Requests that succeed, each route's success statuses among them: (route, statuses, method,
+    target, body, headers)."""
     array = write_npy(tensor_of("float32", [[1.5, 2.0, 3.0, 4.0]]))
     inline = json.dumps({"graph": json.loads(TINY), "inputs": {"x": [[1.5, -2.0]]}}).encode()
     run_id = [("X-Request-Id", "soak")]
-    rows = [("RUN", "POST", f"/v1/graphs/tiny/run{query}", TINY_BODY) for query in ("?mode=eager", "?mode=compiled&profile=1", "?reply=bare", "?encoding=b64", "?as=npz", "?as=safetensors", "?outputs=y")]
-    rows += [("RUN", "POST", "/v1/graphs/tiny/run?as=npy", array), ("VERSION_RUN", "POST", "/v1/graphs/tiny/versions/1/run", TINY_BODY), ("RUN_INLINE", "POST", "/v1/run", inline),
-             ("RUN", "POST", "/v1/graphs/digits/run", b'{"inputs": {"x": {"dtype": "float32", "shape": [1, 1, 8, 8], "data": [%s]}}}' % b", ".join([b"0.5"] * 64)),
-             ("GRAPH_PATCH", "PATCH", "/v1/graphs/digits", b'{"default_version": 1}'), ("GRAPH_POST", "POST", "/v1/graphs", TINY)]
-    rows += [("TEXT", "GET", f"/v1/graphs/digits/text?form={form}", b"") for form in ("graph", "code", "tabular", "json")]
-    rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?form={form}", b"") for form in ("json", "text", "chrome", "folded")]
-    rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?by={by}", b"") for by in ("node", "op", "module")]
+    rows = [("RUN", "POST", f"/v1/graphs/tiny/run{query}", TINY_BODY)
+            for query in ("?mode=eager", "?mode=compiled&profile=1", "?reply=bare", "?encoding=b64",
+                          "?as=npz", "?as=safetensors", "?outputs=y")]
+    rows += [("RUN", "POST", "/v1/graphs/tiny/run?as=npy", array),
+             ("VERSION_RUN", "POST", "/v1/graphs/tiny/versions/1/run", TINY_BODY),
+             ("RUN_INLINE", "POST", "/v1/run", inline),
+             ("RUN", "POST", "/v1/graphs/digits/run", b'{"inputs": {"x": {"dtype": "float32", '
+              b'"shape": [1, 1, 8, 8], "data": [%s]}}}' % b", ".join([b"0.5"] * 64)),
+             ("GRAPH_PATCH", "PATCH", "/v1/graphs/digits", b'{"default_version": 1}'),
+             ("GRAPH_POST", "POST", "/v1/graphs", TINY)]
+    rows += [("TEXT", "GET", f"/v1/graphs/digits/text?form={form}", b"")
+             for form in ("graph", "code", "tabular", "json")]
+    rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?form={form}", b"")
+             for form in ("json", "text", "chrome", "folded")]
+    rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?by={by}", b"")
+             for by in ("node", "op", "module")]
     rows += [(route, "GET", target, b"") for route, target in (
-        ("ROOT_INFO", "/v1"), ("GRAPH_LIST", "/v1/graphs?limit=3"), ("VERSION_LIST", "/v1/graphs/digits/versions"), ("GRAPH_GET", "/v1/graphs/digits"), ("VERSION_GET", "/v1/graphs/digits/versions/1"),
-        ("VERSION_TEXT", "/v1/graphs/digits/versions/1/text"), ("EXAMPLE", "/v1/graphs/digits/example"), ("VERSION_EXAMPLE", "/v1/graphs/digits/versions/1/example"),
-        ("WEIGHTS", "/v1/graphs/digits/weights"), ("WEIGHTS", "/v1/graphs/digits/weights?as=npz"), ("VERSION_WEIGHTS", "/v1/graphs/digits/versions/1/weights"),
-        ("VERSION_PROFILE_STATS", "/v1/graphs/tiny/versions/1/profile"), ("PROFILE_LIST", "/v1/profiles"), ("PROFILE_LIST", "/v1/profiles?slowest=5"),
-        ("PROFILE_GET", "/v1/profiles/soak"), ("OPS", "/v1/ops"), ("OPENAPI", "/openapi.json"), ("METRICS", "/metrics"), ("LIVEZ", "/livez"), ("READYZ", "/readyz"), ("HEALTHZ", "/healthz"))]
-    return [(route, (200, 201) if route == "GRAPH_POST" else (200, 404) if route == "PROFILE_GET" else (200,), method, target, body, run_id if route == "RUN" else [])
-            for route, method, target, body in rows]
+        ("ROOT_INFO", "/v1"), ("GRAPH_LIST", "/v1/graphs?limit=3"),
+        ("VERSION_LIST", "/v1/graphs/digits/versions"), ("GRAPH_GET", "/v1/graphs/digits"),
+        ("VERSION_GET", "/v1/graphs/digits/versions/1"),
+        ("VERSION_TEXT", "/v1/graphs/digits/versions/1/text"), ("EXAMPLE", "/v1/graphs/digits/example"),
+        ("VERSION_EXAMPLE", "/v1/graphs/digits/versions/1/example"),
+        ("WEIGHTS", "/v1/graphs/digits/weights"), ("WEIGHTS", "/v1/graphs/digits/weights?as=npz"),
+        ("VERSION_WEIGHTS", "/v1/graphs/digits/versions/1/weights"),
+        ("VERSION_PROFILE_STATS", "/v1/graphs/tiny/versions/1/profile"), ("PROFILE_LIST", "/v1/profiles"),
+        ("PROFILE_LIST", "/v1/profiles?slowest=5"),
+        ("PROFILE_GET", "/v1/profiles/soak"), ("OPS", "/v1/ops"), ("OPENAPI", "/openapi.json"),
+        ("METRICS", "/metrics"), ("LIVEZ", "/livez"), ("READYZ", "/readyz"), ("HEALTHZ", "/healthz"))]
+    return [(route, (200, 201) if route == "GRAPH_POST" else (200, 404) if route == "PROFILE_GET" else (200,),
+             method, target, body, run_id if route == "RUN" else []) for route, method, target, body in rows]
 
 
 def all_routes():
@@ -367,10 +421,13 @@ def all_routes():
 
 
 class Soak:
-    """Runs, every other route, requests that fail at each step (failing_cases.py), uploads and deletes, bodies cut short, clients that vanish."""
+    """Runs, every other route, requests that fail at each step (failing_cases.py), uploads and
+    deletes, bodies cut short, clients that vanish."""
 
     def __init__(self, server):
-        self.server, self.end, self.lock, self.counts, self.problems, self.times = server, 0.0, threading.Lock(), {}, [], []
+        self.server, self.end, self.lock, self.counts, self.problems, self.times = (server, 0.0,
+                                                                                    threading.Lock(), {}, [],
+                                                                                    [])
         self.good, self.failing, self.seen, self.n = good_requests(), failing_cases.cases(), set(), 0
 
     def changing(self, chance):
@@ -380,8 +437,10 @@ class Soak:
         if kind < 0.2:
             return "GRAPH_DELETE", (204, 404), "DELETE", f"/v1/graphs/{name}", b"", []
         if kind < 0.3:
-            return "VERSION_DELETE", (204, 404), "DELETE", f"/v1/graphs/{name}/versions/{chance.randrange(1, 4)}", b"", []
-        return "GRAPH_PUT", (200, 201), "PUT", f"/v1/graphs/{name}", slow_graph(1, 1 + chance.randrange(8)), []
+            return ("VERSION_DELETE", (204, 404), "DELETE",
+                    f"/v1/graphs/{name}/versions/{chance.randrange(1, 4)}", b"", [])
+        return ("GRAPH_PUT", (200, 201), "PUT", f"/v1/graphs/{name}", slow_graph(1, 1 + chance.randrange(8)),
+                [])
 
     def choose(self, chance):
         kind = chance.random()
@@ -438,7 +497,8 @@ class Soak:
                 self.counts[what] = self.counts.get(what, 0) + n
 
     def run(self, seconds, least, most_seconds):
-        """For `seconds`, and on until there were `least` requests, but not longer than `most_seconds`."""
+        """For `seconds`, and on until there were `least` requests, but not longer than
+        `most_seconds`."""
         began = time.monotonic()
         self.end = began + most_seconds
         threads = [threading.Thread(target=self.work, args=(number,)) for number in range(4)]
@@ -446,7 +506,8 @@ class Soak:
             thread.start()
         points = []
         while time.monotonic() < self.end - 0.5 and len(self.problems) < 5:
-            points.append((time.monotonic(), memory(self.server) / 1e6, descriptors(self.server), len(os.listdir(f"/proc/{self.server.process.pid}/task"))))
+            points.append((time.monotonic(), memory(self.server) / 1e6, descriptors(self.server),
+                           len(os.listdir(f"/proc/{self.server.process.pid}/task"))))
             time.sleep(max(0.25, seconds / 400))
             if self.n >= least and time.monotonic() > began + seconds:
                 break
@@ -457,7 +518,8 @@ class Soak:
 
     def unseen(self):
         """Routes without a success and failures that did not come about."""
-        return sorted(all_routes() - self.seen) + sorted({f"{case[0]}: {case[1]}" for case in self.failing} - self.seen)
+        return sorted(all_routes() - self.seen) + sorted({f"{case[0]}: {case[1]}" for case in self.failing}
+                                                         - self.seen)
 
 
 def soak(start, report, long):
@@ -468,28 +530,39 @@ def soak(start, report, long):
         upload(server, name, body)
     work, files = Soak(server), descriptors(server)
     missing = all_routes() - {row[0] for row in work.good} - {"GRAPH_PUT", "GRAPH_DELETE", "VERSION_DELETE"}
-    report.row("routes of the soak", ", ".join(sorted(missing)) or "all", "a request that succeeds for each route", not missing)
+    report.row("routes of the soak", ", ".join(sorted(missing)) or "all",
+               "a request that succeeds for each route", not missing)
     points = work.run(seconds, least, most)
     late = points[len(points) // 3:]
     middle = work.times[len(work.times) // 3][0]
-    early_p99, late_p99 = percentile([took for at, took in work.times if at < middle], 99), percentile([took for at, took in work.times if at >= middle], 99)
+    early_p99, late_p99 = (percentile([took for at, took in work.times if at < middle], 99),
+                           percentile([took for at, took in work.times if at >= middle], 99))
     left = settle(server, 20)
     quarter = max(1, len(late) // 4)  # one sample may see a large run under way: medians do not
-    first, last = (sorted(point[1] for point in part)[quarter // 2] for part in (late[:quarter], late[-quarter:]))
+    first, last = (sorted(point[1] for point in part)[quarter // 2]
+                   for part in (late[:quarter], late[-quarter:]))
     rise, drift = slope([(point[0], point[1]) for point in late]), last - first
-    name = f"every route and failing graphs for {(points[-1][0] - points[0][0]) / 3600:.1f} h" if long else "every route and failing graphs"
-    report.row(f"{name}: answers", "; ".join(work.problems[:3]) or f"{work.n:,} requests: " + ", ".join(f"{n:,} × {what}" for what, n in sorted(work.counts.items())),
-               "nothing unexpected, nothing left" + (", ≥ 1,000,000 requests" if long else ""), not work.problems and not left and server.alive() and work.n >= least)
+    name = (f"every route and failing graphs for {(points[-1][0] - points[0][0]) / 3600:.1f} h" if long
+            else "every route and failing graphs")
+    report.row(f"{name}: answers", "; ".join(work.problems[:3]) or f"{work.n:,} requests: "
+               + ", ".join(f"{n:,} × {what}" for what, n in sorted(work.counts.items())),
+               "nothing unexpected, nothing left" + (", ≥ 1,000,000 requests" if long else ""),
+               not work.problems and not left and server.alive() and work.n >= least)
     if work.n > 20000:
-        report.row(f"{name}: what was tried", ", ".join(work.unseen()[:5]) or "all", "each route and each failure came about", not work.unseen())
-    report.row(f"{name}: memory", f"{last:.1f} MB anonymous at the end, slope {rise:+.1f} MB/h over the last two thirds ({drift:+.1f} MB)", "slope < 1 MB/h" if long else "drift < 16 MB",
+        report.row(f"{name}: what was tried", ", ".join(work.unseen()[:5]) or "all",
+                   "each route and each failure came about", not work.unseen())
+    report.row(f"{name}: memory", f"{last:.1f} MB anonymous at the end, slope {rise:+.1f} MB/h over the last "
+               f"two thirds ({drift:+.1f} MB)", "slope < 1 MB/h" if long else "drift < 16 MB",
                rise < 1 if long else drift < 16, speed=drift < 16)
     more = descriptors(server) - files
-    report.row(f"{name}: descriptors and threads", f"{more:+d} descriptors after it, {late[0][3]} → {late[-1][3]} threads", "as before it", more <= 2 and late[-1][3] == late[0][3])
-    report.row(f"{name}: p99 of runs", f"{early_p99 * 1e3:.2f} ms in the first third, {late_p99 * 1e3:.2f} ms later", "drift < 10 %", late_p99 < 1.1 * early_p99, True)
+    report.row(f"{name}: descriptors and threads", f"{more:+d} descriptors after it, {late[0][3]} "
+               f"→ {late[-1][3]} threads", "as before it", more <= 2 and late[-1][3] == late[0][3])
+    report.row(f"{name}: p99 of runs", f"{early_p99 * 1e3:.2f} ms in the first third, "
+               f"{late_p99 * 1e3:.2f} ms later", "drift < 10 %", late_p99 < 1.1 * early_p99, True)
 
 
-SCENARIOS = {"overload": overload, "idle": idle, "slow": slow, "neighbours": neighbours, "upload": big_upload, "burst": burst, "braces": braces, "soak": soak}
+SCENARIOS = {"overload": overload, "idle": idle, "slow": slow, "neighbours": neighbours, "upload": big_upload,
+             "burst": burst, "braces": braces, "soak": soak}
 
 
 def main():
@@ -504,7 +577,8 @@ def main():
             servers = []
 
             def start(*flags, folder=folder, servers=servers):
-                servers.append(Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", *flags], folder=folder).start())
+                servers.append(Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", *flags],
+                                      folder=folder).start())
                 return servers[0]
             try:
                 SCENARIOS[name](start, report, "--long" in sys.argv)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of this folder share: figures of a process and of times, graphs to load a server with, and the results file.
+"""What the programs of this folder share: figures of a process and of times, graphs to load a
+server with, and the results file.
 
-A result is a line of JSON: {"name", "figure", "aim", "met", "command"}. report.py makes tests/REPORT.md of them. Each aim is also a check of the tally, but for those of speed
+A result is a line of JSON: {"name", "figure", "aim", "met", "command"}. report.py makes
+tests/REPORT.md of them. Each aim is also a check of the tally, but for those of speed
 (`speed=True`), which are only reported: a busy machine is no defect.
 """
 import json
@@ -22,7 +24,8 @@ RESULTS = os.environ.get("FXSERVE_RESULTS", "")
 def graph(*nodes, inputs=("x",)):
     """FX JSON of nodes, the last of which is the output's value."""
     rows = [{"op": "placeholder", "name": name, "target": name} for name in inputs] + list(nodes)
-    return json.dumps({"format": "fx/1", "nodes": rows + [{"op": "output", "name": "output", "target": "output", "args": [f"%{nodes[-1]['name']}"]}]}).encode()
+    return json.dumps({"format": "fx/1", "nodes": rows + [
+        {"op": "output", "name": "output", "target": "output", "args": [f"%{nodes[-1]['name']}"]}]}).encode()
 
 
 def call(name, target, *arguments, **kwargs):
@@ -37,7 +40,8 @@ def slow_graph(n_nodes, size):
     """Products of square matrices, one after another: each node takes 2 * size^3 operations."""
     nodes = [call("m0", "torch.ones", [size, size])]
     for i in range(n_nodes):
-        nodes += [call(f"p{i}", "torch.matmul", f"%m{i}", f"%m{i}"), call(f"m{i + 1}", "torch.clamp", f"%p{i}", max=1)]
+        nodes += [call(f"p{i}", "torch.matmul", f"%m{i}", f"%m{i}"),
+                  call(f"m{i + 1}", "torch.clamp", f"%p{i}", max=1)]
     return graph(*nodes, call("s", "torch.sum", f"%m{n_nodes}"), call("out", "torch.add", "%x", "%s"))
 
 
@@ -74,10 +78,12 @@ def descriptors(server):
 
 
 def settle(server, seconds=15):
-    """Waits until nothing is queued or running and the only connection is the asking one: what is left over after that time."""
+    """Waits until nothing is queued or running and the only connection is the asking one: what is
+    left over after that time."""
     end = time.monotonic() + seconds
     while True:
-        left = {name: gauge(server, name) - own for name, own in (("fxserve_connections", 1), ("fxserve_queue_depth", 0), ("fxserve_running", 1))}
+        left = {name: gauge(server, name) - own for name, own in (
+            ("fxserve_connections", 1), ("fxserve_queue_depth", 0), ("fxserve_running", 1))}
         left = {name: count for name, count in left.items() if count > 0}
         if not left or time.monotonic() > end:
             return left
@@ -93,7 +99,8 @@ def more_descriptors(n):
     """Lets this process, and the servers it starts, have n open files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < n:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(n, hard) if hard != resource.RLIM_INFINITY else n, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE,
+                           (min(n, hard) if hard != resource.RLIM_INFINITY else n, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -118,14 +125,16 @@ class Report:
     """Results of one program."""
 
     def __init__(self, tally):
-        self.tally, self.command = tally, "python3 " + " ".join([os.path.relpath(sys.argv[0])] + ["build/fxserve" if os.path.basename(word) == "fxserve" else word for word in sys.argv[1:]])
+        self.tally, self.command = (tally, "python3 " + " ".join([os.path.relpath(sys.argv[0])] + [
+            "build/fxserve" if os.path.basename(word) == "fxserve" else word for word in sys.argv[1:]]))
 
     def row(self, name, figure, aim, met, speed=False):
         met = bool(met)
         print(f"{'met   ' if met else 'MISSED'} {name}: {figure} (aim: {aim})", flush=True)
         if RESULTS:
             with open(RESULTS, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"name": name, "figure": figure, "aim": aim, "met": met, "command": self.command}) + "\n")
+                file.write(json.dumps({"name": name, "figure": figure, "aim": aim, "met": met,
+                                       "command": self.command}) + "\n")
         if speed:
             self.tally.ok()
         else:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM and clients that come back: reconnecting.py FXSERVE [ROUNDS=2].
 
-20 clients run a graph in a closed loop: on connections they keep, with and without a pause between requests, on a connection per
-request, in two pieces, and with four requests on the way. One more is silent after its first reply and has to see a plain end. SIGTERM
-comes in the middle; each client goes on, on a new connection whenever the old one was said to close, until its connection is refused.
-Each round runs without a drain delay and with one, without and with TLS. No client may see a reset, an end without a reply, a reply that
-is cut or another status than 200, nor be refused before the delay is over.
+20 clients run a graph in a closed loop: on connections they keep, with and without a pause between
+requests, on a connection per request, in two pieces, and with four requests on the way. One more is
+silent after its first reply and has to see a plain end. SIGTERM comes in the middle; each client
+goes on, on a new connection whenever the old one was said to close, until its connection is
+refused. Each round runs without a drain delay and with one, without and with TLS. No client may see
+a reset, an end without a reply, a reply that is cut or another status than 200, nor be refused
+before the delay is over.
 """
 import os
 import random
@@ -78,7 +80,8 @@ class Client(threading.Thread):
             except ConnectionRefusedError:
                 self.refused_at = time.monotonic()
             except (Failed, OSError) as problem:
-                self.problem = f"{self.kind}, reply {self.n + 1}, {'in' if link else 'before'} the connection: {type(problem).__name__}: {problem}"
+                self.problem = (f"{self.kind}, reply {self.n + 1}, {'in' if link else 'before'} "
+                                f"the connection: {type(problem).__name__}: {problem}")
             finally:
                 if link is not None:
                     link.close()
@@ -124,7 +127,8 @@ def until(condition, what):
 
 def stop_in_the_middle(server, clients, delay):
     """What is wrong with the end, from SIGTERM on."""
-    until(lambda: all(client.n >= (1 if client.kind == "silent" else 5) or client.problem for client in clients), "five replies for each client")
+    until(lambda: all(client.n >= (1 if client.kind == "silent" else 5) or client.problem
+                      for client in clients), "five replies for each client")
     server.signal(signal.SIGTERM)
     told = time.monotonic()
     code = server.wait(SECONDS)
@@ -135,10 +139,12 @@ def stop_in_the_middle(server, clients, delay):
         problems.append(f"exit code {code} after SIGTERM")
     if any(client.is_alive() for client in clients):
         problems.append("a client hangs")
-    early = [client.kind for client in clients if client.refused_at is not None and client.refused_at < told + delay]
+    early = [client.kind for client in clients if client.refused_at is not None
+             and client.refused_at < told + delay]
     if early:
         problems.append(f"refused before the delay was over: {', '.join(early)}")
-    silent = [client.kind for client in clients if client.kind in ("kept", "thinking", "pipelined") and client.n_last == 0]
+    silent = [client.kind for client in clients if client.kind in ("kept", "thinking", "pipelined")
+              and client.n_last == 0]
     if silent and not problems:
         problems.append(f"never told that the connection ends: {', '.join(silent)}")
     return problems
@@ -153,7 +159,8 @@ def round_of(binary, delay, certificate, chance):
             context = ssl.create_default_context(cafile=certificate[0])
         server.start()
         link = Link(server.port, context)
-        link.send(b"PUT /v1/graphs/tiny HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(TINY), TINY))
+        link.send(b"PUT /v1/graphs/tiny HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+                  % (len(TINY), TINY))
         until(lambda: b"201" in link.socket.recv(65536), "an upload")
         link.close()
         clients = [Client(server, kind, context, random.Random(chance.random())) for kind in KINDS]
@@ -172,8 +179,10 @@ def rounds(binary, n, delay, certificate, report):
     for _ in range(n):
         whole, found = round_of(binary, delay, certificate, chance)
         answers, problems = answers + whole, problems + found
-    name = f"SIGTERM, {len(KINDS)} clients that come back, {'a delay of %d s' % delay if delay else 'no delay'}{', TLS' if certificate else ''}, {n} times"
-    figure = f"{len(problems)} in {answers:,} replies: {'; '.join(problems[:4])} (seed {seed})" if problems else f"{answers:,} whole replies, then refused"
+    waits = f"a delay of {delay} s" if delay else "no delay"
+    name = f"SIGTERM, {len(KINDS)} clients that come back, {waits}{', TLS' if certificate else ''}, {n} times"
+    figure = (f"{len(problems)} in {answers:,} replies: {'; '.join(problems[:4])} (seed {seed})" if problems
+              else f"{answers:,} whole replies, then refused")
     report.row(name, figure, "no reset, no reply missing or cut, exit code 0", not problems and answers > 0)
 
 
@@ -183,8 +192,10 @@ def make_certificate(folder):
         print("openssl is not installed: TLS is left out")
         return None
     cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True,
+                   capture_output=True)
     return cert, key
 
 

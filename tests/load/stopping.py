@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stopping under load: stopping.py FXSERVE [N=3].
 
-N times: clients run graphs as fast as they can, SIGTERM comes at a random moment; every answer that began must be whole, and the server must end with exit code 0. Then a server whose
-log goes to a pipe that nobody reads: requests must go on all the same, and so must the end.
+N times: clients run graphs as fast as they can, SIGTERM comes at a random moment; every answer that
+began must be whole, and the server must end with exit code 0. Then a server whose log goes to a
+pipe that nobody reads: requests must go on all the same, and so must the end.
 """
 import os
 import random
@@ -14,7 +15,8 @@ import tempfile
 import threading
 import time
 
-from parts import SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, call, graph, percentile, slow_graph, upload
+from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, call, graph, percentile,
+                   slow_graph, upload)
 from service import environment, Connection
 
 WIDE = graph(call("y", "torch.ones", [300, 300]), call("z", "torch.add", "%y", "%x"))
@@ -54,7 +56,8 @@ def round_of(binary, chance):
         server = Server(binary, ["--data", "none", "--quiet"], folder=folder).start()
         for name, body in (("tiny", TINY), ("wide", WIDE), ("busy", slow_graph(2, 160))):
             upload(server, name, body)
-        threads = [threading.Thread(target=client, args=(server, KINDS[i % len(KINDS)], counts, problems, lock)) for i in range(N_CLIENTS)]
+        threads = [threading.Thread(target=client, args=(server, KINDS[i % len(KINDS)], counts, problems,
+                                                         lock)) for i in range(N_CLIENTS)]
         for thread in threads:
             thread.start()
         time.sleep(0.05 + chance.random() * 0.4)
@@ -78,14 +81,16 @@ def rounds(binary, n, report):
         answers, problems = answers + whole, problems + found
         if len(problems) > 5:
             break
-    report.row(f"SIGTERM under load, {n} times", "; ".join(problems[:5]) or f"{answers:,} whole answers, exit code 0 each time", "no truncated answer, exit code 0", not problems and answers > 0)
+    report.row(f"SIGTERM under load, {n} times", "; ".join(problems[:5]) or f"{answers:,} whole answers, "
+               f"exit code 0 each time", "no truncated answer, exit code 0", not problems and answers > 0)
 
 
 def stalled(binary, report):
     """Standard error is a pipe that is full."""
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
-        process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0", "--data", "none"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=folder,
-                                   env=environment(folder))
+        process = subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0", "--data", "none"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                   cwd=folder, env=environment(folder))
         times, code = [], None
         try:
             port = int(re.search(rb":(\d+)\n", process.stdout.readline())[1])
@@ -109,8 +114,10 @@ def stalled(binary, report):
                 process.wait()
             process.stdout.close()
             process.stderr.close()
-    figure = problem or f"{len(times):,} requests answered, slowest {max(times) * 1e3:.0f} ms, median {percentile(times, 50) * 1e3:.2f} ms, exit code 0"
-    report.row("a log pipe that nobody reads", figure, f"requests go on (< {STALLED_SECONDS:g} s each), exit code 0", problem is None and max(times) < STALLED_SECONDS)
+    figure = (problem or f"{len(times):,} requests answered, slowest {max(times) * 1e3:.0f} ms, median "
+              f"{percentile(times, 50) * 1e3:.2f} ms, exit code 0")
+    report.row("a log pipe that nobody reads", figure, f"requests go on (< {STALLED_SECONDS:g} "
+               f"s each), exit code 0", problem is None and max(times) < STALLED_SECONDS)
 
 
 def main():

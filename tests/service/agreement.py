@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents and messages agree with what is accepted: agreement.py FXSERVE.
 
-For each route of GET /openapi.json: its query parameters are those that the server's own message lists, each of their values is accepted and any other refused, and
-docs/api.md names the parameter. The members of a run body are those of the message and of the document; modes and encodings are tried in the body as well. GET /v1 lists the same
-routes, and each of them is there. Every flag that README.md and docs/ name exists.
+For each route of GET /openapi.json: its query parameters are those that the server's own message
+lists, each of their values is accepted and any other refused, and docs/api.md names the parameter.
+The members of a run body are those of the message and of the document; modes and encodings are
+tried in the body as well. GET /v1 lists the same routes, and each of them is there. Every flag that
+README.md and docs/ name exists.
 """
 import glob
 import json
@@ -44,12 +46,14 @@ class Agreement:
             return self.run_body
         if path == "/v1/run":
             return b'{"graph": %s, "inputs": {"x": [1.5]}}' % self.graph
-        return self.graph if method in ("PUT", "POST") else b'{"default_version": 1}' if method == "PATCH" else None
+        return self.graph if method in ("PUT",
+                                        "POST") else b'{"default_version": 1}' if method == "PATCH" else None
 
     def call(self, method, path, query="", body=None):
         target = re.sub(r"\{(\w+)\}", lambda found: IDS[found[1]], path)
         headers = [("X-Request-Id", IDS["id"])] if path.endswith("/run") else []
-        return self.server.call(method, target + query, body if body is not None else self.body_of(method, path), headers)
+        return self.server.call(method, target + query,
+                                body if body is not None else self.body_of(method, path), headers)
 
     def parameters(self, method, path, operation):
         """The names the document has, against those of the server's message and of docs/api.md."""
@@ -57,14 +61,17 @@ class Agreement:
         reply = self.call(method, path, "?no_such_parameter=1")
         found = re.search(r"this path takes(?: none|: (.*))$", reply.json().get("error", ""))
         accepted = (found[1] or "").split() if found else None
-        self.check(f"{method} {path}: parameters", reply.status == 400 and accepted == told, f"the server accepts {accepted} ({reply.status}), OpenAPI has {told}")
+        self.check(f"{method} {path}: parameters", reply.status == 400 and accepted == told,
+                   f"the server accepts {accepted} ({reply.status}), OpenAPI has {told}")
         for name in told:
-            self.check(f"{method} {path}?{name}: docs/api.md", re.search(rf"[`?&/\"]{name}[`=\"]", self.text), f"docs/api.md does not name {name}")
+            self.check(f"{method} {path}?{name}: docs/api.md", re.search(rf"[`?&/\"]{name}[`=\"]", self.text),
+                       f"docs/api.md does not name {name}")
 
     def values(self, method, path, row):
         schema, name = row["schema"], row["name"]
-        good = schema.get("enum") or ([schema["minimum"], schema.get("maximum", schema["minimum"] + 1)] if schema.get("type") == "integer" else
-                                      ["true", "false", "1", "0"] if schema.get("type") == "boolean" else [])
+        good = schema.get("enum") or ([schema["minimum"], schema.get("maximum", schema["minimum"] + 1)]
+                                      if schema.get("type") == "integer" else ["true", "false", "1", "0"]
+                                      if schema.get("type") == "boolean" else [])
         for value in good:
             if (method, name) in (("GET", "program"), ("PUT", "model"), ("POST", "model")):
                 continue
@@ -72,23 +79,29 @@ class Agreement:
                 value = 30000  # a millisecond may be over before the run is
             more = "&stage=authored" if name == "form" and path.endswith("/text") else ""
             reply = self.call(method, path, f"?{name}={value}{more}")
-            self.check(f"{method} {path}?{name}={value}", reply.status in (200, 201, *IMPOSSIBLE.get(str(value), ())), reply.short())
+            self.check(f"{method} {path}?{name}={value}",
+                       reply.status in (200, 201, *IMPOSSIBLE.get(str(value), ())), reply.short())
         bad = ["no_such_value"] if good else []
         if schema.get("type") == "integer":
-            bad += [schema["minimum"] - 1, TOO_MUCH, "1.5"] + ([schema["maximum"] + 1] if "maximum" in schema else [])
+            bad += [schema["minimum"] - 1, TOO_MUCH,
+                    "1.5"] + ([schema["maximum"] + 1] if "maximum" in schema else [])
         for value in bad:
             reply = self.call(method, path, f"?{name}={value}")
-            self.check(f"{method} {path}?{name}={value}", reply.status == 400 and reply.code() == "bad_value", reply.short())
+            self.check(f"{method} {path}?{name}={value}", reply.status == 400 and reply.code() == "bad_value",
+                       reply.short())
 
     def members(self):
         """Members of a run body: the message, the document, docs/api.md and what is taken."""
         schema = self.openapi["components"]["schemas"]["RunBody"]["properties"]
         for path, extra in (("/v1/graphs/{name}/run", set()), ("/v1/run", {"graph"})):
             body = json.loads(self.body_of("POST", path))
-            error = self.call("POST", path, body=json.dumps({**body, "no_such_member": 1}).encode()).json()["error"]
+            error = self.call("POST", path,
+                              body=json.dumps({**body, "no_such_member": 1}).encode()).json()["error"]
             told = set(re.search(r"a run body has: ([\w, ]+)", error)[1].split(", "))
-            self.check(f"{path}: members", told == set(schema) - {"graph"} | extra, f"the message lists {sorted(told)}, OpenAPI has {sorted(schema)}")
-            for name, values in (("mode", schema["mode"]["enum"]), ("encoding", schema["encoding"]["enum"]), ("reply", schema["reply"]["enum"]), ("profile", [True, False]),
+            self.check(f"{path}: members", told == set(schema) - {"graph"} | extra,
+                       f"the message lists {sorted(told)}, OpenAPI has {sorted(schema)}")
+            for name, values in (("mode", schema["mode"]["enum"]), ("encoding", schema["encoding"]["enum"]),
+                                 ("reply", schema["reply"]["enum"]), ("profile", [True, False]),
                                  ("deadline_ms", [30000]), ("seed", [0, 7])):
                 for value in values:
                     reply = self.call("POST", path, body=json.dumps({**body, name: value}).encode())
@@ -96,29 +109,37 @@ class Agreement:
         for name in schema:
             self.check(f"docs/api.md: {name}", f"| `{name}` |" in self.text, "the table of members lacks it")
         listed = set(re.findall(r"^\| `(\w+)` \| (?:body|both|query)", self.text, re.M))
-        self.check("docs/api.md: members", listed == set(schema) | {"as"}, f"the table lists {sorted(listed)}")
-        patch = self.openapi["paths"]["/v1/graphs/{name}"]["patch"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+        self.check("docs/api.md: members", listed == set(schema) | {"as"},
+                   f"the table lists {sorted(listed)}")
+        patch = self.openapi["paths"]["/v1/graphs/{name}"]["patch"]["requestBody"]["content"][
+            "application/json"]["schema"]["properties"]
         error = self.call("PATCH", "/v1/graphs/{name}", body=b'{"no_such_member": 1}').json()["error"]
         told = set(re.search(r"what can be changed is: ([\w, ]+)", error)[1].split(", "))
-        self.check("PATCH: members", told == set(patch), f"the message lists {sorted(told)}, OpenAPI has {sorted(patch)}")
+        self.check("PATCH: members", told == set(patch),
+                   f"the message lists {sorted(told)}, OpenAPI has {sorted(patch)}")
 
     def routes(self):
         listed = set(self.server.call("GET", "/v1").json()["routes"])
         told = {f"{method} {path}" for method, path, _ in self.operations()}
-        self.check("GET /v1: routes", listed == told, f"only in one of GET /v1 and OpenAPI: {sorted(listed ^ told)}")
+        self.check("GET /v1: routes", listed == told,
+                   f"only in one of GET /v1 and OpenAPI: {sorted(listed ^ told)}")
         for method, path, _ in self.operations():
             reply = self.call(method, path, "?no_such_parameter=1")
-            self.check(f"{method} {path}: is there", reply.status == 400 and reply.code() == "unknown_member", reply.short())
+            self.check(f"{method} {path}: is there", reply.status == 400 and reply.code() == "unknown_member",
+                       reply.short())
 
 
 def flags(binary, tally):
     """Flags that documents name exist."""
     known = set()
     for command in ("", "serve", "run", "check", "print", "ops", "health"):
-        known |= set(re.findall(r"--[a-z][a-z0-9-]+", subprocess.run([binary, *command.split(), "--help"], capture_output=True, text=True, check=False).stdout))
-    for path in ["README.md", *(os.path.relpath(name, ROOT) for name in glob.glob(os.path.join(ROOT, "docs", "*.md")))]:
+        known |= set(re.findall(r"--[a-z][a-z0-9-]+", subprocess.run(
+            [binary, *command.split(), "--help"], capture_output=True, text=True, check=False).stdout))
+    for path in ["README.md",
+                 *(os.path.relpath(name, ROOT) for name in glob.glob(os.path.join(ROOT, "docs", "*.md")))]:
         for line in document(path).split("\n"):
-            named = re.findall(r"fxserve (?:serve|run|check|print|ops|health)?[^|`]*?(--[a-z][a-z0-9-]+)", line) + re.findall(r"`(--[a-z][a-z0-9-]+)`", line)
+            named = re.findall(r"fxserve (?:serve|run|check|print|ops|health)?[^|`]*?(--[a-z][a-z0-9-]+)",
+                               line) + re.findall(r"`(--[a-z][a-z0-9-]+)`", line)
             for flag in named:
                 if flag not in known and flag not in FOREIGN:
                     tally.bad(f"{path}: {flag}", f"fxserve has no such flag: {line.strip()[:120]}")

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of .pt2 archives: archives.py FXSERVE [--mutants 20] [--seconds N] [--seed 1] [WORD].
 
-Each mutant is a real archive (tests/print/pt2, tests/models) in whose model document or weights configuration a few fields are left out, of another type, or of a value that
-stands elsewhere in the document. It is uploaded; what is accepted is run eagerly and compiled, with the example that the server gives and with the unchanged archive's. No reply may be
-a 5xx or late, the server must live, both ways must agree on status and code, and on every number but for rounding.
+Each mutant is a real archive (tests/print/pt2, tests/models) in whose model document or weights
+configuration a few fields are left out, of another type, or of a value that stands elsewhere in the
+document. It is uploaded; what is accepted is run eagerly and compiled, with the example that the
+server gives and with the unchanged archive's. No reply may be a 5xx or late, the server must live,
+both ways must agree on status and code, and on every number but for rounding.
 
---mutants: so many of each archive; with --seconds as many as fit. WORD: only archives whose names hold it.
+--mutants: so many of each archive; with --seconds as many as fit. WORD: only archives whose names
+hold it.
 """
 import argparse
 import base64
@@ -22,16 +25,21 @@ import zipfile
 from service import MODELS, ROOT, Failed, Server, Tally, reply_tensor, Tensor
 
 HANG_SECONDS = 10.0  # of an instrumented server on a busy machine; runs have 2 s
-SMALL = ["--max-run-memory", "268435456", "--max-response", "2097152", "--run-deadline-ms", "2000", "--max-graph-memory", "67108864"]
+SMALL = ["--max-run-memory", "268435456", "--max-response", "2097152", "--run-deadline-ms", "2000",
+         "--max-graph-memory", "67108864"]
 UNDECIDED = (408, 413, 504)  # time and memory: a program needs less of both
 MOST_BYTES = 300000
-STRANGE = [None, True, False, 0, 1, 2, -1, 7, 4, 65, 1 << 31, (1 << 63) - 1, -(1 << 63), 1 << 62, 0.5, -1e308, "", "x", "NaN", [], [0], [[]], {}, {"name": "x"}, {"as_int": 1}, {"as_none": True},
-           {"as_tensor": {"name": "x"}}, "torch.ops.aten.relu.default", "torch.ops.aten.sort.default", "_operator.getitem"]
+STRANGE = [None, True, False, 0, 1, 2, -1, 7, 4, 65, 1 << 31, (1 << 63) - 1, -(1 << 63), 1 << 62, 0.5, -1e308,
+           "", "x", "NaN", [], [0], [[]], {}, {"name": "x"}, {"as_int": 1}, {"as_none": True},
+           {"as_tensor": {"name": "x"}}, "torch.ops.aten.relu.default", "torch.ops.aten.sort.default",
+           "_operator.getitem"]
 
 
 def seeds(word):
-    paths = sorted(glob.glob(os.path.join(ROOT, "tests", "print", "pt2", "*.pt2")) + glob.glob(os.path.join(MODELS, "*.pt2")))
-    return [(os.path.basename(path)[:-4], path) for path in paths if os.path.getsize(path) < MOST_BYTES and (word is None or word in path)]
+    paths = sorted(glob.glob(os.path.join(ROOT, "tests", "print", "pt2", "*.pt2"))
+                   + glob.glob(os.path.join(MODELS, "*.pt2")))
+    return [(os.path.basename(path)[:-4], path) for path in paths if os.path.getsize(path) < MOST_BYTES
+            and (word is None or word in path)]
 
 
 class Archive:
@@ -40,7 +48,8 @@ class Archive:
     def __init__(self, path):
         with zipfile.ZipFile(path) as archive:
             self.members = [(info.filename, archive.read(info)) for info in archive.infolist()]
-        self.documents = {name: slim(json.loads(content)) for name, content in self.members if "models/" in name or name.endswith("_config.json")}
+        self.documents = {name: slim(json.loads(content)) for name, content in self.members
+                          if "models/" in name or name.endswith("_config.json")}
         self.model = next(name for name in self.documents if "models/" in name)
 
     def bytes_with(self, documents):
@@ -54,11 +63,12 @@ class Archive:
 def slim(value):
     """Without what no reader looks at, so that mutations meet what counts."""
     if isinstance(value, dict):
-        return {key: slim(item) for key, item in value.items() if key not in ("stack_trace", "torch_fn", "opset_version", "from_node")}
+        return {key: slim(item) for key, item in value.items()
+                if key not in ("stack_trace", "torch_fn", "opset_version", "from_node")}
     return [slim(item) for item in value] if isinstance(value, list) else value
 
 
-# ---- mutating ----
+# ---- mutating ----------------------------------------------------------------------------------
 def places(value):
     """Every (container, key) of a document, containers first, without recursion."""
     found, left = [], [value]
@@ -97,7 +107,8 @@ def mutate_once(rng, document):
     elif isinstance(value, bool):
         container[key] = not value
     elif isinstance(value, int):
-        container[key] = rng.choice([value + 1, value - 1, 0, -value, value * 2, rng.choice([3, 5, 8, 100, 1 << 20, 1 << 40])])
+        container[key] = rng.choice([value + 1, value - 1, 0, -value, value * 2,
+                                     rng.choice([3, 5, 8, 100, 1 << 20, 1 << 40])])
     elif isinstance(value, str) and same:
         other_container, other_key = rng.choice(same)
         container[key] = json.loads(json.dumps(other_container[other_key]))
@@ -115,7 +126,7 @@ def mutant_of(rng, archive):
     return archive.bytes_with(documents)
 
 
-# ---- judging ----
+# ---- judging -----------------------------------------------------------------------------------
 def same_numbers(ours, theirs):
     """Equal but for rounding: products may be summed in another order when compiled."""
     if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
@@ -143,7 +154,8 @@ def differ(eager, compiled):
         return "another number of outputs"
     for i, (a, b) in enumerate(zip(eager["outputs"], compiled["outputs"])):
         a, b = leaf(a), leaf(b)
-        if isinstance(a, Tensor) != isinstance(b, Tensor) or (isinstance(a, Tensor) and not same_numbers(a, b)):
+        if isinstance(a, Tensor) != isinstance(b,
+                                               Tensor) or (isinstance(a, Tensor) and not same_numbers(a, b)):
             return f"output {i}"
         if not isinstance(a, Tensor) and {**a, "name": ""} != {**b, "name": ""}:
             return f"output {i}"
@@ -168,11 +180,13 @@ class Suite:
 
     def run_both(self, name, body):
         """Runs a body eagerly and compiled."""
-        eager, compiled = (self.call("POST", f"/v1/graphs/{name}/run?encoding=b64&mode={mode}", body) for mode in ("eager", "compiled"))
+        eager, compiled = (self.call("POST", f"/v1/graphs/{name}/run?encoding=b64&mode={mode}", body)
+                           for mode in ("eager", "compiled"))
         if eager.status in UNDECIDED or compiled.status in UNDECIDED:
             return
         if (eager.status, eager.code()) != (compiled.status, compiled.code()):
-            raise Failed(f"eager {eager.short()[:400]}\n    compiled {compiled.short()[:400]}\n    inputs {body[:300]!r}")
+            raise Failed(f"eager {eager.short()[:400]}\n    compiled {compiled.short()[:400]}\n"
+                         f"    inputs {body[:300]!r}")
         if eager.status == 200:
             self.n_run += 1
             what = differ(eager.json(), compiled.json())
@@ -193,10 +207,12 @@ class Suite:
         self.call("DELETE", "/v1/graphs/mutant")
 
     def archive(self, name, path, rng, n):
-        """Counts as one check; the first failures are shown, and kept beside the server's log folder."""
+        """Counts as one check; the first failures are shown, and kept beside the server's log
+        folder."""
         problems = []
         archive = Archive(path)
-        if self.call("PUT", "/v1/graphs/good", archive.bytes_with(archive.documents)).code() == "unsupported_operators":
+        if self.call("PUT", "/v1/graphs/good",
+                     archive.bytes_with(archive.documents)).code() == "unsupported_operators":
             return
         good = self.call("GET", "/v1/graphs/good/example")
         for _ in range(n):
@@ -204,7 +220,8 @@ class Suite:
             try:
                 self.attempt(content, good.body if good.status == 200 else b'{"inputs": []}')
             except (Failed, OSError) as problem:
-                kept = os.path.join(KEPT, f"{name}-{self.n_mutants}.pt2") if KEPT else "nowhere (--keep FOLDER)"
+                kept = os.path.join(KEPT,
+                                    f"{name}-{self.n_mutants}.pt2") if KEPT else "nowhere (--keep FOLDER)"
                 if KEPT:
                     with open(kept, "wb") as file:
                         file.write(content)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Same program id, same bits, under load: bits.py FXSERVE [RUNS].
 
-RUNS times (1,000) each of two graphs runs compiled, from several clients at once, while neighbours keep the machine and the packed constants busy: other graphs, other
-sizes of the same graphs, eager runs, versions that come and go. First with one worker, then with two on the same folder, so that what was tuned in the first is used in the
-second. Every answer of one program to one input must be the first one's, byte by byte, over both.
+RUNS times (1,000) each of two graphs runs compiled, from several clients at once, while neighbours
+keep the machine and the packed constants busy: other graphs, other sizes of the same graphs, eager
+runs, versions that come and go. First with one worker, then with two on the same folder, so that
+what was tuned in the first is used in the second. Every answer of one program to one input must be
+the first one's, byte by byte, over both.
 """
 import array
 import base64
@@ -28,18 +30,26 @@ def floats(generator, *shape):
     count = 1
     for size in shape:
         count *= size
-    return {"dtype": "float32", "shape": list(shape), "data": [generator.uniform(-1, 1) * 2 ** generator.randint(-6, 0) for _ in range(count)]}
+    return {"dtype": "float32", "shape": list(shape),
+            "data": [generator.uniform(-1, 1) * 2 ** generator.randint(-6, 0) for _ in range(count)]}
 
 
 def products():
     """Convolutions and products with what is usually fused behind them."""
     generator = random.Random(7)
-    nodes = [node("placeholder", "x", "x"), node("get_attr", "w1", "w1"), node("get_attr", "w2", "w2"), node("get_attr", "w3", "w3"), node("get_attr", "b", "b"),
-             node("call_function", "c1", "torch.nn.functional.conv2d", "%x", "%w1", None, [1, 1], [1, 1]), node("call_function", "r1", "torch.relu", "%c1"),
-             node("call_function", "c2", "torch.nn.functional.conv2d", "%r1", "%w2", "%b", [1, 1], [1, 1]), node("call_function", "a", "torch.add", "%c2", "%r1"),
-             node("call_function", "t", "torch.tanh", "%a"), node("call_function", "f", "torch.flatten", "%t", 2), node("call_function", "m", "torch.matmul", "%f", "%w3"),
-             node("call_function", "s", "torch.softmax", "%m", 2), node("call_method", "u", "sum", "%s", 1), node("output", "output", "output", ["%u", "%m"])]
-    state = {"w1": floats(generator, 32, 3, 3, 3), "w2": floats(generator, 32, 32, 3, 3), "w3": floats(generator, 144, 24), "b": floats(generator, 32)}
+    nodes = [node("placeholder", "x", "x"), node("get_attr", "w1", "w1"), node("get_attr", "w2", "w2"),
+             node("get_attr", "w3", "w3"), node("get_attr", "b", "b"),
+             node("call_function", "c1", "torch.nn.functional.conv2d", "%x", "%w1", None, [1, 1], [1, 1]),
+             node("call_function", "r1", "torch.relu", "%c1"),
+             node("call_function", "c2", "torch.nn.functional.conv2d", "%r1", "%w2", "%b", [1, 1], [1, 1]),
+             node("call_function", "a", "torch.add", "%c2", "%r1"),
+             node("call_function", "t", "torch.tanh", "%a"),
+             node("call_function", "f", "torch.flatten", "%t", 2),
+             node("call_function", "m", "torch.matmul", "%f", "%w3"),
+             node("call_function", "s", "torch.softmax", "%m", 2), node("call_method", "u", "sum", "%s", 1),
+             node("output", "output", "output", ["%u", "%m"])]
+    state = {"w1": floats(generator, 32, 3, 3, 3), "w2": floats(generator, 32, 32, 3, 3),
+             "w3": floats(generator, 144, 24), "b": floats(generator, 32)}
     return json.dumps({"format": "fx/1", "nodes": nodes, "state": state}).encode()
 
 
@@ -67,13 +77,16 @@ class Bits:
             first = self.seen.setdefault((program, body), outputs)
             self.runs[program] = self.runs.get(program, 0) + 1
             if first != outputs:
-                different = [i for pair in zip(first, outputs) for i, (a, b) in enumerate(zip(*map(base64.b64decode, pair))) if a != b]
-                raise Failed(f"{name}: program {program[:12]} gave other bits than before, first at byte {different[0] if different else 0} of an output")
+                different = [i for pair in zip(first, outputs)
+                             for i, (a, b) in enumerate(zip(*map(base64.b64decode, pair))) if a != b]
+                raise Failed(f"{name}: program {program[:12]} gave other bits than before, first at byte "
+                             f"{different[0] if different else 0} of an output")
 
 
 class Load:
     def __init__(self, server, bits):
-        self.server, self.bits, self.quiet, self.left, self.lock = server, bits, threading.Event(), {}, threading.Lock()
+        self.server, self.bits, self.quiet, self.left, self.lock = (server, bits, threading.Event(), {},
+                                                                    threading.Lock())
 
     def _guard(self, what):
         try:
@@ -114,9 +127,12 @@ class Load:
 
     def run(self, n, measured, neighbours):
         self.left = {name: n for name in measured}
-        clients = [threading.Thread(target=self._guard, args=(lambda name=name, bodies=bodies: self._measured(name, bodies),))
+        clients = [threading.Thread(target=self._guard,
+                                    args=(lambda name=name, bodies=bodies: self._measured(name, bodies),))
                    for name, bodies in measured.items() for _ in range(CLIENTS)]
-        others = [threading.Thread(target=self._guard, args=(lambda requests=requests: self._neighbour(requests),)) for requests in neighbours]
+        others = [threading.Thread(target=self._guard,
+                                   args=(lambda requests=requests: self._neighbour(requests),))
+                  for requests in neighbours]
         for thread in others + clients:
             thread.start()
         for thread in clients:
@@ -127,7 +143,8 @@ class Load:
 
 
 def program_under(binary, instructions):
-    """The id of one program when oneDNN may use no wider instruction set than this; "" is all there is."""
+    """The id of one program when oneDNN may use no wider instruction set than this; "" is all there
+    is."""
     capped = {name: instructions for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA") if instructions}
     server = Server(binary, ["--quiet", "--no-warm-up"], extra_environment=capped).start()
     try:
@@ -157,19 +174,24 @@ def main():
         return 2
     runs, tally, bits = int(sys.argv[2]) if len(sys.argv) == 3 else 1000, Tally(), Bits()
     digits, graph = model_file("digits.pt2"), products()
-    measured = {"digits": [body_of(inputs) for inputs, _ in sets_of("digits")[:2]], "products": [images(1, 2), images(2, 2)]}
+    measured = {"digits": [body_of(inputs) for inputs, _ in sets_of("digits")[:2]],
+                "products": [images(1, 2), images(2, 2)]}
     resnet = body_of(sets_of("dev_resnet_hf")[0][0])
     other = images(3, 1)
     neighbours = [
-        [("POST", "/v1/graphs/resnet/run", resnet, {200}), ("POST", "/v1/graphs/products/run?mode=eager", measured["products"][0], {200})],
+        [("POST", "/v1/graphs/resnet/run", resnet, {200}),
+         ("POST", "/v1/graphs/products/run?mode=eager", measured["products"][0], {200})],
         [("POST", "/v1/graphs/products/run?mode=compiled", images(4, n), {200}) for n in (1, 3, 5)],
-        [("PUT", "/v1/graphs/comes", graph, {200, 201}), ("POST", "/v1/graphs/comes/run?mode=compiled", other, {200}), ("DELETE", "/v1/graphs/comes", None, {204})],
+        [("PUT", "/v1/graphs/comes", graph, {200, 201}),
+         ("POST", "/v1/graphs/comes/run?mode=compiled", other, {200}),
+         ("DELETE", "/v1/graphs/comes", None, {204})],
     ]
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
         for workers in WORKERS:
             server = Server(sys.argv[1], ["--data", folder, "--quiet", "--workers", workers]).start()
             try:
-                for name, content in (("digits", digits), ("products", graph), ("resnet", model_file("dev_resnet_hf.pt2"))):
+                for name, content in (("digits", digits), ("products", graph),
+                                      ("resnet", model_file("dev_resnet_hf.pt2"))):
                     reply = server.call("PUT", f"/v1/graphs/{name}", content)
                     if reply.status not in (200, 201):
                         raise Failed(f"{name}: {reply.short()}")
@@ -181,7 +203,8 @@ def main():
             tally.check(f"--workers {workers}: the server's end", "\n".join(server.stop()))
             server.clean_up()
     total = sum(bits.runs.values())
-    tally.check("every run was a program's", None if total == len(WORKERS) * len(measured) * runs else f"{total} runs of {len(bits.runs)} programs")
+    tally.check("every run was a program's", None if total == len(WORKERS) * len(measured) * runs
+                else f"{total} runs of {len(bits.runs)} programs")
     tally.check("another instruction set, another program", instruction_sets(sys.argv[1]))
     return tally.end()
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at random moments: crash.py FXSERVE [N=100] [SEED].
 
-In each of N rounds three clients upload, replace and delete graphs of their own as fast as they can until the server is killed after a random time (now and then while it
-starts). Then a server starts on the same folder and must show, for each graph, what was acknowledged last or what was under way at that moment, wholly: the listing is 200,
-each graph's info is 200, its run gives the one answer its bytes can give. Nothing is left in tmp/, no blob without a graph, nothing in quarantine/.
+In each of N rounds three clients upload, replace and delete graphs of their own as fast as they can
+until the server is killed after a random time (now and then while it starts). Then a server starts
+on the same folder and must show, for each graph, what was acknowledged last or what was under way
+at that moment, wholly: the listing is 200, each graph's info is 200, its run gives the one answer
+its bytes can give. Nothing is left in tmp/, no blob without a graph, nothing in quarantine/.
 """
 import base64
 import glob
@@ -30,12 +32,15 @@ class Content:
 
     def __init__(self, number):
         self.number, size = number, SIZES[number % 3]
-        nodes = [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "get_attr", "name": "c", "target": "c"},
+        nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+                 {"op": "get_attr", "name": "c", "target": "c"},
                  {"op": "call_function", "name": "first", "target": "operator.getitem", "args": ["%c", 0]},
-                 {"op": "call_function", "name": "add", "target": "torch.add", "args": ["%x", "%first"]}, {"op": "output", "name": "output", "target": "output", "args": ["%add"]}]
+                 {"op": "call_function", "name": "add", "target": "torch.add", "args": ["%x", "%first"]},
+                 {"op": "output", "name": "output", "target": "output", "args": ["%add"]}]
         graph = {"format": "fx/1", "nodes": nodes}
         if number % 2:
-            graph["state"] = {"c": {"dtype": "float32", "shape": [size], "b64": base64.b64encode(struct.pack("<f", number) * size).decode()}}
+            graph["state"] = {"c": {"dtype": "float32", "shape": [size],
+                                    "b64": base64.b64encode(struct.pack("<f", number) * size).decode()}}
             self.body, self.headers = json.dumps(graph).encode(), []
         else:
             weights = write_safetensors({"c": tensor_of("float32", [float(number)] * size)})
@@ -47,11 +52,13 @@ CONTENTS = [Content(number) for number in range(1, 13)]
 
 
 class Client(threading.Thread):
-    """One graph's uploads and deletes. `known` is what was acknowledged (a number, or GONE), `wish` what is under way (or the same)."""
+    """One graph's uploads and deletes. `known` is what was acknowledged (a number, or GONE), `wish`
+    what is under way (or the same)."""
 
     def __init__(self, name, seed):
         super().__init__(daemon=True)
-        self.name_of_graph, self.random, self.known, self.wish, self.server, self.n = name, random.Random(seed), GONE, GONE, None, 0
+        self.name_of_graph, self.random, self.known, self.wish, self.server, self.n = (name, random.Random(
+            seed), GONE, GONE, None, 0)
         self.problem = None
 
     def go(self, server):
@@ -129,7 +136,8 @@ def check_folder(data):
                 elif words[0] == "hole":
                     document.append(line[5:])
                     used.setdefault(words[3], [])
-    heads, versions = set(os.listdir(os.path.join(data, "graphs"))), os.listdir(os.path.join(data, "versions"))
+    heads, versions = (set(os.listdir(os.path.join(data, "graphs"))),
+                       os.listdir(os.path.join(data, "versions")))
     if {name.rpartition("@")[0] for name in versions} != heads:
         problems.append(f"heads {sorted(heads)} and versions {sorted(versions)} do not fit")
     stored = set(os.listdir(os.path.join(data, "blobs")))
@@ -150,7 +158,8 @@ def check(server, clients, data):
     for client in clients:
         found = answer_of(server, client.name_of_graph)
         if found not in (client.known, client.wish):
-            problems.append(f"{client.name_of_graph} answers {found}; acknowledged was {client.known}, under way {client.wish}")
+            problems.append(f"{client.name_of_graph} answers {found}; acknowledged was {client.known}, under "
+                            f"way {client.wish}")
         client.known = client.wish = found
         if client.problem:
             problems.append(client.problem)

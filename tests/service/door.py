@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door, as far as text files cannot say it: door.py FXSERVE. HTTPS with a certificate made here, bodies with Content-Encoding, tokens that appear nowhere, clients
-that leave at random moments, a body of 64 MB of nothing, tokens and certificates that change under a running server, every route with every scope."""
+"""The door, as far as text files cannot say it: door.py FXSERVE. HTTPS with a certificate made
+here, bodies with Content-Encoding, tokens that appear nowhere, clients that leave at random
+moments, a body of 64 MB of nothing, tokens and certificates that change under a running server,
+every route with every scope."""
 import gzip
 import json
 import os
@@ -30,11 +32,13 @@ def expect(got, want, what):
         raise Failed(f"{what}: {got}, expected {want}")
 
 
-# ---- HTTPS ----
+# ---- HTTPS -------------------------------------------------------------------------------------
 def make_certificate(folder, days=2):
     cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", str(days), "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-nodes", "-days", str(days), "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return cert, key
 
 
@@ -70,14 +74,17 @@ def https(binary):
         # A page of this very server may call it; the same host without TLS is another origin.
         for scheme, status in (("https", 200), ("http", 403)):
             with secure(server, cert) as connection:
-                connection.request("GET", "/v1", headers=[("Host", f"localhost:{server.port}"), ("Origin", f"{scheme}://localhost:{server.port}")])
+                connection.request("GET", "/v1", headers=[("Host", f"localhost:{server.port}"),
+                                                          ("Origin", f"{scheme}://localhost:{server.port}")])
                 expect(connection.reply().status, status, f"an Origin of {scheme}")
         # The strict reader sees what was decrypted.
         with secure(server, cert) as connection:
             connection.send(b"GET /v1/graphs HTTP/1.1\nHost: localhost\n\n")
             expect(connection.reply().status, 400, "bare LF")
         with secure(server, cert) as connection:
-            connection.send(b"POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            connection.send(b"POST /v1/run HTTP/1.1\r\nHost: localhost\r\n"
+                            b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+                            b"\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             expect((connection.reply().status, connection.closed()), (400, True), "two framings")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -106,7 +113,8 @@ def https(binary):
 
 
 def commands_over_https(binary):
-    """push, list and call check the certificate, send the token of FXSERVE_TOKEN, and upload whole files."""
+    """push, list and call check the certificate, send the token of FXSERVE_TOKEN, and upload whole
+    files."""
     if shutil.which("openssl") is None:
         print("openssl is not installed: commands over HTTPS are left out")
         return
@@ -119,7 +127,8 @@ def commands_over_https(binary):
 
     def ask(command, *flags, token=TOKEN):
         words = [binary] + command.split() + ["--url", f"https://localhost:{server.port}"] + list(flags)
-        done = subprocess.run(words, env=dict(os.environ, FXSERVE_TOKEN=token), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(words, env=dict(os.environ, FXSERVE_TOKEN=token), capture_output=True,
+                              text=True, timeout=60, check=False)
         return done.returncode, done.stdout, done.stderr
 
     try:
@@ -128,7 +137,8 @@ def commands_over_https(binary):
         expect("is not trusted" in ask("list")[2], True, "the words for that")
         expect(ask(f"push {MODELS}/digits.pt2", "--ca", cert)[0], 0, "an upload")
         expect("digits" in ask("list", "--ca", cert)[1], True, "the list")
-        expect(json.loads(ask("call digits", "--ca", cert)[1])["outputs"][0]["shape"][1], 10, "a run of the example")
+        expect(json.loads(ask("call digits", "--ca", cert)[1])["outputs"][0]["shape"][1], 10,
+               "a run of the example")
         code, _, words = ask("list", "--insecure", token="wrong-" + TOKEN)
         expect((code, "HTTP 401" in words), (1, True), "another token")
         expect(server.stop(), [], "the end")
@@ -147,22 +157,25 @@ def request_ids(binary):
                 connection.request("GET", "/livez")
                 ids.append(int(connection.reply().header("X-Request-Id"), 16))
         expect(len(set(ids)), 300, "different ids")
-        expect(300 * 64 * 0.45 < sum(bin(one).count("1") for one in ids) < 300 * 64 * 0.55, True, "as many ones as zeros")
+        expect(300 * 64 * 0.45 < sum(bin(one).count("1") for one in ids) < 300 * 64 * 0.55, True,
+               "as many ones as zeros")
         pairs = list(zip(ids, ids[1:]))
         expect(len({(b - a) & mask for a, b in pairs}), 299, "different steps")
         # A counter times a constant, mixed with a seed.
-        expect([n for n in range(1000) for a, b in pairs[:1] if (n + 1) * step & mask ^ (n * step & mask ^ a) == b], [], "a counter that explains them")
+        expect([n for n in range(1000) for a, b in pairs[:1] if (n + 1) * step & mask ^ (n * step & mask ^ a)
+                == b], [], "a counter that explains them")
         expect(server.stop(), [], "the end")
     finally:
         server.clean_up()
 
 
-# ---- files that change under a running server ----
+# ---- files that change under a running server --------------------------------------------------
 NEW_TOKEN = "another-token-of-the-test-0123456789"
 
 
 class Mount:
-    """A folder as Kubernetes mounts a secret: each name leads through `..data` to a folder that is replaced as a whole."""
+    """A folder as Kubernetes mounts a secret: each name leads through `..data` to a folder that is
+    replaced as a whole."""
 
     def __init__(self, folder):
         self.folder, self.n = folder, 0
@@ -230,7 +243,8 @@ def reloading(binary):
         return dict(re.findall(r'^fxserve_file_stale\{file="(\w+)"\} (\d)$', text, re.M))
 
     mount.replace(cert=pairs[0][0], key=pairs[0][1], tokens=lines(TOKEN))
-    server.flags += ["--tls-cert", mount.path("cert"), "--tls-key", mount.path("key"), "--token-file", mount.path("tokens")]
+    server.flags += ["--tls-cert", mount.path("cert"), "--tls-key", mount.path("key"), "--token-file",
+                     mount.path("tokens")]
     try:
         server.start()
         expect(shown(server), pairs[0][0], "the first certificate")
@@ -238,18 +252,22 @@ def reloading(binary):
         expect(ask(kept, "/v1", TOKEN).status, 200, "the first token")
         mount.replace(cert=pairs[1][0], key=pairs[1][1], tokens=lines(NEW_TOKEN))
         until(lambda: shown(server), pairs[1][0], "a new handshake shows the old certificate")
-        until(lambda: ask(kept, "/v1", NEW_TOKEN).status, 200, "the new token, on the connection that was open")
+        until(lambda: ask(kept, "/v1", NEW_TOKEN).status, 200,
+              "the new token, on the connection that was open")
         expect(ask(kept, "/v1", TOKEN).status, 401, "the old token")
         with secure(server, mount.path("cert")) as connection:
             ends = ssl.cert_time_to_seconds(connection.socket.getpeercert()["notAfter"])
             text = ask(connection, "/metrics", NEW_TOKEN).body.decode()
-            expect(re.findall(r"^fxserve_tls_certificate_expiry_timestamp_seconds (\d+)$", text, re.M), [str(ends)], "the metric")
+            expect(re.findall(r"^fxserve_tls_certificate_expiry_timestamp_seconds (\d+)$", text, re.M),
+                   [str(ends)], "the metric")
             expect(stale(connection, NEW_TOKEN), {"tokens": "0", "certificate": "0"}, "what is stale")
-        # A key of another certificate, and a scope that there is not: what was read before stays, and the log says so once.
+        # A key of another certificate, and a scope that there is not: what was read before stays,
+        # and the log says so once.
         mount.replace(cert=pairs[2][0], key=pairs[1][1], tokens=lines(TOKEN).replace(b"run", b"fly"))
         until(lambda: stale(kept, NEW_TOKEN), {"tokens": "1", "certificate": "1"}, "what is stale")
         expect(shown(server), pairs[1][0], "the certificate after a bad one")
-        expect((ask(kept, "/v1", NEW_TOKEN).status, ask(kept, "/v1", TOKEN).status), (200, 401), "the tokens after bad ones")
+        expect((ask(kept, "/v1", NEW_TOKEN).status, ask(kept, "/v1", TOKEN).status), (200, 401),
+               "the tokens after bad ones")
         # Written in place, one after the other: they do not fit until both are there.
         for name, data in (("cert", pairs[3][0]), ("key", pairs[3][1]), ("tokens", lines(TOKEN))):
             with open(mount.path(name), "wb") as file:
@@ -259,15 +277,16 @@ def reloading(binary):
         kept.close()
         expect(server.stop(), [], "the end")
         said = server.log()
-        counts = [said.count(text) for text in ("not reloaded: tokens; what was read before stays: --token-file, line 1: scopes",
-                                                "not reloaded: certificate; what was read before stays: --tls-cert and --tls-key are not")]
+        counts = [said.count(text) for text in (
+            "not reloaded: tokens; what was read before stays: --token-file, line 1: scopes",
+            "not reloaded: certificate; what was read before stays: --tls-cert and --tls-key are not")]
         expect(counts, [1, 1], "lines about bad files")
         expect((TOKEN in said, NEW_TOKEN in said), (False, False), "a token stands in the log")
     finally:
         server.clean_up()
 
 
-# ---- Content-Encoding ----
+# ---- Content-Encoding --------------------------------------------------------------------------
 def encodings(binary):
     server = Server(binary, ["--data", "none", "--max-run-body", "1000000"]).start()
     try:
@@ -275,21 +294,26 @@ def encodings(binary):
 
         def ask(method, target, body, encoding, status, code=None):
             reply = server.call(method, target, body, [("Content-Encoding", encoding)])
-            expect((reply.status, reply.code() if code else None), (status, code), f"{method} with {encoding}")
+            expect((reply.status, reply.code() if code else None), (status, code),
+                   f"{method} with {encoding}")
             return reply
 
         ask("PUT", "/v1/graphs/m", gzip.compress(graph), "gzip", 201)
         ask("PUT", "/v1/graphs/m", zlib.compress(graph), "deflate", 200)  # the same content
-        for encoding, squeeze in (("gzip", gzip.compress), ("x-gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)):
+        for encoding, squeeze in (("gzip", gzip.compress), ("x-gzip", gzip.compress), ("GZIP", gzip.compress),
+                                  ("deflate", zlib.compress), ("identity", bytes)):
             reply = ask("POST", "/v1/graphs/m/run", squeeze(RUN), encoding, 200)
             expect(reply.json()["outputs"][0]["data"], [[1.5, 0], [3, 4]], "a run")
-        ask("POST", "/v1/run", gzip.compress(b'{"graph": ' + graph + b', "inputs": {"x": [1.0]}}'), "gzip", 200)
+        ask("POST", "/v1/run", gzip.compress(b'{"graph": ' + graph + b', "inputs": {"x": [1.0]}}'),
+            "gzip", 200)
         for encoding in ("br", "zstd", "gzip, gzip", "compress", ""):
             ask("POST", "/v1/graphs/m/run", RUN, encoding, 415, "wrong_encoding")
-        reply = server.call("POST", "/v1/graphs/m/run", gzip.compress(RUN), [("Content-Encoding", "gzip"), ("Content-Encoding", "gzip")])
+        reply = server.call("POST", "/v1/graphs/m/run", gzip.compress(RUN),
+                            [("Content-Encoding", "gzip"), ("Content-Encoding", "gzip")])
         expect((reply.status, reply.code()), (415, "wrong_encoding"), "two headers")
         whole = gzip.compress(RUN)
-        for bad in (b"no gzip", whole[:-1], whole[:20], whole + b"x", whole[:-8] + bytes(8), zlib.compress(RUN)):
+        for bad in (b"no gzip", whole[:-1], whole[:20], whole + b"x", whole[:-8] + bytes(8),
+                    zlib.compress(RUN)):
             ask("POST", "/v1/graphs/m/run", bad, "gzip", 400, "malformed")
         # The limits hold for what comes out: just as much, one byte more, and a bomb.
         fits = RUN + b" " * (1000000 - len(RUN))
@@ -298,7 +322,8 @@ def encodings(binary):
         padded = RUN + noise + b" " * (1000000 - len(RUN) - len(noise))
         ask("POST", "/v1/graphs/m/run", gzip.compress(padded), "gzip", 200)
         ask("POST", "/v1/graphs/m/run", gzip.compress(padded + b" "), "gzip", 413, "too_large")
-        ask("POST", "/v1/graphs/m/run", gzip.compress(fits), "gzip", 413, "too_large")  # more than a hundred times what was sent
+        # more than a hundred times what was sent
+        ask("POST", "/v1/graphs/m/run", gzip.compress(fits), "gzip", 413, "too_large")
         ask("POST", "/v1/graphs/m/run", gzip.compress(bytes(50 << 20)), "gzip", 413, "too_large")
         ask("POST", "/v1/graphs/m/run", RUN, "identity", 200)
         expect(server.stop(), [], "the end")
@@ -306,16 +331,19 @@ def encodings(binary):
         server.clean_up()
 
 
-# ---- replies with gzip ----
-WANTS_GZIP = {"gzip": True, "GZIP": True, "x-gzip": True, "deflate, gzip": True, "gzip; q=0.001": True, "*": True, "br;q=1.0, gzip;q=0.8, *;q=0.1": True,
-              "identity;q=0.5, gzip;q=0.5": True, "gzip;q=0": False, "*;q=0": False, "identity": False, "identity, gzip;q=0.9": False, "br, deflate": False, "gzip;q=0, *": False, "": False,
-              "gzipped": False}
+# ---- replies with gzip -------------------------------------------------------------------------
+WANTS_GZIP = {"gzip": True, "GZIP": True, "x-gzip": True, "deflate, gzip": True, "gzip; q=0.001": True,
+              "*": True, "br;q=1.0, gzip;q=0.8, *;q=0.1": True, "identity;q=0.5, gzip;q=0.5": True,
+              "gzip;q=0": False, "*;q=0": False, "identity": False, "identity, gzip;q=0.9": False,
+              "br, deflate": False, "gzip;q=0, *": False, "": False, "gzipped": False}
 
 
 def plain(reply):
-    """The body as it was meant, and whether it came with gzip; Failed if the headers do not fit it."""
+    """The body as it was meant, and whether it came with gzip; Failed if the headers do not fit
+    it."""
     packed = reply.header("Content-Encoding") == "gzip"
-    if reply.header("Content-Encoding") not in (None, "gzip") or int(reply.header("Content-Length")) != len(reply.body):
+    if (reply.header("Content-Encoding") not in (None, "gzip")
+        or int(reply.header("Content-Length")) != len(reply.body)):
         raise Failed(f"headers of a reply: {reply.headers}")
     return gzip.decompress(reply.body) if packed else reply.body, packed
 
@@ -327,17 +355,23 @@ def packed_replies(binary):
         random.seed(3)
         large = json.dumps({"inputs": {"x": [random.random() for _ in range(20000)]}}).encode()
         whole = server.call("POST", "/v1/graphs/m/run", large)
-        expect((plain(whole)[1], whole.header("Vary"), len(whole.body) > 65536), (False, "Accept-Encoding", True), "without Accept-Encoding")
+        expect((plain(whole)[1], whole.header("Vary"), len(whole.body) > 65536),
+               (False, "Accept-Encoding", True), "without Accept-Encoding")
         for text, wanted in WANTS_GZIP.items():
             reply = server.call("POST", "/v1/graphs/m/run", large, [("Accept-Encoding", text)])
             body, packed = plain(reply)
-            expect((reply.status, packed, reply.header("Vary")), (200, wanted, "Accept-Encoding"), f"Accept-Encoding: {text}")
+            expect((reply.status, packed, reply.header("Vary")), (200, wanted, "Accept-Encoding"),
+                   f"Accept-Encoding: {text}")
             expect(json.loads(body)["outputs"], whole.json()["outputs"], "the outputs")
             if wanted and len(reply.body) > 0.6 * len(body):
                 raise Failed(f"{len(body)} bytes became {len(reply.body)}")
-        expect(plain(server.call("POST", "/v1/graphs/m/run", large, [("Accept-Encoding", "br"), ("Accept-Encoding", "gzip")]))[1], True, "two fields")
+        expect(plain(server.call("POST", "/v1/graphs/m/run", large,
+                                 [("Accept-Encoding", "br"), ("Accept-Encoding", "gzip")]))[1], True,
+               "two fields")
         accepts = [("Accept-Encoding", "gzip")]
-        for target, body, what in (("/v1/graphs/m/run?as=npy", large, "npy"), ("/v1/graphs/m/run?as=npz", large, "npz"), ("/v1/graphs/m/run", RUN, "a small run"),
+        for target, body, what in (("/v1/graphs/m/run?as=npy", large, "npy"),
+                                   ("/v1/graphs/m/run?as=npz", large, "npz"),
+                                   ("/v1/graphs/m/run", RUN, "a small run"),
                                    ("/v1/graphs/m/run", b'{"inputs": {"z": [1]}}', "a failure")):
             reply = server.call("POST", target, body, accepts)
             expect((plain(reply)[1], reply.header("Vary")), (False, None), what)
@@ -345,14 +379,16 @@ def packed_replies(binary):
         expect((plain(ops)[1], len(plain(ops)[0]) > 5 * len(ops.body)), (True, True), "the list of operators")
         expect(plain(ops)[0], server.call("GET", "/v1/ops").body, "the list of operators")
         head = server.call("HEAD", "/v1/ops", None, accepts)
-        expect((head.header("Content-Encoding"), head.header("Content-Length")), ("gzip", str(len(ops.body))), "HEAD")
+        expect((head.header("Content-Encoding"), head.header("Content-Length")),
+               ("gzip", str(len(ops.body))), "HEAD")
         expect(server.stop(), [], "the end")
     finally:
         server.clean_up()
 
 
 def packed_tags(binary):
-    """A packed reply has a tag of its own: caches keep the two apart, and both speak of the same graph."""
+    """A packed reply has a tag of its own: caches keep the two apart, and both speak of the same
+    graph."""
     server = Server(binary, ["--data", "none", "--quiet", "--gzip-from", "64"]).start()
     graph, accepts = model("relu_neg_abs.fx.json"), [("Accept-Encoding", "gzip")]
 
@@ -366,20 +402,27 @@ def packed_tags(binary):
         expect(get(), (200, tag, None, "Accept-Encoding"), "a plain reply")
         expect(get(*accepts), (200, packed, "gzip", "Accept-Encoding"), "a packed reply")
         expect(get(("If-None-Match", tag)), (304, tag, None, "Accept-Encoding"), "who has the plain one")
-        expect(get(("If-None-Match", tag), *accepts), (304, tag, None, "Accept-Encoding"), "who has the plain one and takes both")
-        expect(get(("If-None-Match", packed), *accepts), (304, packed, None, "Accept-Encoding"), "who has the packed one")
-        expect(get(("If-None-Match", "W/" + packed), *accepts), (304, packed, None, "Accept-Encoding"), "who compares weakly")
-        expect(get(("If-None-Match", packed)), (200, tag, None, "Accept-Encoding"), "who has the packed one and does not take it now")
+        expect(get(("If-None-Match", tag), *accepts), (304, tag, None, "Accept-Encoding"),
+               "who has the plain one and takes both")
+        expect(get(("If-None-Match", packed), *accepts), (304, packed, None, "Accept-Encoding"),
+               "who has the packed one")
+        expect(get(("If-None-Match", "W/" + packed), *accepts), (304, packed, None, "Accept-Encoding"),
+               "who compares weakly")
+        expect(get(("If-None-Match", packed)), (200, tag, None, "Accept-Encoding"),
+               "who has the packed one and does not take it now")
         expect(get(("If-None-Match", tag[:-1] + '-zip"'), *accepts)[0], 200, "another tag")
-        for name, status in ((tag, 200), (packed, 200), ("W/" + packed, 412), (tag[:-1] + '-gzip-gzip"', 412)):
-            expect(server.call("PUT", "/v1/graphs/m", graph, [("If-Match", name)]).status, status, f"If-Match: {name}")
-        expect(server.call("PUT", "/v1/graphs/m", graph, [("If-None-Match", packed)]).status, 412, "If-None-Match of a PUT")
+        for name, status in ((tag, 200), (packed, 200), ("W/" + packed, 412),
+                             (tag[:-1] + '-gzip-gzip"', 412)):
+            expect(server.call("PUT", "/v1/graphs/m", graph, [("If-Match", name)]).status, status,
+                   f"If-Match: {name}")
+        expect(server.call("PUT", "/v1/graphs/m", graph, [("If-None-Match", packed)]).status, 412,
+               "If-None-Match of a PUT")
         expect(server.stop(), [], "the end")
     finally:
         server.clean_up()
 
 
-# ---- tokens appear nowhere ----
+# ---- tokens appear nowhere ---------------------------------------------------------------------
 def secrecy(binary):
     server = Server(binary, ["--data", "none"])
     path = os.path.join(server.folder, "tokens")
@@ -401,13 +444,14 @@ def secrecy(binary):
         server.clean_up()
 
 
-# ---- scopes and routes ----
+# ---- scopes and routes -------------------------------------------------------------------------
 NO_TOKEN_NEEDED = {"/livez", "/readyz", "/healthz"}
 SCOPES = ("read", "run", "write", "admin")
 
 
 def scope_of(method, path):
-    """What a route should want, said here once more and apart from the program: looking, running, or changing what is stored."""
+    """What a route should want, said here once more and apart from the program: looking, running,
+    or changing what is stored."""
     if path in NO_TOKEN_NEEDED:
         return None
     if method in ("GET", "HEAD"):
@@ -416,7 +460,8 @@ def scope_of(method, path):
 
 
 def scopes(binary):
-    """Every route of the server's own list, with every scope, with a wrong token and with none; what there is not, and a method that a path lacks."""
+    """Every route of the server's own list, with every scope, with a wrong token and with none;
+    what there is not, and a method that a path lacks."""
     server = Server(binary, ["--data", "none", "--quiet", "--max-wrong-tokens", "1000000"])
     path = os.path.join(server.folder, "tokens")
     tokens = {scope: f"{scope}-token-of-the-test-0123456789" for scope in SCOPES}
@@ -426,13 +471,16 @@ def scopes(binary):
     try:
         server.start()
         document = server.call("GET", "/openapi.json", headers=bearer(tokens["read"])).json()
-        routes = [(method.upper(), route) for route, methods in document["paths"].items() for method in methods if method != "parameters"]
+        routes = [(method.upper(), route) for route, methods in document["paths"].items()
+                  for method in methods if method != "parameters"]
         with open(os.path.join(ROOT, "api", "routes.def"), encoding="utf-8") as file:
-            expect(sorted(routes), sorted(re.findall(r'^ROUTE\(\w+, "(\w+)", "([^"]+)"', file.read(), re.M)), "the routes of /openapi.json")
+            expect(sorted(routes), sorted(re.findall(r'^ROUTE\(\w+, "(\w+)", "([^"]+)"', file.read(), re.M)),
+                   "the routes of /openapi.json")
         routes += [("HEAD", route) for method, route in routes if method == "GET"]
         wrong, n = [], 0
         for method, route in routes + [("GET", "/nothing"), ("DELETE", "/v1/ops")]:
-            wanted = "read" if route == "/nothing" or (method, route) == ("DELETE", "/v1/ops") else scope_of(method, route)
+            wanted = ("read" if route == "/nothing" or (method, route) == ("DELETE", "/v1/ops")
+                      else scope_of(method, route))
             target = re.sub(r"\{\w+\}", "1", route)
             for scope, token in [(None, None), ("wrong", tokens["admin"] + "x"), *tokens.items()]:
                 with server.connect() as connection:
@@ -452,7 +500,7 @@ def scopes(binary):
         server.clean_up()
 
 
-# ---- clients that leave ----
+# ---- clients that leave ------------------------------------------------------------------------
 def metric(server, name):
     found = re.search(rf"^{name} (\S+)$", server.call("GET", "/metrics").body.decode(), re.M)
     return float(found[1]) if found else None
@@ -476,7 +524,8 @@ def leaving(binary):
                 time.sleep(random.random() * 0.01)
             client.close()
         for _ in range(200):
-            state = metric(server, "fxserve_running"), metric(server, "fxserve_queue_depth"), metric(server, "fxserve_connections")
+            state = (metric(server, "fxserve_running"), metric(server, "fxserve_queue_depth"),
+                     metric(server, "fxserve_connections"))
             if state[0] == 0 and state[1] == 0 and state[2] is not None and state[2] <= 1:
                 break
             time.sleep(0.05)
@@ -489,9 +538,10 @@ def leaving(binary):
         server.clean_up()
 
 
-# ---- clients that do not read ----
+# ---- clients that do not read ------------------------------------------------------------------
 def slow_reader(binary):
-    server = Server(binary, ["--data", "none", "--quiet", "--body-grace-s", "1", "--min-body-rate", "1000000", "--idle-timeout-s", "60"]).start()
+    server = Server(binary, ["--data", "none", "--quiet", "--body-grace-s", "1", "--min-body-rate", "1000000",
+                             "--idle-timeout-s", "60"]).start()
     try:
         server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
         body = json.dumps({"inputs": {"x": [1.25] * 3000000}}).encode()
@@ -501,7 +551,8 @@ def slow_reader(binary):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.settimeout(20)
             client.connect(("127.0.0.1", server.port))
-            client.sendall(b"POST /v1/graphs/m/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            client.sendall(b"POST /v1/graphs/m/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+                           % len(body) + body)
             n, end = 0, time.monotonic() + 20
             try:
                 while more := client.recv(1000):
@@ -519,7 +570,7 @@ def slow_reader(binary):
         server.clean_up()
 
 
-# ---- on the loop thread or on a worker ----
+# ---- on the loop thread or on a worker ---------------------------------------------------------
 def here_or_there(binary):
     answers = []
     for flags in ([], ["--no-inline"]):
@@ -530,7 +581,8 @@ def here_or_there(binary):
             rows = []
             with server.connect() as connection:
                 for n in range(60):
-                    body = RUN + b" " * ((len(RUN), 4095, 4096, 4097)[n % 4] - len(RUN)) if n % 5 else b'{"inputs": {"y": [1]}}'
+                    body = RUN + b" " * ((len(RUN), 4095, 4096, 4097)[n % 4]
+                                         - len(RUN)) if n % 5 else b'{"inputs": {"y": [1]}}'
                     target = f"/v1/graphs/m/run{('', '?mode=eager', '?mode=compiled', '?as=npy')[n // 4 % 4]}"
                     connection.request("POST", target, body, [("X-Request-Id", f"r{n}")])
                     reply = connection.reply()
@@ -545,7 +597,7 @@ def here_or_there(binary):
     expect(answers[0] == answers[1], True, "the same answers with and without --no-inline")
 
 
-# ---- much of nothing ----
+# ---- much of nothing ---------------------------------------------------------------------------
 def nothing(binary):
     server = Server(binary, ["--data", "none", "--quiet"]).start()
     try:
@@ -570,8 +622,13 @@ def main():
         print("usage: door.py FXSERVE")
         return 2
     tally = Tally()
-    for name, check in (("HTTPS", https), ("commands over HTTPS", commands_over_https), ("files that change under a running server", reloading),
-                        ("Content-Encoding", encodings), ("replies with gzip", packed_replies), ("tags of replies with gzip", packed_tags), ("tokens appear nowhere", secrecy), ("request ids", request_ids), ("scopes and routes", scopes), ("clients that leave", leaving), ("clients that do not read", slow_reader), ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
+    for name, check in (("HTTPS", https), ("commands over HTTPS", commands_over_https),
+                        ("files that change under a running server", reloading),
+                        ("Content-Encoding", encodings), ("replies with gzip", packed_replies),
+                        ("tags of replies with gzip", packed_tags), ("tokens appear nowhere", secrecy),
+                        ("request ids", request_ids), ("scopes and routes", scopes),
+                        ("clients that leave", leaving), ("clients that do not read", slow_reader),
+                        ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limits of core/base/limits.def, each hit and missed by one: limits.py FXSERVE.
 
-fixed_rows() are limits without a flag, which need large bodies; flag_rows() lower theirs; CASES are those that refuse no request. SCENARIOS names the scenario of each other
-limit. run.py checks that every limit is in one of them, so a new one needs its row here.
+fixed_rows() are limits without a flag, which need large bodies; flag_rows() lower theirs; CASES are
+those that refuse no request. SCENARIOS names the scenario of each other limit. run.py checks that
+every limit is in one of them, so a new one needs its row here.
 """
 import json
 import os
@@ -18,11 +19,16 @@ from malformed_graphs import X, call, out
 from service import HERE, ROOT, Failed, Server, Tally
 
 SCENARIOS = {
-    "max_upload": "70-limits-bodies", "max_run_body": "70-limits-bodies", "max_node_flops": "74-node-limits", "max_connections": "40-door-connections",
-    "max_queue": "73-deadline-and-queue", "max_queue_bytes": "75-queue-bytes", "max_profiles": "41-profile-ring", "header_timeout_s": "40-door-slow",
-    "body_grace_s": "40-door-slow", "min_body_rate": "40-door-slow", "max_connections_per_address": "40-door-limits", "max_warm_up": "96-warm-up",
-    "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens", "idle_timeout_s": "40-door-slow",
-    "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions", "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "gzip_from": "67-gzip-from",
+    "max_upload": "70-limits-bodies", "max_run_body": "70-limits-bodies", "max_node_flops": "74-node-limits",
+    "max_connections": "40-door-connections",
+    "max_queue": "73-deadline-and-queue", "max_queue_bytes": "75-queue-bytes",
+    "max_profiles": "41-profile-ring", "header_timeout_s": "40-door-slow",
+    "body_grace_s": "40-door-slow", "min_body_rate": "40-door-slow",
+    "max_connections_per_address": "40-door-limits", "max_warm_up": "96-warm-up",
+    "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens",
+    "idle_timeout_s": "40-door-slow",
+    "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions",
+    "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "gzip_from": "67-gzip-from",
 }
 
 
@@ -44,17 +50,21 @@ def padded(text, n):
 
 
 def nodes(n):
-    return fx(X, *[call("torch.relu", f"%n{i - 1}" if i else "%x", name=f"n{i}") for i in range(n - 2)], out(f"%n{n - 3}"))
+    return fx(X, *[call("torch.relu", f"%n{i - 1}" if i else "%x", name=f"n{i}") for i in range(n - 2)],
+              out(f"%n{n - 3}"))
 
 
 def weights(n):
     """A weight file of n tensors: two that the graph wants, the others empty."""
-    good = {"lin.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}, "lin.bias": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]}}
-    return safetensors({**good, **{f"w{i}": {"dtype": "U8", "shape": [0], "data_offsets": [12, 12]} for i in range(n - 2)}}, struct.pack("<3f", 10, 20, 0.5))
+    good = {"lin.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]},
+            "lin.bias": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]}}
+    return safetensors({**good, **{f"w{i}": {"dtype": "U8", "shape": [0], "data_offsets": [12, 12]}
+                                   for i in range(n - 2)}}, struct.pack("<3f", 10, 20, 0.5))
 
 
 def header(n):
-    good = {"lin.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}, "lin.bias": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]}}
+    good = {"lin.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]},
+            "lin.bias": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]}}
     return safetensors(json.dumps(good).encode().ljust(n), struct.pack("<3f", 10, 20, 0.5))
 
 
@@ -67,7 +77,8 @@ def nested_list(depth):
 
 def model_nested(depth):
     """A model document with a member nobody reads, so deep that the document has `depth` levels."""
-    return changed("models/model.json", lambda content: content.rstrip()[:-1] + b', "zz": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}")
+    return changed("models/model.json", lambda content: content.rstrip()[:-1] + b', "zz": ' + b"["
+                   * (depth - 1) + b"]" * (depth - 1) + b"}")
 
 
 def json_values(text):
@@ -130,16 +141,21 @@ def deflated(n, packed):
 
 
 def with_member(path, n, packed):
-    """An archive of a linear model in which the member `path` is n zeros, deflated to about `packed` bytes."""
+    """An archive of a linear model in which the member `path` is n zeros, deflated to about
+    `packed` bytes."""
     data, crc = deflated(n, packed)
     locals_, centrals = b"", b""
-    rows = [(name.encode(), content, len(content), zlib.crc32(content), 0) for name, content in members("dev_linear.pt2")]
-    rows = [(name, data, n, crc, 8) if name.endswith(path.encode()) else row for row in rows for name in [row[0]]]
+    rows = [(name.encode(), content, len(content), zlib.crc32(content), 0)
+            for name, content in members("dev_linear.pt2")]
+    rows = [(name, data, n, crc, 8) if name.endswith(path.encode()) else row for row in rows
+            for name in [row[0]]]
     for name, content, size, check, method in rows:
         common = struct.pack("<HHHHHIIIHH", 20, 0, method, 0, 33, check, len(content), size, len(name), 0)
-        centrals += b"PK\x01\x02" + struct.pack("<H", 20) + common + struct.pack("<HHHII", 0, 0, 0, 0, len(locals_)) + name
+        centrals += (b"PK\x01\x02" + struct.pack("<H", 20) + common
+                     + struct.pack("<HHHII", 0, 0, 0, 0, len(locals_)) + name)
         locals_ += b"PK\x03\x04" + common + name + content
-    return locals_ + centrals + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, len(rows), len(rows), len(centrals), len(locals_), 0)
+    return locals_ + centrals + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, len(rows), len(rows),
+                                                            len(centrals), len(locals_), 0)
 
 
 def child(levels):
@@ -162,36 +178,56 @@ def objects(levels):
 
 
 def fixed_rows():
-    """(limit, request that is taken, its status, request that is refused, status, code, word); what makes a request is called when it is sent."""
+    """(limit, request that is taken, its status, request that is refused, status, code, word); what
+    makes a request is called when it is sent."""
     most = 1 << 20
     spaces = "{" + " " * (most - 11) + '"inputs":{}}'  # the inputs' two bytes do not count
-    yield "max_envelope", lambda: run("none", spaces), 200, lambda: run("none", " " + spaces), 413, "too_large", "1048576"
+    yield ("max_envelope", lambda: run("none", spaces), 200, lambda: run("none", " " + spaces), 413,
+           "too_large", "1048576")
     patch = ("PATCH", "/v1/graphs/m")
-    yield "max_envelope", (*patch, padded('{"default_version": 1}', most).encode(), ()), 200, (*patch, padded('{"default_version": 1}', most + 1).encode(), ()), 413, "too_large", "1,048,576"
-    yield "max_nodes", lambda: graph("n", nodes(100000)), 201, lambda: graph("n", nodes(100001)), 413, "too_large", "100000 nodes"
-    yield "max_nodes", lambda: fetching(100000), 200, lambda: fetching(100001), 413, "too_large", "100000 nodes"
-    yield "max_tensors", lambda: arrays(100000), (400, "malformed"), lambda: arrays(100001), 413, "too_large", "100000"
-    yield "max_tensors", lambda: form(weights(100000)), 201, lambda: form(weights(100001)), 413, "too_large", "100000 tensors"
-    yield "max_numel", lambda: shaped([1 << 15, 1 << 16]), (400, "shape_mismatch"), lambda: shaped([(1 << 31) + 1]), 413, "too_large", "2147483648 elements"
-    yield "max_json_depth_model", lambda: graph("p", model_nested(160)), 201, lambda: graph("p", model_nested(161)), 413, "too_large", "160"
-    yield "max_json_values", lambda: graph("p", model_values(2000000)), 201, lambda: graph("p", model_values(2000001)), 413, "too_large", "2000000 values"
-    yield "max_nested_values", lambda: graph("v", nested_list(30)), 201, lambda: graph("v", nested_list(31)), 413, "too_large", "32 deep"
-    yield "max_nested_values", lambda: graph("t", structure_nested(32)), 201, lambda: graph("t", structure_nested(33)), 413, "too_large", "32 levels"
-    yield "max_child_graphs", lambda: graph("c", child(16)), 201, lambda: graph("c", child(17)), 413, "too_large", "16 deep"
-    yield "max_archive_entries", lambda: graph("a", many_members(200000)), (415, "wrong_file"), lambda: graph("a", many_members(200001)), 413, "too_large", "200000"
+    yield ("max_envelope", (*patch, padded('{"default_version": 1}', most).encode(), ()), 200,
+           (*patch, padded('{"default_version": 1}', most + 1).encode(), ()), 413, "too_large", "1,048,576")
+    yield ("max_nodes", lambda: graph("n", nodes(100000)), 201, lambda: graph("n", nodes(100001)), 413,
+           "too_large", "100000 nodes")
+    yield ("max_nodes", lambda: fetching(100000), 200, lambda: fetching(100001), 413, "too_large",
+           "100000 nodes")
+    yield ("max_tensors", lambda: arrays(100000), (400, "malformed"), lambda: arrays(100001), 413,
+           "too_large", "100000")
+    yield ("max_tensors", lambda: form(weights(100000)), 201, lambda: form(weights(100001)), 413, "too_large",
+           "100000 tensors")
+    yield ("max_numel", lambda: shaped([1 << 15, 1 << 16]), (400, "shape_mismatch"),
+           lambda: shaped([(1 << 31) + 1]), 413, "too_large", "2147483648 elements")
+    yield ("max_json_depth_model", lambda: graph("p", model_nested(160)), 201,
+           lambda: graph("p", model_nested(161)), 413, "too_large", "160")
+    yield ("max_json_values", lambda: graph("p", model_values(2000000)), 201,
+           lambda: graph("p", model_values(2000001)), 413, "too_large", "2000000 values")
+    yield ("max_nested_values", lambda: graph("v", nested_list(30)), 201, lambda: graph("v", nested_list(31)),
+           413, "too_large", "32 deep")
+    yield ("max_nested_values", lambda: graph("t", structure_nested(32)), 201,
+           lambda: graph("t", structure_nested(33)), 413, "too_large", "32 levels")
+    yield ("max_child_graphs", lambda: graph("c", child(16)), 201, lambda: graph("c", child(17)), 413,
+           "too_large", "16 deep")
+    yield ("max_archive_entries", lambda: graph("a", many_members(200000)), (415, "wrong_file"),
+           lambda: graph("a", many_members(200001)), 413, "too_large", "200000")
     ratio = 2000000
-    yield "max_inflate_ratio", lambda: graph("w", with_member("weight_0", ratio, ratio // 100 + 10)), 201, lambda: graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large", "100 times"
+    yield ("max_inflate_ratio", lambda: graph("w", with_member("weight_0", ratio, ratio // 100 + 10)), 201,
+           lambda: graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large",
+           "100 times")
     body, zipped = padded('{"inputs": {"x": [1.0]}}', 100000).encode(), [("Content-Encoding", "gzip")]
-    yield "max_inflate_ratio", lambda: run("m", gzip_body(body, 1000), zipped), 200, lambda: run("m", gzip_body(body, 999), zipped), 413, "too_large", "100 times"
-    yield "max_safetensors_header", lambda: form(header(10485760)), 201, lambda: form(header(10485761)), 413, "too_large", "10485760"
+    yield ("max_inflate_ratio", lambda: run("m", gzip_body(body, 1000), zipped), 200,
+           lambda: run("m", gzip_body(body, 999), zipped), 413, "too_large", "100 times")
+    yield ("max_safetensors_header", lambda: form(header(10485760)), 201, lambda: form(header(10485761)), 413,
+           "too_large", "10485760")
     one = fx(X, out("%x"))
     yield "max_name", lambda: graph("n" * 64, one), 201, lambda: graph("n" * 65, one), 400, "bad_value", "64"
-    yield "max_json_depth_run", lambda: run("m", objects(40)), (400, "bad_value"), lambda: run("m", objects(41)), 413, "too_large", "40"
+    yield ("max_json_depth_run", lambda: run("m", objects(40)), (400, "bad_value"),
+           lambda: run("m", objects(41)), 413, "too_large", "40")
 
 
 def expanded(n):
     """A graph that reads and writes n floats, of which it makes one."""
-    return fx(X, call("expand", "%x", n, op="call_method", name="e"), call("torch.neg", "%e"), call("torch.sum", "%n", name="s"), out("%s"))
+    return fx(X, call("expand", "%x", n, op="call_method", name="e"), call("torch.neg", "%e"),
+              call("torch.sum", "%n", name="s"), out("%s"))
 
 
 def as_npy(name, n):
@@ -203,45 +239,68 @@ def strided(n):
     """An archive with a state that nothing reads: n times the same float."""
     def change(content):
         config = json.loads(content)
-        entry = json.loads(json.dumps(next(row for row in config["config"].values() if row["tensor_meta"]["dtype"] == 7)))
+        entry = json.loads(json.dumps(next(row for row in config["config"].values()
+                                           if row["tensor_meta"]["dtype"] == 7)))
         entry["tensor_meta"].update(sizes=[{"as_int": n}], strides=[{"as_int": 0}])
         config["config"]["unread"] = entry
         return json.dumps(config).encode()
-    return archive_of([(name, change(content) if name.endswith("model_weights_config.json") else content) for name, content in members("dev_linear.pt2")])
+    return archive_of([(name, change(content) if name.endswith("model_weights_config.json") else content)
+                       for name, content in members("dev_linear.pt2")])
 
 
 def flag_rows():
-    """(limit, flags, graphs, request that is taken, its status, request that is refused, status, code, word)."""
+    """(limit, flags, graphs, request that is taken, its status, request that is refused, status,
+    code, word)."""
     relu, one = fx(X, call("torch.relu", "%x"), out()), '{"inputs": {"x": [1.0]}}'
-    yield "max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {}, graph("m", padded(relu, 1000)), 201, graph("m", padded(relu, 1001)), 413, "too_large", \
-        "(--max-upload-in-memory)"
+    yield ("max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {},
+           graph("m", padded(relu, 1000)), 201, graph("m", padded(relu, 1001)), 413, "too_large",
+           "(--max-upload-in-memory)")
     zipped = [("Content-Encoding", "gzip")]
-    pairs = [[send("m", gzip_body(padded(text, n).encode(), 500), zipped) for n in (1000, 1001)] for send, text in ((graph, relu), (run, one))]
-    yield "max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {}, pairs[0][0], 201, pairs[0][1], 413, "too_large", "inflated (--max-upload-in-memory;"
-    yield "max_run_body", ["--max-run-body", "1000"], {"m": relu}, pairs[1][0], 200, pairs[1][1], 413, "too_large", "inflated (--max-run-body;"
-    yield "max_graph_json", ["--max-graph-json", "900"], {}, graph("m", padded(relu, 900)), 201, graph("m", padded(relu, 901)), 413, "too_large", "(--max-graph-json)"
-    yield "max_body_budget", ["--max-body-budget", "1000"], {"m": relu}, run("m", padded(one, 1000)), 200, run("m", padded(one, 1001)), 413, "too_large", "(--max-body-budget,"
-    for mode, floats in (("eager", 24998), ("compiled", 24992)):  # programs place tensors at multiples of 64 bytes
-        below, above = ("POST", f"/v1/graphs/a/run?mode={mode}", one.encode(), ()), ("POST", f"/v1/graphs/b/run?mode={mode}", one.encode(), ())
-        yield "max_run_memory", ["--max-run-memory", "100000"], {"a": expanded(floats), "b": expanded(floats + 1)}, below, 200, above, 413, "too_large", "--max-run-memory"
-        yield "max_node_bytes", ["--max-node-bytes", "100000"], {"a": expanded(12500), "b": expanded(12501)}, below, 200, above, 413, "too_large", "(--max-node-bytes,"
+    pairs = [[send("m", gzip_body(padded(text, n).encode(), 500), zipped) for n in (1000, 1001)]
+             for send, text in ((graph, relu), (run, one))]
+    yield ("max_upload_in_memory", ["--data", "data", "--max-upload-in-memory", "1000"], {}, pairs[0][0], 201,
+           pairs[0][1], 413, "too_large", "inflated (--max-upload-in-memory;")
+    yield ("max_run_body", ["--max-run-body", "1000"], {"m": relu}, pairs[1][0], 200, pairs[1][1], 413,
+           "too_large", "inflated (--max-run-body;")
+    yield ("max_graph_json", ["--max-graph-json", "900"], {}, graph("m", padded(relu, 900)), 201,
+           graph("m", padded(relu, 901)), 413, "too_large", "(--max-graph-json)")
+    yield ("max_body_budget", ["--max-body-budget", "1000"], {"m": relu}, run("m", padded(one, 1000)), 200,
+           run("m", padded(one, 1001)), 413, "too_large", "(--max-body-budget,")
+    # programs place tensors at multiples of 64 bytes
+    for mode, floats in (("eager", 24998), ("compiled", 24992)):
+        below, above = (("POST", f"/v1/graphs/a/run?mode={mode}", one.encode(), ()),
+                        ("POST", f"/v1/graphs/b/run?mode={mode}", one.encode(), ()))
+        yield ("max_run_memory", ["--max-run-memory", "100000"],
+               {"a": expanded(floats), "b": expanded(floats + 1)}, below, 200, above, 413, "too_large",
+               "--max-run-memory")
+        yield ("max_node_bytes", ["--max-node-bytes", "100000"], {"a": expanded(12500), "b": expanded(12501)},
+               below, 200, above, 413, "too_large", "(--max-node-bytes,")
     strides = {"a": strided(25000), "b": strided(25001)}
-    yield "max_run_memory", ["--max-run-memory", "100000"], strides, ("GET", "/v1/graphs/a/weights", b"", ()), 200, ("GET", "/v1/graphs/b/weights", b"", ()), 413, "too_large", "(--max-run-memory,"
-    below, above = (lambda: graph("w", with_member("weight_0", 1 << 28, 2700000))), (lambda: graph("w", with_member("weight_0", (1 << 28) + 1, 2700000)))
+    yield ("max_run_memory", ["--max-run-memory", "100000"], strides,
+           ("GET", "/v1/graphs/a/weights", b"", ()), 200, ("GET", "/v1/graphs/b/weights", b"", ()), 413,
+           "too_large", "(--max-run-memory,")
+    below, above = ((lambda: graph("w", with_member("weight_0", 1 << 28, 2700000))),
+                    (lambda: graph("w", with_member("weight_0", (1 << 28) + 1, 2700000))))
     yield "max_inflated", ["--max-upload", "1000000000"], {}, below, 201, above, 413, "too_large", "268435456"
-    floats = [("POST", "/v1/graphs/m/run?as=npy", json.dumps({"inputs": {"x": [1.0] * n}}).encode(), ()) for n in (468, 469)]
-    yield "max_response", ["--max-response", "2000"], {"m": relu}, floats[0], 200, floats[1], 413, "too_large", "(--max-response,"
-    yield "max_reply_budget", ["--max-reply-budget", "80128"], {"m": relu}, as_npy("m", 20000), 200, as_npy("m", 20001), 413, "too_large", "(--max-reply-budget,"
+    floats = [("POST", "/v1/graphs/m/run?as=npy", json.dumps({"inputs": {"x": [1.0] * n}}).encode(), ())
+              for n in (468, 469)]
+    yield ("max_response", ["--max-response", "2000"], {"m": relu}, floats[0], 200, floats[1], 413,
+           "too_large", "(--max-response,")
+    yield ("max_reply_budget", ["--max-reply-budget", "80128"], {"m": relu}, as_npy("m", 20000), 200,
+           as_npy("m", 20001), 413, "too_large", "(--max-reply-budget,")
     deadlines = [("POST", f"/v1/graphs/m/run?deadline_ms={n}", one.encode(), ()) for n in (500, 501)]
-    yield "run_deadline_ms", ["--run-deadline-ms", "500"], {"m": relu}, deadlines[0], 200, deadlines[1], 400, "bad_value", "500"
+    yield ("run_deadline_ms", ["--run-deadline-ms", "500"], {"m": relu}, deadlines[0], 200, deadlines[1], 400,
+           "bad_value", "500")
     long, late = {"m": relu, "long": products(200)}, run("long", '{"inputs": {"x": [[0.001]]}}')
-    yield "run_deadline_ms", ["--run-deadline-ms", "500", "--no-warm-up"], long, deadlines[0], 200, late, 504, "deadline", ""
+    yield ("run_deadline_ms", ["--run-deadline-ms", "500", "--no-warm-up"], long, deadlines[0], 200, late,
+           504, "deadline", "")
 
 
 def products(n):
     """A graph of n products of 700 rows and columns, about 10 ms each."""
     chain = [call("torch.matmul", f"%p{i - 1}" if i else "%e", "%e", name=f"p{i}") for i in range(n)]
-    return fx(X, call("expand", "%x", 700, 700, op="call_method", name="e"), *chain, call("torch.sum", f"%p{n - 1}", name="s"), out("%s"))
+    return fx(X, call("expand", "%x", 700, 700, op="call_method", name="e"), *chain,
+              call("torch.sum", f"%p{n - 1}", name="s"), out("%s"))
 
 
 def figures(server, *names):
@@ -250,7 +309,8 @@ def figures(server, *names):
 
 
 def kept(binary, flag, n_bytes, evictions, fill):
-    """What `fill` leaves behind stays when it is as large as the limit; one byte less, and one of it leaves. Requests are answered all the same."""
+    """What `fill` leaves behind stays when it is as large as the limit; one byte less, and one of
+    it leaves. Requests are answered all the same."""
     found = []
     for less in (None, 0, 1):
         limit = [] if less is None else [flag, str(found[0][0] - less)]
@@ -260,7 +320,8 @@ def kept(binary, flag, n_bytes, evictions, fill):
             found.append(figures(server, n_bytes, evictions))
         finally:
             server.clean_up()
-    return "" if [n for _, n in found] == [0, 0, 1] and found[2][0] < found[1][0] == found[0][0] else f"bytes and evictions without a limit, at it, below it: {found}"
+    return ("" if [n for _, n in found] == [0, 0, 1] and found[2][0] < found[1][0] == found[0][0]
+            else f"bytes and evictions without a limit, at it, below it: {found}")
 
 
 def demand(text):
@@ -270,19 +331,23 @@ def demand(text):
 
 def two_graphs(server):
     for i in range(2):
-        demand(problem(server, graph(f"g{i}", fx(X, call("torch.relu", "%x", name=f"n{i}"), out(f"%n{i}"))), 201))
+        demand(problem(server, graph(f"g{i}", fx(X, call("torch.relu", "%x", name=f"n{i}"), out(f"%n{i}"))),
+                       201))
         demand(problem(server, run(f"g{i}", '{"inputs": {"x": [1.0]}}'), 200))
 
 
 def two_programs(server):
     demand(problem(server, graph("g", fx(X, call("torch.relu", "%x"), out())), 201))
     for data in ([1.0], [1.0, 2.0]):
-        demand(problem(server, ("POST", "/v1/graphs/g/run?mode=compiled", json.dumps({"inputs": {"x": data}}).encode(), ()), 200))
+        demand(problem(server, ("POST", "/v1/graphs/g/run?mode=compiled",
+                                json.dumps({"inputs": {"x": data}}).encode(), ()), 200))
 
 
 def two_profiles(server):
     for _ in range(2):
-        demand(problem(server, ("POST", "/v1/run", json.dumps({"graph": json.loads(fx(X, call("torch.relu", "%x"), out())), "inputs": {"x": [1.0]}, "mode": "eager"}).encode(), ()), 200))
+        demand(problem(server, ("POST", "/v1/run",
+                                json.dumps({"graph": json.loads(fx(X, call("torch.relu", "%x"), out())),
+                                            "inputs": {"x": [1.0]}, "mode": "eager"}).encode(), ()), 200))
 
 
 def until(server, name, value):
@@ -294,9 +359,11 @@ def until(server, name, value):
 
 
 def drained(binary):
-    """A run that takes seconds is cancelled when --drain-s is over; one that is over before is answered."""
+    """A run that takes seconds is cancelled when --drain-s is over; one that is over before is
+    answered."""
     for seconds, n, status in (("30", 20, 200), ("1", 2000, 499)):
-        server = Server(binary, ["--data", "none", "--workers", "1", "--no-warm-up", "--drain-s", seconds]).start()
+        server = Server(binary,
+                        ["--data", "none", "--workers", "1", "--no-warm-up", "--drain-s", seconds]).start()
         try:
             demand(problem(server, graph("long", products(n)), 201))
             with server.connect(60) as connection:
@@ -307,14 +374,16 @@ def drained(binary):
                 took = time.monotonic() - began
                 reply = connection.reply()
             if problems or reply.status != status or took > 10 or (seconds == "1" and took < 1):
-                return f"--drain-s {seconds}: ended after {took:.1f} s with {problems}; the run: {reply.short()}"
+                return (f"--drain-s {seconds}: ended after {took:.1f} s with {problems}; the run: "
+                        f"{reply.short()}")
         finally:
             server.clean_up()
     return ""
 
 
 def together(binary):
-    """While one connection holds 600,000 bytes of a body, another may send what is left of the budget, and not a byte more."""
+    """While one connection holds 600,000 bytes of a body, another may send what is left of the
+    budget, and not a byte more."""
     server = Server(binary, ["--data", "none", "--quiet", "--max-body-budget", "1000000"]).start()
     small = '{"inputs": {"x": [1.0]}}'
     try:
@@ -335,8 +404,10 @@ def together(binary):
 
 
 def untaken(binary):
-    """While a client does not take its large reply, another may have what is left of the budget, and not a byte more; small replies are not counted."""
-    server = Server(binary, ["--data", "none", "--quiet", "--max-reply-budget", str(60000128 + 80128)]).start()
+    """While a client does not take its large reply, another may have what is left of the budget,
+    and not a byte more; small replies are not counted."""
+    server = Server(binary,
+                    ["--data", "none", "--quiet", "--max-reply-budget", str(60000128 + 80128)]).start()
     large = {"format": "fx/1", "nodes": [call("torch.ones", [15000000], name="r"), out("%r")]}
     try:
         demand(problem(server, graph("large", json.dumps(large)), 201))
@@ -344,7 +415,8 @@ def untaken(binary):
         with server.connect(60) as holder:
             holder.request("POST", "/v1/graphs/large/run?as=npy", b'{"inputs": {}}')
             end = time.monotonic() + 20
-            while b'fxserve_runs_total{graph="large"} 1' not in server.call("GET", "/metrics").body and time.monotonic() < end:
+            while (b'fxserve_runs_total{graph="large"} 1' not in server.call("GET", "/metrics").body
+                   and time.monotonic() < end):
                 time.sleep(0.01)
             demand(problem(server, as_npy("m", 20000), 200))
             demand(problem(server, as_npy("m", 20001), 503, "busy", "(--max-reply-budget)"))
@@ -360,7 +432,8 @@ def untaken(binary):
 
 
 def inline(binary):
-    """A run of 4,096 bytes is answered while the only worker is busy; one more byte, and it waits for it."""
+    """A run of 4,096 bytes is answered while the only worker is busy; one more byte, and it waits
+    for it."""
     server = Server(binary, ["--data", "none", "--quiet", "--workers", "1", "--no-warm-up"]).start()
     try:
         demand(problem(server, graph("long", products(2000)), 201))
@@ -369,7 +442,8 @@ def inline(binary):
         for _ in range(4):
             demand(problem(server, run("m", small), 200))
         with server.connect(60) as busy, server.connect(60) as waiting:
-            busy.request("POST", "/v1/graphs/long/run?mode=eager&deadline_ms=3000", b'{"inputs": {"x": [[0.001]]}}')
+            busy.request("POST", "/v1/graphs/long/run?mode=eager&deadline_ms=3000",
+                         b'{"inputs": {"x": [[0.001]]}}')
             until(server, "running", 1)
             demand(problem(server, run("m", padded(small, 4096)), 200))
             waiting.request("POST", "/v1/graphs/m/run", padded(small, 4097).encode())
@@ -384,9 +458,12 @@ def inline(binary):
 
 
 CASES = {
-    "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes", "graph_evictions_total", two_graphs),
-    "max_program_memory": lambda binary: kept(binary, "--max-program-memory", "program_bytes", "program_evictions_total", two_programs),
-    "max_profile_memory": lambda binary: kept(binary, "--max-profile-memory", "profile_bytes", "profile_evictions_total", two_profiles),
+    "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes",
+                                            "graph_evictions_total", two_graphs),
+    "max_program_memory": lambda binary: kept(binary, "--max-program-memory", "program_bytes",
+                                              "program_evictions_total", two_programs),
+    "max_profile_memory": lambda binary: kept(binary, "--max-profile-memory", "profile_bytes",
+                                              "profile_evictions_total", two_profiles),
     "max_body_budget": together,
     "max_reply_budget": untaken,
     "drain_s": drained,
@@ -416,7 +493,8 @@ def called(limit):
 
 def pair(tally, server, limit, taken, status, refused, *wanted):
     try:
-        tally.check(f"{limit}, just below", problem(server, taken, *(status if isinstance(status, tuple) else (status,))))
+        tally.check(f"{limit}, just below",
+                    problem(server, taken, *(status if isinstance(status, tuple) else (status,))))
         tally.check(f"{limit}, one more", problem(server, refused, *wanted))
         if 413 in wanted:
             tally.check(f"{limit}, named", problem(server, refused, *wanted[:2], called(limit)))
@@ -438,8 +516,10 @@ def missing():
     """What is wrong with the tables above: limits nobody hits, and rows of limits that are gone."""
     flags = flags_of_limits()
     named = {row[0] for row in fixed_rows()} | {row[0] for row in flag_rows()} | set(CASES) | set(SCENARIOS)
-    problems = [f"no scenario hits the limit {limit}: it wants a row in limits.py" for limit in flags if limit not in named]
-    problems += [f"limits.py names {limit}, which limits.def does not have" for limit in sorted(named - set(flags))]
+    problems = [f"no scenario hits the limit {limit}: it wants a row in limits.py" for limit in flags
+                if limit not in named]
+    problems += [f"limits.py names {limit}, which limits.def does not have"
+                 for limit in sorted(named - set(flags))]
     for limit, scenario in SCENARIOS.items():
         flag, path = flags.get(limit, "NULL").strip('"'), os.path.join(HERE, scenario + ".txt")
         text = ""
@@ -469,7 +549,8 @@ def main():
                 tally.check(limit, case(binary))
             except (Failed, OSError) as failure:
                 tally.bad(limit, str(failure))
-    served(tally, binary, [], {"m": fx(X, out("%x")), "none": fx(call("torch.ones", [2]), out())}, (row for row in fixed_rows() if wanted(row[0])))
+    served(tally, binary, [], {"m": fx(X, out("%x")), "none": fx(call("torch.ones", [2]), out())},
+           (row for row in fixed_rows() if wanted(row[0])))
     return tally.end()
 
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py, malformed_names.py): malformed.py FXSERVE [--memory] [WORD].
+"""Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py,
+malformed_names.py): malformed.py FXSERVE [--memory] [WORD].
 
-Each must be answered within 2 s with the status, the code and the word that its row names; after it a known good run must give the right numbers. Then come requests cut
-at every byte, and graphs of tests/models and tests/print with one field left out or of another type: none may bring the server down or a 5xx about. Names are also tried on a server
-with a data folder, beside which nothing may appear.
+Each must be answered within 2 s with the status, the code and the word that its row names; after it
+a known good run must give the right numbers. Then come requests cut at every byte, and graphs of
+tests/models and tests/print with one field left out or of another type: none may bring the server
+down or a 5xx about. Names are also tried on a server with a data folder, beside which nothing may
+appear.
 
---memory sends the single cases several times over instead, without judging the replies, and measures what anonymous memory they leave behind.
+--memory sends the single cases several times over instead, without judging the replies, and
+measures what anonymous memory they leave behind.
 """
 import json
 import os
@@ -24,14 +28,19 @@ from service import Failed, Server, Tally, model_file
 HANG_SECONDS = 2.0
 PASSES, LEFT_MB = 4, 1.0
 GRAPHS = {
-    "relu": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "name": "relu", "target": "torch.abs", "args": ["%x"]}, '
+    "relu": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "name": '
+             '"relu", "target": "torch.abs", "args": ["%x"]}, '
              '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]'),
-    "typed": ('[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "float32", "shape": ["N", 3]}}, {"op": "output", "name": "output", '
-              '"target": "output", "args": ["%x"]}]'),
-    "ints": '[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "int64", "shape": ["N"]}}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]',
-    "bools": '[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "bool", "shape": ["N"]}}, {"op": "output", "name": "output", "target": "output", "args": ["%x"]}]',
-    "add": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "placeholder", "name": "y", "target": "y"}, {"op": "call_function", "name": "add", '
-            '"target": "operator.add", "args": ["%x", "%y"]}, {"op": "output", "name": "output", "target": "output", "args": ["%add"]}]'),
+    "typed": ('[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "float32", "shape": '
+              '["N", 3]}}, {"op": "output", "name": "output", ' '"target": "output", "args": ["%x"]}]'),
+    "ints": '[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "int64", "shape": ["N"]}}, '
+    '{"op": "output", "name": "output", "target": "output", "args": ["%x"]}]',
+    "bools": '[{"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "bool", "shape": ["N"]}}, '
+    '{"op": "output", "name": "output", "target": "output", "args": ["%x"]}]',
+    "add": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "placeholder", '
+            '"name": "y", "target": "y"}, {"op": "call_function", "name": "add", '
+            '"target": "operator.add", "args": ["%x", "%y"]}, {"op": "output", "name": "output", "target": '
+            '"output", "args": ["%add"]}]'),
 }
 
 
@@ -39,14 +48,16 @@ class Suite:
     def __init__(self, binary, word):
         with open(binary, "rb") as file:
             sanitized = b"__asan_init" in file.read()
-        self.patience = HANG_SECONDS * (5 if sanitized else 1)  # instrumented code is slower by about this factor; what hangs still fails
+        # instrumented code is slower by about this factor; what hangs still fails
+        self.patience = HANG_SECONDS * (5 if sanitized else 1)
         self.server, self.tally, self.word = Server(binary, ["--data", "none", "--quiet"]), Tally(), word
         self.connection = None
 
     def begin(self):
         self.server.start()
         for name, nodes in GRAPHS.items():
-            reply = self.server.call("PUT", f"/v1/graphs/{name}", f'{{"format": "fx/1", "nodes": {nodes}}}'.encode())
+            reply = self.server.call("PUT", f"/v1/graphs/{name}",
+                                     f'{{"format": "fx/1", "nodes": {nodes}}}'.encode())
             if reply.status != 201:
                 raise Failed(f"graph {name}: {reply.short()}")
 
@@ -68,7 +79,8 @@ class Suite:
         return reply, time.monotonic() - began
 
     def good_run(self):
-        reply, _ = self.call("POST", "/v1/graphs/add/run", b'{"inputs": {"x": [1.5, -2.0], "y": [0.25, 1.0]}}')
+        reply, _ = self.call("POST", "/v1/graphs/add/run",
+                             b'{"inputs": {"x": [1.5, -2.0], "y": [0.25, 1.0]}}')
         if reply.status != 200 or reply.json()["outputs"][0]["data"] != [1.75, -1.0]:
             raise Failed(f"the known good run after it: {reply.short()}")
 
@@ -142,36 +154,51 @@ def run_rows(suite):
     for name, graph, body, status, code, word in malformed_requests.rows():
         if suite.wanted(name):
             body = body.encode() if isinstance(body, str) else body
-            suite.case(name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run", body, (), (status, code, word))
+            suite.case(name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run", body, (),
+                       (status, code, word))
 
 
 def upload_rows(suite):
     for name, body, headers, status, code, word in malformed_graphs.rows():
         if suite.wanted(name):
-            suite.case(name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body, headers, (status, code, word))
+            suite.case(name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body,
+                       headers, (status, code, word))
     for name, graph, inputs, status, code, word in malformed_graphs.run_rows():
         if suite.wanted(name):
-            suite.case(name, "POST", "/v1/run", json.dumps({"graph": graph, "inputs": inputs}).encode(), (), (status, code, word))
+            suite.case(name, "POST", "/v1/run", json.dumps({"graph": graph, "inputs": inputs}).encode(), (),
+                       (status, code, word))
     for name, body, headers, status, code, word in malformed_files.rows():
         if suite.wanted(name):
             suite.case(name, "PUT", "/v1/graphs/bad", body, headers, (status, code, word))
 
 
 def cut_requests(suite):
-    run = b'{"inputs": {"x": {"dtype": "float32", "shape": [2, 3], "data": [[1.5, -2, 3e1], ["NaN", 5, 6]]}}, "outputs": ["relu", "x"], "profile": true, "mode": "eager", ' \
-          b'"deadline_ms": 1000, "seed": 7, "encoding": "list", "reply": "full"}'
-    suite.bulk("a run cut at every byte", (lambda n=n: suite.sound("POST", "/v1/graphs/relu/run", run[:n], statuses=(400,)) for n in range(len(run))))
+    run = (b'{"inputs": {"x": {"dtype": "float32", "shape": [2, 3], "data": [[1.5, '
+           b'-2, 3e1], ["NaN", 5, 6]]}}, "outputs": ["relu", "x"], "profile": true, "mode": "eager", '
+           b'"deadline_ms": 1000, "seed": 7, "encoding": "list", "reply": "full"}')
+    suite.bulk("a run cut at every byte", (lambda n=n: suite.sound("POST", "/v1/graphs/relu/run", run[:n],
+                                                                   statuses=(400,)) for n in range(len(run))))
     graph = model_file("relu_neg_abs.fx.json").rstrip()
-    suite.bulk("a graph cut at every byte", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", graph[:n], statuses=(400, 415)) for n in range(len(graph))))
+    suite.bulk("a graph cut at every byte",
+               (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", graph[:n], statuses=(400, 415))
+                for n in range(len(graph))))
     inline = b'{"graph": ' + GRAPHS_FX("relu") + b', "inputs": {"x": [1.5]}}'
-    suite.bulk("a graph with inputs cut at every byte", (lambda n=n: suite.sound("POST", "/v1/run", inline[:n], statuses=(400, 415)) for n in range(len(inline))))
+    suite.bulk("a graph with inputs cut at every byte",
+               (lambda n=n: suite.sound("POST", "/v1/run", inline[:n], statuses=(400, 415))
+                for n in range(len(inline))))
     archive = model_file("dev_relu_neg_abs.pt2")
-    places = list(range(0, 200)) + list(range(200, len(archive) - 200, 97)) + list(range(len(archive) - 200, len(archive)))
-    suite.bulk("an archive cut anywhere", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", archive[:n]) for n in places))
+    places = (list(range(0, 200)) + list(range(200, len(archive) - 200, 97))
+              + list(range(len(archive) - 200, len(archive))))
+    suite.bulk("an archive cut anywhere",
+               (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", archive[:n]) for n in places))
     weights = malformed_files.LINEAR_WEIGHTS
-    suite.bulk("weights cut at every byte", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", *malformed_files.linear_form(weights[:n])) for n in range(len(weights))))
-    suite.bulk("an archive with a flipped byte", (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", archive[:n] + bytes([archive[n] ^ 0x41]) + archive[n + 1:],
-                                                                          statuses=(200, 201, 400, 413, 415, 422)) for n in range(0, len(archive), 5)))
+    suite.bulk("weights cut at every byte",
+               (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", *malformed_files.linear_form(weights[:n]))
+                for n in range(len(weights))))
+    suite.bulk("an archive with a flipped byte",
+               (lambda n=n: suite.sound("PUT", "/v1/graphs/bad", archive[:n] + bytes([archive[n] ^ 0x41])
+                                        + archive[n + 1:], statuses=(200, 201, 400, 413, 415, 422))
+                for n in range(0, len(archive), 5)))
 
 
 def GRAPHS_FX(name):
@@ -184,32 +211,41 @@ def mutants(suite):
         reply = suite.sound("PUT", "/v1/graphs/mutant", body, statuses=(200, 201, 400, 413, 415, 422))
         if reply.status < 400:
             given = {"inputs": {entry["name"]: [[1.5, 2.5], [3.5, -4.5]] for entry in reply.json()["inputs"]}}
-            suite.sound("POST", "/v1/graphs/mutant/run", json.dumps(given).encode(), statuses=(200, 400, 413, 422))
+            suite.sound("POST", "/v1/graphs/mutant/run", json.dumps(given).encode(),
+                        statuses=(200, 400, 413, 422))
 
     for name, document in malformed_graphs.documents():
-        suite.bulk(f"fields of {name} left out or of another type", (lambda mutant=mutant: attempt(mutant) for mutant in malformed_graphs.mutants_of(document)))
+        suite.bulk(f"fields of {name} left out or of another type", (
+            lambda mutant=mutant: attempt(mutant) for mutant in malformed_graphs.mutants_of(document)))
     suite.server.call("DELETE", "/v1/graphs/mutant")
 
 
 def all_rows():
     """Every single case: (name, method, target, body, headers, wanted)."""
     for name, graph, body, status, code, word in malformed_requests.rows():
-        yield name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run", body.encode() if isinstance(body, str) else body, (), (status, code, word)
-    for name, body, headers, status, code, word in list(malformed_graphs.rows()) + list(malformed_files.rows()):
-        yield name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body, headers, (status, code, word)
+        yield (name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run",
+               body.encode() if isinstance(body, str) else body, (), (status, code, word))
+    for name, body, headers, status, code, word in (list(malformed_graphs.rows())
+                                                    + list(malformed_files.rows())):
+        yield (name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body, headers,
+               (status, code, word))
     for name, graph, inputs, status, code, word in malformed_graphs.run_rows():
-        yield name, "POST", "/v1/run", json.dumps({"graph": graph, "inputs": inputs}).encode(), (), (status, code, word)
+        yield (name, "POST", "/v1/run", json.dumps({"graph": graph, "inputs": inputs}).encode(), (),
+               (status, code, word))
     for name, target, status, code in malformed_names.rows():
         is_run = "/run" in target
-        yield name, "POST" if is_run else "PUT", target, b'{"inputs": {"x": [1.5]}}' if is_run else GRAPHS_FX("relu"), (), (status, code, "")
+        yield (name, "POST" if is_run else "PUT", target,
+               b'{"inputs": {"x": [1.5]}}' if is_run else GRAPHS_FX("relu"), (), (status, code, ""))
 
 
 def names_beside_a_folder(suite):
-    """Uploads under bad names on a server with a data folder: nothing appears beside it, and in it only what a good name makes."""
+    """Uploads under bad names on a server with a data folder: nothing appears beside it, and in it
+    only what a good name makes."""
     if not suite.wanted("names beside a folder"):
         return
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
-        server = Server(suite.server.binary, ["--data", os.path.join(folder, "inner", "data"), "--quiet"], folder=folder).start()
+        server = Server(suite.server.binary, ["--data", os.path.join(folder, "inner", "data"), "--quiet"],
+                        folder=folder).start()
         server.call("PUT", "/v1/graphs/relu", GRAPHS_FX("relu"))
         before, problems = files_of(folder), []
         for name, target, _, _ in malformed_names.rows():
@@ -229,7 +265,8 @@ def names_beside_a_folder(suite):
 
 
 def files_of(folder):
-    return {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names if name != "server.log" and os.sep + "tunes" not in place}
+    return {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names
+            if name != "server.log" and os.sep + "tunes" not in place}
 
 
 def many(suite):
@@ -241,16 +278,22 @@ def many(suite):
         suite.bulk("a body of 200,000 chunks", [lambda: chunks(suite, body)])
     if suite.wanted("64 MB of {},"):
         body = b'{"inputs": [' + b"{}," * (((64 << 20) - 20) // 3) + b"{}]}"
-        suite.bulk("64 MB of {},", [lambda: suite.sound("POST", "/v1/graphs/relu/run", body, statuses=(400, 413))])
+        suite.bulk("64 MB of {},",
+                   [lambda: suite.sound("POST", "/v1/graphs/relu/run", body, statuses=(400, 413))])
     if suite.wanted("a million keys"):
         body = b'{"inputs": {' + b", ".join(b'"k%d": 1' % i for i in range(1000000)) + b"}}"
-        suite.bulk("a million keys", [lambda: suite.sound("POST", "/v1/graphs/relu/run", body, statuses=(400, 413))])
+        suite.bulk("a million keys",
+                   [lambda: suite.sound("POST", "/v1/graphs/relu/run", body, statuses=(400, 413))])
     for depth in (10, 100, 1000, 50000, 250000):
-        for form, text in (("arrays", b"[" * depth + b"]" * depth), ("objects", b'{"a":' * depth + b"1" + b"}" * depth), ("mixed", b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2))):
+        for form, text in (("arrays", b"[" * depth + b"]" * depth),
+                           ("objects", b'{"a":' * depth + b"1" + b"}" * depth),
+                           ("mixed", b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2))):
             name = f"{form} {depth:,} deep"
             if suite.wanted(name):
-                suite.bulk(name, [lambda text=text: suite.sound("POST", "/v1/graphs/typed/run", b'{"inputs": {"x": ' + text + b"}}", statuses=(400, 413)),
-                                  lambda text=text: suite.sound("PUT", "/v1/graphs/bad", text, statuses=(400, 413, 415, 422))])
+                suite.bulk(name, [lambda text=text: suite.sound(
+                    "POST", "/v1/graphs/typed/run", b'{"inputs": {"x": ' + text + b"}}", statuses=(400, 413)),
+                                  lambda text=text: suite.sound("PUT", "/v1/graphs/bad", text,
+                                                                statuses=(400, 413, 415, 422))])
 
 
 def pipeline(suite, n):
@@ -275,7 +318,8 @@ def chunks(suite, body):
     with suite.server.connect(60) as connection:
         connection.request("POST", "/v1/graphs/relu/run", body, chunk=1)
         reply = connection.reply()
-        if reply.status not in (200, 400, 413) or (reply.status == 200 and reply.json()["outputs"][0]["shape"] != [40001]):
+        if reply.status not in (200, 400, 413) or (reply.status == 200
+                                                   and reply.json()["outputs"][0]["shape"] != [40001]):
             raise Failed(reply.short())
 
 
@@ -283,7 +327,8 @@ def names(suite):
     for name, target, status, code in malformed_names.rows():
         if suite.wanted(name):
             is_run = "/run" in target
-            suite.case(name, "POST" if is_run else "PUT", target, b'{"inputs": {"x": [1.5]}}' if is_run else GRAPHS_FX("relu"), (), (status, code, ""))
+            suite.case(name, "POST" if is_run else "PUT", target,
+                       b'{"inputs": {"x": [1.5]}}' if is_run else GRAPHS_FX("relu"), (), (status, code, ""))
 
 
 def anonymous(suite):
@@ -292,7 +337,8 @@ def anonymous(suite):
 
 
 def measure_memory(suite):
-    """All single cases again and again: what a pass leaves behind once the allocator's pools are there."""
+    """All single cases again and again: what a pass leaves behind once the allocator's pools are
+    there."""
     rows, after = [row for row in all_rows() if len(row[3] or b"") < 1 << 20], []
     for _ in range(PASSES):
         for name, method, target, body, headers, _ in rows:
@@ -305,8 +351,10 @@ def measure_memory(suite):
         suite.call("DELETE", "/v1/graphs/bad", None)
         after.append(anonymous(suite))
     left = min(b - a for a, b in zip(after, after[1:]))
-    print(f"{len(rows)} cases {PASSES} times: anonymous memory after each pass: {', '.join(f'{mb:.1f} MB' for mb in after)}")
-    suite.tally.check("memory after malformed requests", None if left <= LEFT_MB else f"each pass leaves at least {left:.1f} MB behind, at most {LEFT_MB:g} MB may be")
+    print(f"{len(rows)} cases {PASSES} times: anonymous memory after each pass: "
+          f"{', '.join(f'{mb:.1f} MB' for mb in after)}")
+    suite.tally.check("memory after malformed requests", None if left <= LEFT_MB
+                      else f"each pass leaves at least {left:.1f} MB behind, at most {LEFT_MB:g} MB may be")
 
 
 def main():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that should not be: rows() are uploads under names no graph may have, (name, target, status, code). And requests that are many: pipelines and chunks."""
+"""Names that should not be: rows() are uploads under names no graph may have, (name, target,
+status, code). And requests that are many: pipelines and chunks."""
 
 BAD = (400, 404, 405, 409, 414, 431)
 
@@ -89,8 +90,9 @@ def names():
 
 
 def versions():
-    for text in ("0", "-1", "1.0", "1e0", "0x1", "+1", "%2b1", "01x", "1%00", "", "%20", "9223372036854775808", "18446744073709551617", "4294967297", "99999999999999999999999999", "latest", "..", "%2e%2e",
-                 "\u0661".encode().hex(), "1/2"):
+    for text in ("0", "-1", "1.0", "1e0", "0x1", "+1", "%2b1", "01x", "1%00", "", "%20",
+                 "9223372036854775808", "18446744073709551617", "4294967297", "99999999999999999999999999",
+                 "latest", "..", "%2e%2e", "\u0661".encode().hex(), "1/2"):
         yield repr(text), text
 
 

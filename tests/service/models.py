@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the models of tests/models over HTTP: models.py FXSERVE [NAME].
 
-Every input set of every model goes in as nested lists, as base64 and (a single input, a single output) as npy, eagerly and as a compiled program; each output must be
-within 1e-4 * max(1, largest |expected|) of what PyTorch 2.13 gave. Weights that are not committed are made by tools/generate/seeded_weights.py and checked against their sha256.
-A model runs every set twice with the other sets between, so that nothing may leak from one run into another.
+Every input set of every model goes in as nested lists, as base64 and (a single input, a single
+output) as npy, eagerly and as a compiled program; each output must be within 1e-4 * max(1, largest
+|expected|) of what PyTorch 2.13 gave. Weights that are not committed are made by
+tools/generate/seeded_weights.py and checked against their sha256. A model runs every set twice with
+the other sets between, so that nothing may leak from one run into another.
 """
 import glob
 import hashlib
@@ -11,7 +13,8 @@ import json
 import os
 import sys
 
-from service import MODELS, ROOT, Failed, Server, Tally, Tensor, assert_close, model_file, multipart, read_array, read_npy, read_safetensors, reply_tensor, write_arrays, write_npy
+from service import (MODELS, ROOT, Failed, Server, Tally, Tensor, assert_close, model_file, multipart,
+                     read_array, read_npy, read_safetensors, reply_tensor, write_arrays, write_npy)
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "generate"))
 import seeded_weights  # noqa: E402
@@ -41,7 +44,9 @@ def sets_of(name):
     tensors, metadata = read_safetensors(os.path.join(MODELS, name + ".safetensors"))
     out = []
     for number, row in enumerate(json.loads(metadata["sets"])):
-        inputs = [tensors[leaf["key"]] if leaf["key"] in tensors else Tensor("float32", leaf["shape"], seeded_weights.make_input(leaf["shape"], number)) for leaf in row["inputs"]]
+        inputs = [tensors[leaf["key"]] if leaf["key"] in tensors
+                  else Tensor("float32", leaf["shape"], seeded_weights.make_input(leaf["shape"], number))
+                  for leaf in row["inputs"]]
         out.append((inputs, [tensors[leaf["key"]] for leaf in row["outputs"]]))
     return out
 
@@ -69,10 +74,12 @@ def compare_arrays(kind, reply, info, outputs):
 def check_example(server, tally, name):
     """What GET .../example gives runs, and the state can be fetched."""
     example = server.call("GET", f"/v1/graphs/{name}/example", seconds=120)
-    reply = server.call("POST", f"/v1/graphs/{name}/run", example.body, seconds=120) if example.status == 200 else example
+    reply = server.call("POST", f"/v1/graphs/{name}/run", example.body,
+                        seconds=120) if example.status == 200 else example
     tally.check(f"{name}'s example", None if reply.status == 200 else reply.short())
     weights = server.call("GET", f"/v1/graphs/{name}/weights", seconds=120)
-    tally.check(f"{name}'s weights", None if weights.status == 200 and weights.body[8:9] == b"{" else weights.short())
+    tally.check(f"{name}'s weights", None if weights.status == 200 and weights.body[8:9] == b"{"
+                else weights.short())
 
 
 def attempts(server, name, info, inputs, outputs, mode):
@@ -85,9 +92,11 @@ def attempts(server, name, info, inputs, outputs, mode):
     yield "flat", lambda: compare(ask(server, name, mode, "&encoding=flat", lists), outputs)
     for kind, reply_kind in (("deflated", "npz"), ("safetensors", "safetensors")):
         body = write_arrays(kind, list(zip(names, inputs)))
-        yield kind, lambda kind=reply_kind, body=body: compare_arrays(kind, ask(server, name, mode, f"&as={kind}", body), info, outputs)
+        yield (kind, lambda kind=reply_kind, body=body: compare_arrays(
+            kind, ask(server, name, mode, f"&as={kind}", body), info, outputs))
     if len(inputs) == 1 and len(outputs) == 1:
-        yield "npy", lambda: assert_close(read_npy(ask(server, name, mode, "&as=npy", write_npy(inputs[0])).body), outputs[0], "npy")
+        yield ("npy", lambda: assert_close(read_npy(ask(server, name, mode, "&as=npy",
+                                                        write_npy(inputs[0])).body), outputs[0], "npy"))
 
 
 def check_model(server, tally, name, path):
@@ -115,11 +124,14 @@ def check_names(server, tally):
     tally.check("nested_conv prints its modules", None if all(
         word in server.call("GET", "/v1/graphs/nested_conv/text").body for word in
         (b"%my_module_conv1 : [num_users=1] = call_module[target=my_module.conv1](args = (%x,), kwargs = {})",
-         b"%nested_module_pool : [num_users=1] = call_module[target=nested_module.pool](args = (%my_module_relu,), kwargs = {})")) else "a line is missing")
+         b"%nested_module_pool : [num_users=1] = call_module[target=nested_module.pool](args "
+         b"= (%my_module_relu,), kwargs = {})")) else "a line is missing")
     inputs, _ = sets_of("nested_conv")[0]
-    reply = ask(server, "nested_conv", "eager", "&profile=1", json.dumps({"inputs": [inputs[0].nested()]}).encode())
+    reply = ask(server, "nested_conv", "eager", "&profile=1",
+                json.dumps({"inputs": [inputs[0].nested()]}).encode())
     targets = [node["target"] for node in reply.json()["profile"]["nodes"]]
-    tally.check("nested_conv profiles its modules", None if {"my_module.conv1", "nested_module.pool"} <= set(targets) else f"targets are {targets}")
+    tally.check("nested_conv profiles its modules", None if {"my_module.conv1", "nested_module.pool"}
+                <= set(targets) else f"targets are {targets}")
 
 
 def check_digits(server, tally):
@@ -137,7 +149,8 @@ def main():
         return 2
     only = sys.argv[2] if len(sys.argv) == 3 else ""
     tally, server = Tally(), Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
-    paths = sorted(os.path.basename(path) for pattern in ("*.pt2", "*.fx.json") for path in glob.glob(os.path.join(MODELS, pattern)))
+    paths = sorted(os.path.basename(path) for pattern in ("*.pt2", "*.fx.json")
+                   for path in glob.glob(os.path.join(MODELS, pattern)))
     try:
         for path in paths:
             name = path.split(".")[0]

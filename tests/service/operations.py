@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs a server needs: metrics, log lines, signals. operations.py FXSERVE
 
-metrics   a strict reader of the Prometheus text format goes over /metrics (types, help, labels, duplicates, histograms that add up), and `promtool check metrics` where
+metrics   a strict reader of the Prometheus text format goes over /metrics (types, help, labels,
+duplicates, histograms that add up), and `promtool check metrics` where
           it is installed; the labels stay bounded however many graphs there are
-log       each line is a JSON object with the documented fields; probes, inputs and tokens are not in it; a reader that stopped reading holds nobody up; SIGHUP opens
+log       each line is a JSON object with the documented fields; probes, inputs and tokens are not
+in it; a reader that stopped reading holds nobody up; SIGHUP opens
           the file again
-goldens   GET /v1/ops says how many golden cases of an operator there are
-errors    docs/operations.md has a line for every code of api/errors.def, a row for every field of the log and every metric
+goldens   GET /v1/ops says how many golden cases of an operator there are errors
+docs/operations.md has a line for every code of api/errors.def, a row for every field of the log and
+every metric
 """
 import json
 import os
@@ -25,16 +28,20 @@ from service import END_WITH_PARENT, ROOT, Connection, Failed, Server, Tally, en
 
 METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)')
-RELU = '{"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "target": "torch.relu", "args": ["%x"]}, ' \
-       '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]}'
+RELU = ('{"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"}, '
+        '{"op": "call_function", "target": "torch.relu", "args": ["%x"]}, '
+        '{"op": "output", "name": "output", "target": "output", "args": ["%relu"]}]}')
 SLOW = json.dumps({"format": "fx/1", "nodes": [
-    {"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_method", "name": "e", "target": "expand", "args": ["%x", 800, 800]},
-    {"op": "call_function", "name": "a", "target": "torch.matmul", "args": ["%e", "%e"]}, {"op": "call_function", "name": "b", "target": "torch.matmul", "args": ["%a", "%e"]},
-    {"op": "call_function", "name": "s", "target": "torch.mean", "args": ["%b"]}, {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]})
+    {"op": "placeholder", "name": "x", "target": "x"},
+    {"op": "call_method", "name": "e", "target": "expand", "args": ["%x", 800, 800]},
+    {"op": "call_function", "name": "a", "target": "torch.matmul", "args": ["%e", "%e"]},
+    {"op": "call_function", "name": "b", "target": "torch.matmul", "args": ["%a", "%e"]},
+    {"op": "call_function", "name": "s", "target": "torch.mean", "args": ["%b"]},
+    {"op": "output", "name": "output", "target": "output", "args": ["%s"]}]})
 SECRET = 31415.926
 
 
-# ---- the text format ----
+# ---- the text format ---------------------------------------------------------------------------
 def labels_of(text, line):
     out, at = {}, 0
     while at < len(text):
@@ -73,7 +80,8 @@ def check_histogram(name, samples):
         total = [value for sample, _, value in rows if sample == name + "_sum"]
         if len(count) != 1 or len(total) != 1 or buckets[-1:] != [(float("inf"), count[0])]:
             raise Failed(f"{name}{rest}: _count, _sum and the last bucket do not fit")
-        if buckets != sorted(buckets) or len({le for le, _ in buckets}) != len(buckets) or any(a[1] > b[1] for a, b in zip(buckets, buckets[1:])):
+        if (buckets != sorted(buckets) or len({le for le, _ in buckets}) != len(buckets)
+            or any(a[1] > b[1] for a, b in zip(buckets, buckets[1:]))):
             raise Failed(f"{name}{rest}: buckets do not ascend")
 
 
@@ -127,7 +135,7 @@ def metrics_of(server):
     return read_metrics(reply.body.decode())
 
 
-# ---- metrics ----
+# ---- metrics -----------------------------------------------------------------------------------
 def call(server, wanted, *request):
     reply = server.call(*request)
     if reply.status != wanted:
@@ -144,21 +152,27 @@ def check_counts(binary):
             call(server, 201, "PUT", f"/v1/graphs/{name}", RELU.encode())
             call(server, 200, "POST", f"/v1/graphs/{name}/run", body)
         call(server, 200, "PUT", "/v1/graphs/_other", RELU.encode())
-        call(server, 200, "GET", "/v1/graphs/_other")  # shares its path, and so its series, with the line above
+        # shares its path, and so its series, with the line above
+        call(server, 200, "GET", "/v1/graphs/_other")
         call(server, 200, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"x": [1, -1.5]}}')
         call(server, 400, "POST", "/v1/graphs/_other/run", b"{")
         call(server, 404, "GET", '/v1/"\\quoted"')
         after = metrics_of(server)
         wanted = {("fxserve_requests_total", ("route", "/v1/graphs/{name}/run"), ("code", "200")): 3,
                   ("fxserve_requests_total", ("route", "/v1/graphs/{name}/run"), ("code", "400")): 1,
-                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "201")): 3, ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "200")): 2, ("fxserve_requests_total", ("route", "-"), ("code", "404")): 1,
-                  ("fxserve_requests_total", ("route", "/metrics"), ("code", "200")): 1, ("fxserve_runs_total", ("graph", "_other")): 1,
-                  ("fxserve_runs_total", ("graph", "a.b-c")): 1, ("fxserve_runs_total", ("graph", "_inline")): 1, ("fxserve_graphs",): 3}
+                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "201")): 3,
+                  ("fxserve_requests_total", ("route", "/v1/graphs/{name}"), ("code", "200")): 2,
+                  ("fxserve_requests_total", ("route", "-"), ("code", "404")): 1,
+                  ("fxserve_requests_total", ("route", "/metrics"), ("code", "200")): 1,
+                  ("fxserve_runs_total", ("graph", "_other")): 1,
+                  ("fxserve_runs_total", ("graph", "a.b-c")): 1,
+                  ("fxserve_runs_total", ("graph", "_inline")): 1, ("fxserve_graphs",): 3}
         for (name, *labels), value in wanted.items():
             got = value_of(after, name, **dict(labels)) - value_of(before, name, **dict(labels))
             if got != value:
                 raise Failed(f"{name}{labels} grew by {got}, expected {value}")
-        runs = [value for sample, _, value in after["fxserve_run_duration_seconds"] if sample.endswith("_count")]
+        runs = [value for sample, _, value in after["fxserve_run_duration_seconds"]
+                if sample.endswith("_count")]
         if runs != [4]:
             raise Failed(f"fxserve_run_duration_seconds_count is {runs}, expected 4")
         resident, fds = value_of(after, "process_resident_memory_bytes"), value_of(after, "process_open_fds")
@@ -176,24 +190,31 @@ def problem(problems):
 
 
 def check_by_graph(binary):
-    """Times and errors by graph: of graphs that there are; a name that a client made up gets no series of its own. A run that waited for a worker is among the waits."""
+    """Times and errors by graph: of graphs that there are; a name that a client made up gets no
+    series of its own. A run that waited for a worker is among the waits."""
     server = Server(binary, ["--data", "none", "--no-inline"]).start()
     try:
         good, bad = b'{"inputs": {"x": [1.5]}}', b'{"inputs": {"y": [1.5]}}'
         for name, graph in (("a", RELU), ("b", SLOW)):
             call(server, 201, "PUT", f"/v1/graphs/{name}", graph.encode())
-        for name, body, status in (("a", good, 200), ("a", good, 200), ("a", bad, 400), ("b", bad, 400), ("b", bad, 400), ("made-up", good, 404), ("none", good, 404)):
+        for name, body, status in (("a", good, 200), ("a", good, 200), ("a", bad, 400), ("b", bad, 400),
+                                   ("b", bad, 400), ("made-up", good, 404), ("none", good, 404)):
             call(server, status, "POST", f"/v1/graphs/{name}/run", body)
         call(server, 504, "POST", "/v1/graphs/b/run?deadline_ms=1", b'{"inputs": {"x": [[0.01]]}}')
         call(server, 400, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"y": [1.5]}}')
         families = metrics_of(server)
-        errors = {(labels["graph"], labels["code"]): value for _, labels, value in families["fxserve_run_errors_total"]}
-        if errors != {("a", "400"): 1, ("b", "400"): 2, ("b", "504"): 1, ("_other", "404"): 2, ("_inline", "400"): 1}:
+        errors = {(labels["graph"], labels["code"]): value
+                  for _, labels, value in families["fxserve_run_errors_total"]}
+        if errors != {("a", "400"): 1, ("b", "400"): 2, ("b", "504"): 1, ("_other", "404"): 2,
+                      ("_inline", "400"): 1}:
             raise Failed(f"errors by graph: {errors}")
-        times = {labels["graph"]: value for sample, labels, value in families["fxserve_graph_request_duration_seconds"] if sample.endswith("_count")}
+        times = {labels["graph"]: value
+                 for sample, labels, value in families["fxserve_graph_request_duration_seconds"]
+                 if sample.endswith("_count")}
         if times != {"a": 2}:
             raise Failed(f"times by graph: {times}")
-        waits = sum(value for sample, _, value in families["fxserve_queue_wait_seconds"] if sample.endswith("_count"))
+        waits = sum(value for sample, _, value in families["fxserve_queue_wait_seconds"]
+                    if sample.endswith("_count"))
         if not 9 <= waits <= 11:
             raise Failed(f"{waits} requests waited for a worker")
         return problem(server.stop())
@@ -236,8 +257,10 @@ def check_bounded(binary):
         call(server, 200, "POST", "/v1/run", b'{"graph": ' + RELU.encode() + b', "inputs": {"x": [1.5]}}')
         runs = metrics_of(server)["fxserve_runs_total"]
         counts = {labels["graph"]: value for _, labels, value in runs}
-        if len(counts) != 102 or counts["_other"] != 30 or counts["_inline"] != 1 or sum(counts.values()) != 131:
-            raise Failed(f"{len(counts)} series, _other {counts.get('_other')}, _inline {counts.get('_inline')}")
+        if (len(counts) != 102 or counts["_other"] != 30 or counts["_inline"] != 1
+            or sum(counts.values()) != 131):
+            raise Failed(f"{len(counts)} series, _other {counts.get('_other')}, _inline "
+                         f"{counts.get('_inline')}")
         return problem(server.stop())
     finally:
         server.clean_up()
@@ -245,7 +268,8 @@ def check_bounded(binary):
 
 def promtool():
     """Where promtool is, or None."""
-    program = shutil.which("promtool") or shutil.which("promtool", path=os.path.join(ROOT, "build-tools", "promtool", "usr", "bin"))
+    program = (shutil.which("promtool")
+               or shutil.which("promtool", path=os.path.join(ROOT, "build-tools", "promtool", "usr", "bin")))
     if program is None:
         print("promtool is not there (./check unpacks it): what it would say is left out")
     return program
@@ -270,8 +294,10 @@ def check_promtool(binary):
 
 
 def check_probe_when_full(binary):
-    """Metrics and probes are answered while every worker is busy and the queue is full: that is when they are looked at."""
-    server = Server(binary, ["--data", "none", "--log-format", "json", "--workers", "1", "--max-queue", "2", "--run-deadline-ms", "200000"]).start()
+    """Metrics and probes are answered while every worker is busy and the queue is full: that is
+    when they are looked at."""
+    server = Server(binary, ["--data", "none", "--log-format", "json", "--workers", "1", "--max-queue", "2",
+                             "--run-deadline-ms", "200000"]).start()
     try:
         call(server, 201, "PUT", "/v1/graphs/slow", SLOW.encode())
         clients = [server.connect() for _ in range(6)]
@@ -284,7 +310,8 @@ def check_probe_when_full(binary):
         while value_of(families, "fxserve_queue_depth") < 2 and time.monotonic() < end:
             families = metrics_of(server)
         if value_of(families, "fxserve_queue_depth") != 2 or value_of(families, "fxserve_running") != 1:
-            raise Failed(f"queue {value_of(families, 'fxserve_queue_depth')}, running {value_of(families, 'fxserve_running')}, expected 2 and 1")
+            raise Failed(f"queue {value_of(families, 'fxserve_queue_depth')}, running "
+                         f"{value_of(families, 'fxserve_running')}, expected 2 and 1")
         call(server, 200, "GET", "/livez")
         statuses = sorted(client.reply().status for client in clients)
         if statuses != [200, 200, 200, 503, 503, 503]:
@@ -299,10 +326,12 @@ def check_probe_when_full(binary):
         server.clean_up()
 
 
-# ---- log ----
-FIELDS = {"time", "level", "message", "request_id", "method", "route", "graph", "version", "status", "code", "duration_ms", "queue_ms", "run_ms", "request_bytes",
-          "response_bytes", "client", "token", "trace_id", "parent_id", "span_id"}
-START_FIELDS = {"server_version", "revision", "listen", "data", "tokens", "cpu", "cores", "workers", "threads", "limits"}
+# ---- log ---------------------------------------------------------------------------------------
+FIELDS = {"time", "level", "message", "request_id", "method", "route", "graph", "version", "status",
+          "code", "duration_ms", "queue_ms", "run_ms", "request_bytes", "response_bytes", "client", "token",
+          "trace_id", "parent_id", "span_id"}
+START_FIELDS = {"server_version", "revision", "listen", "data", "tokens", "cpu", "cores", "workers",
+                "threads", "limits"}
 
 
 def lines_of(text):
@@ -312,7 +341,8 @@ def lines_of(text):
             out.append(json.loads(line))
         except ValueError:
             raise Failed(f"a log line is no JSON: {line}") from None
-        if set(out[-1]) - FIELDS - (START_FIELDS if out[-1].get("message") == "started" else set()) or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", out[-1]["time"]):
+        if (set(out[-1]) - FIELDS - (START_FIELDS if out[-1].get("message") == "started" else set())
+            or not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", out[-1]["time"])):
             raise Failed(f"a log line has unknown fields or no time: {line}")
     return out
 
@@ -321,19 +351,24 @@ def check_log(binary):
     server = Server(binary, ["--data", "none", "--log-format", "json"]).start()
     try:
         call(server, 201, "PUT", "/v1/graphs/m", RELU.encode())
-        call(server, 200, "POST", "/v1/graphs/m/run?profile=1", json.dumps({"inputs": {"x": [SECRET]}}).encode(),
-             [("X-Request-Id", "the-run"), ("Authorization", "Bearer hunter2"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")])
-        call(server, 400, "POST", "/v1/graphs/m/run", b'{"inputs": {"x": "hunter2"}}', [("X-Request-Id", "the-mistake")])
+        call(server,
+             200, "POST", "/v1/graphs/m/run?profile=1", json.dumps({"inputs": {"x": [SECRET]}}).encode(),
+             [("X-Request-Id", "the-run"), ("Authorization", "Bearer hunter2"),
+              ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")])
+        call(server, 400, "POST", "/v1/graphs/m/run", b'{"inputs": {"x": "hunter2"}}',
+             [("X-Request-Id", "the-mistake")])
         for probe in ("/livez", "/readyz", "/healthz", "/metrics"):
             call(server, 200, "GET", probe)
         problem(server.stop())
         text = server.log()
         rows = {row.get("request_id"): row for row in lines_of(text)}
         run, mistake = rows["the-run"], rows["the-mistake"]
-        wanted = {"level": "info", "method": "POST", "route": "/v1/graphs/{name}/run", "graph": "m", "status": 200, "client": "127.0.0.1",
-                  "trace_id": "0af7651916cd43dd8448eb211c80319c", "parent_id": "b7ad6b7169203331", "request_bytes": 30}
+        wanted = {"level": "info", "method": "POST", "route": "/v1/graphs/{name}/run", "graph": "m",
+                  "status": 200, "client": "127.0.0.1", "trace_id": "0af7651916cd43dd8448eb211c80319c",
+                  "parent_id": "b7ad6b7169203331", "request_bytes": 30}
         wrong = {key: run.get(key) for key, value in wanted.items() if run.get(key) != value}
-        if wrong or not 0 < run["run_ms"] <= run["duration_ms"] or run["response_bytes"] < 50 or not re.fullmatch("[0-9a-f]{16}", run["span_id"]):
+        if (wrong or not 0 < run["run_ms"] <= run["duration_ms"] or run["response_bytes"] < 50
+            or not re.fullmatch("[0-9a-f]{16}", run["span_id"])):
             raise Failed(f"{wrong} in {run}")
         if mistake["code"] != "bad_value" or mistake["status"] != 400 or "trace_id" in mistake:
             raise Failed(f"{mistake}")
@@ -346,14 +381,17 @@ def check_log(binary):
 
 def check_start(binary):
     """The first line says what serves, and where, and with which limits of its own."""
-    server = Server(binary, ["--data", "data", "--log-format", "json", "--workers", "1", "--threads", "1", "--max-queue", "7"]).start()
+    server = Server(binary, ["--data", "data", "--log-format", "json", "--workers", "1", "--threads", "1",
+                             "--max-queue", "7"]).start()
     try:
         problem(server.stop())
         rows = [row for row in lines_of(server.log()) if row.get("message") == "started"]
         facts = dict(rows[0]) if len(rows) == 1 else {}
-        wanted = {"level": "info", "listen": server.url, "data": "folder", "tokens": "no", "workers": 1, "threads": 1, "limits": {"max_queue": 7}}
+        wanted = {"level": "info", "listen": server.url, "data": "folder", "tokens": "no", "workers": 1,
+                  "threads": 1, "limits": {"max_queue": 7}}
         wrong = {key: facts.get(key) for key, value in wanted.items() if facts.get(key) != value}
-        if wrong or set(facts) != START_FIELDS | {"time", "level", "message"} or not re.match(r"\d+\.\d+\.\d+$", facts["server_version"]):
+        if (wrong or set(facts) != START_FIELDS | {"time", "level", "message"}
+            or not re.match(r"\d+\.\d+\.\d+$", facts["server_version"])):
             raise Failed(f"{wrong} in {facts}")
         if server.folder in server.log():
             raise Failed("the log names the data folder's path")
@@ -362,7 +400,8 @@ def check_start(binary):
 
 
 def check_token_names(binary):
-    """The line of a request names its token: by its name, or by its line; a wrong one has no name."""
+    """The line of a request names its token: by its name, or by its line; a wrong one has no
+    name."""
     server = Server(binary, ["--data", "none", "--log-format", "json"])
     path = os.path.join(server.folder, "tokens")
     with open(path, "w", encoding="utf-8") as file:
@@ -371,7 +410,8 @@ def check_token_names(binary):
     try:
         server.start()
         for token, status in (("first", 200), ("second", 403), ("third", 401)):
-            call(server, status, "GET", "/v1/graphs", None, [("X-Request-Id", token), ("Authorization", f"Bearer {token}-token-0123456789")])
+            call(server, status, "GET", "/v1/graphs", None,
+                 [("X-Request-Id", token), ("Authorization", f"Bearer {token}-token-0123456789")])
         problem(server.stop())
         names = {row["request_id"]: row.get("token") for row in lines_of(server.log()) if "request_id" in row}
         if names != {"first": "the-ci", "second": "line-2", "third": None} or "0123456789" in server.log():
@@ -404,7 +444,8 @@ def check_reopen(binary):
         call(server, 200, "GET", "/v1", None, [("X-Request-Id", "after")])
         problem(server.stop())
         with open(path + ".1", encoding="utf-8") as old, open(path, encoding="utf-8") as new:
-            before, after = {row.get("request_id") for row in lines_of(old.read())}, {row.get("request_id") for row in lines_of(new.read())}
+            before, after = ({row.get("request_id") for row in lines_of(old.read())},
+                             {row.get("request_id") for row in lines_of(new.read())})
         if "before" not in before or "after" not in after or "after" in before:
             raise Failed(f"before: {before}, after: {after}")
         if server.log():
@@ -414,10 +455,12 @@ def check_reopen(binary):
 
 
 def check_stalled(binary):
-    """Standard error is a pipe that nobody reads: requests go on, lines are counted as dropped, and SIGTERM still ends the server with 0."""
+    """Standard error is a pipe that nobody reads: requests go on, lines are counted as dropped, and
+    SIGTERM still ends the server with 0."""
     folder = tempfile.mkdtemp(prefix="fxserve-stalled-")
     reader, writer = os.pipe()
-    process = subprocess.Popen([os.path.abspath(binary), "serve", "--listen", "127.0.0.1:0", "--data", "none"], stdout=subprocess.PIPE, stderr=writer, stdin=subprocess.DEVNULL,
+    process = subprocess.Popen([os.path.abspath(binary), "serve", "--listen", "127.0.0.1:0", "--data",
+                                "none"], stdout=subprocess.PIPE, stderr=writer, stdin=subprocess.DEVNULL,
                                cwd=folder, env=environment(folder), preexec_fn=END_WITH_PARENT)
     try:
         os.close(writer)
@@ -441,11 +484,13 @@ def check_stalled(binary):
         with Connection(port) as connection:
             connection.request("GET", "/metrics")
             families = read_metrics(connection.reply().body.decode())
-        answered, dropped = value_of(families, "fxserve_requests_total", route="/v1/graphs", code="200"), value_of(families, "fxserve_log_dropped_total")
+        answered, dropped = (value_of(families, "fxserve_requests_total", route="/v1/graphs", code="200"),
+                             value_of(families, "fxserve_log_dropped_total"))
         process.send_signal(signal.SIGTERM)
         code = process.wait(30)
         if answered != 3000 or dropped < 100 or slowest[0] > 5 or code != 0:
-            raise Failed(f"{answered} answered, {dropped} lines dropped, slowest {slowest[0]:.2f} s, exit code {code}")
+            raise Failed(f"{answered} answered, {dropped} lines dropped, slowest {slowest[0]:.2f} "
+                         f"s, exit code {code}")
     finally:
         process.kill()
         process.wait()
@@ -460,20 +505,27 @@ def check_health_tls(binary):
         return
     server = Server(binary, ["--data", "none"])
     cert, key = os.path.join(server.folder, "cert.pem"), os.path.join(server.folder, "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", cert],
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", cert],
                    check=True, capture_output=True)
     server.flags += ["--tls-cert", cert, "--tls-key", key]
     with open(server.log_path, "ab") as log:
-        process = subprocess.Popen([server.binary, "serve", "--listen", "127.0.0.1:0", *server.flags], stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, cwd=server.folder,
-                                   env=environment(server.folder), preexec_fn=END_WITH_PARENT)
+        process = subprocess.Popen([server.binary, "serve", "--listen", "127.0.0.1:0", *server.flags],
+                                   stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
+                                   cwd=server.folder, env=environment(server.folder),
+                                   preexec_fn=END_WITH_PARENT)
     try:
         url = process.stdout.readline().decode().split()[-1]
-        for address, wanted in ((url, 0), (url + "/livez", 0), (url + "/nothing", 1), (url.replace("https", "http"), 1)):
-            done = subprocess.run([server.binary, "health", address], capture_output=True, text=True, timeout=30, check=False)
+        for address, wanted in ((url, 0), (url + "/livez", 0), (url + "/nothing", 1),
+                                (url.replace("https", "http"), 1)):
+            done = subprocess.run([server.binary, "health", address], capture_output=True, text=True,
+                                  timeout=30, check=False)
             if done.returncode != wanted:
                 raise Failed(f"health {address}: {done.returncode} {done.stderr}, expected {wanted}")
-        variables = environment(server.folder, {"FXSERVE_LISTEN": url.removeprefix("https://").replace("127.0.0.1", "0.0.0.0"), "FXSERVE_TLS_CERT": cert})
-        done = subprocess.run([server.binary, "health"], env=variables, capture_output=True, text=True, timeout=30, check=False)
+        variables = environment(server.folder, {"FXSERVE_LISTEN": url.removeprefix("https://").replace(
+            "127.0.0.1", "0.0.0.0"), "FXSERVE_TLS_CERT": cert})
+        done = subprocess.run([server.binary, "health"], env=variables, capture_output=True, text=True,
+                              timeout=30, check=False)
         if done.returncode != 0:
             raise Failed(f"health by variables: {done.returncode} {done.stderr}")
         process.send_signal(signal.SIGTERM)
@@ -487,7 +539,7 @@ def check_health_tls(binary):
         server.clean_up()
 
 
-# ---- documents ----
+# ---- documents ---------------------------------------------------------------------------------
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()
@@ -510,7 +562,8 @@ def check_documents(binary):
     finally:
         server.clean_up()
     missing = [name for name in families if f"`{name}`" not in text and f"`{name}{{" not in text]
-    stale = [name for name in re.findall(r"^\| `((?:fxserve|process)_\w+)", text, re.M) if name not in families]
+    stale = [name for name in re.findall(r"^\| `((?:fxserve|process)_\w+)", text, re.M)
+             if name not in families]
     if missing or stale:
         raise Failed(f"docs/operations.md lacks {missing}; and names {stale}, which are not there")
 
@@ -518,7 +571,8 @@ def check_documents(binary):
 def check_golden_counts(binary):
     counts = counted()
     if read("api/routes/golden_cases.def") != table(counts):
-        raise Failed("api/routes/golden_cases.def is not what tools/generate/count_goldens.py makes of tests/golden")
+        raise Failed("api/routes/golden_cases.def is not what tools/generate/count_goldens.py makes "
+                     "of tests/golden")
     server = Server(binary, ["--data", "none"]).start()
     try:
         rows = server.call("GET", "/v1/ops").json()["ops"]
@@ -536,12 +590,18 @@ def main():
         print("usage: operations.py FXSERVE")
         return 2
     tally = Tally()
-    checks = [("requests and runs are counted, and a strict reader takes the page", check_counts), ("a hundred graphs have a series, the rest share one", check_bounded),
-              ("times and errors by graph", check_by_graph), ("the data folder's bytes", check_disk), ("promtool finds nothing", check_promtool), ("metrics and probes are answered when the server is full", check_probe_when_full),
-              ("log lines have the documented fields, and nothing a client sent in confidence", check_log), ("the start is one record", check_start),
+    checks = [("requests and runs are counted, and a strict reader takes the page", check_counts),
+              ("a hundred graphs have a series, the rest share one", check_bounded),
+              ("times and errors by graph", check_by_graph), ("the data folder's bytes", check_disk),
+              ("promtool finds nothing", check_promtool),
+              ("metrics and probes are answered when the server is full", check_probe_when_full),
+              ("log lines have the documented fields, and nothing a client sent in confidence", check_log),
+              ("the start is one record", check_start),
               ("a request's line names its token", check_token_names), ("--quiet", check_quiet),
-              ("SIGHUP opens the log file again", check_reopen), ("a log pipe that nobody reads holds nobody up", check_stalled),
-              ("fxserve health speaks TLS", check_health_tls), ("docs/operations.md names every code, log field and metric", check_documents),
+              ("SIGHUP opens the log file again", check_reopen),
+              ("a log pipe that nobody reads holds nobody up", check_stalled),
+              ("fxserve health speaks TLS", check_health_tls),
+              ("docs/operations.md names every code, log field and metric", check_documents),
               ("GET /v1/ops counts the golden cases", check_golden_counts)]
     for name, check in checks:
         try:

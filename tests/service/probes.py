@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw HTTP probes: probes.py FXSERVE [NAME]. Bytes no HTTP library would send, and how many requests we see in them.
+"""Raw HTTP probes: probes.py FXSERVE [NAME]. Bytes no HTTP library would send, and how many
+requests we see in them.
 
-Each probe (probe_cases.py) has a connection of its own: its bytes, what RFC 9112 and 9110 want, the statuses that must come back in order, and whether the server
-then closes the connection. No probe may bring one reply more than listed: that would be a smuggled request. Then the same bytes go through nginx (Debian's package) with
-fxserve behind it: both must have counted the same number of requests. Without nginx this second half is left out, and said so.
-A request that nginx gave up in its middle (it sends bodies on as they come) is none, and is logged here as 499.
+Each probe (probe_cases.py) has a connection of its own: its bytes, what RFC 9112 and 9110 want, the
+statuses that must come back in order, and whether the server then closes the connection. No probe
+may bring one reply more than listed: that would be a smuggled request. Then the same bytes go
+through nginx (Debian's package) with fxserve behind it: both must have counted the same number of
+requests. Without nginx this second half is left out, and said so. A request that nginx gave up in
+its middle (it sends bodies on as they come) is none, and is logged here as 499.
 """
 import os
 import shutil
@@ -21,11 +24,15 @@ CONFIG = """daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}
 events {{ worker_connections 256; }}
 http {{
   log_format seen '$request_method $upstream_status'; access_log {folder}/access.log seen;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
   upstream fxserve {{ server 127.0.0.1:{behind}; keepalive 4; }}
   server {{
     listen 127.0.0.1:{port};
-    location / {{ proxy_pass http://fxserve; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_request_buffering off; }}
+    location / {{
+      proxy_pass http://fxserve; proxy_http_version 1.1; proxy_request_buffering off;
+      proxy_set_header Connection ""; proxy_set_header Host $http_host;
+    }}
   }}
 }}
 """
@@ -63,10 +70,11 @@ def direct(server, tally, probes):
     for probe in probes:
         want = list(probe.statuses) + ([] if probe.closed else [200])
         got = ask(server.port, probe)
-        tally.check(probe.name, "" if got == want else f"{got}, expected {want}\n  sent {b''.join(probe.pieces)[:200]!r}\n  the RFC: {probe.rfc}")
+        tally.check(probe.name, "" if got == want else f"{got}, expected {want}\n"
+                    f"  sent {b''.join(probe.pieces)[:200]!r}\n  the RFC: {probe.rfc}")
 
 
-# ---- behind nginx ----
+# ---- behind nginx ------------------------------------------------------------------------------
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -87,7 +95,8 @@ def through_nginx(server, tally, probes, program):
         path = os.path.join(folder, "nginx.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write(CONFIG.format(folder=folder, port=port, behind=server.port))
-        nginx = subprocess.Popen([program, "-p", folder, "-c", path, "-e", os.path.join(folder, "error.log")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        nginx = subprocess.Popen([program, "-p", folder, "-c", path, "-e", os.path.join(folder, "error.log")],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                  preexec_fn=END_WITH_PARENT)
         try:
             for _ in range(100):
@@ -96,7 +105,9 @@ def through_nginx(server, tally, probes, program):
                     break
                 except OSError:
                     time.sleep(0.05)
-            counts = lambda: (lines_of(os.path.join(folder, "access.log"), lambda line: line.split()[-1] != "-"), lines_of(server.log_path, lambda line: '"route"' in line and '"status": 499' not in line))
+            counts = lambda: (
+                lines_of(os.path.join(folder, "access.log"), lambda line: line.split()[-1] != "-"),
+                lines_of(server.log_path, lambda line: '"route"' in line and '"status": 499' not in line))
             for probe in probes:
                 agree(tally, probe, port, counts)
         finally:
@@ -125,7 +136,8 @@ def agree(tally, probe, port, counts):
             if counts() == now:
                 break
         time.sleep(0.05)
-    tally.check(f"{probe.name}, behind nginx", "" if forwarded == seen else f"nginx passed on {forwarded} requests, fxserve saw {seen}")
+    tally.check(f"{probe.name}, behind nginx",
+                "" if forwarded == seen else f"nginx passed on {forwarded} requests, fxserve saw {seen}")
 
 
 def main():
@@ -137,7 +149,8 @@ def main():
     server = Server(sys.argv[1], ["--data", "none", "--log-format", "json"]).start()
     try:
         direct(server, tally, probes)
-        program = shutil.which("nginx") or shutil.which("nginx", path=f"/usr/sbin:/usr/local/sbin:{ROOT}/build-tools/nginx/usr/sbin")
+        program = shutil.which("nginx") or shutil.which(
+            "nginx", path=f"/usr/sbin:/usr/local/sbin:{ROOT}/build-tools/nginx/usr/sbin")
         if program is None:
             print("nginx is not there (./check unpacks it): the comparison with it is left out")
         else:

@@ -3,10 +3,12 @@
 
 usage: readme.py BINARY
 
-A ```console block holds commands (lines that begin with `$ `) and, below each, what it prints. Commands run in a scratch folder that holds digits.pt2,
-digits_images.json and seven.npy, with fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token: numbers within 1e-3, `…`, times and ids
-of 64 hex digits stand for anything of their kind. Profile tables (their command asks for /profile with form=text) are compared as sets of rows without times and bars,
-because both differ from run to run. The flag table of docs/configuration.md must be what
+A ```console block holds commands (lines that begin with `$ `) and, below each, what it prints.
+Commands run in a scratch folder that holds digits.pt2, digits_images.json and seven.npy, with
+fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token:
+numbers within 1e-3, `…`, times and ids of 64 hex digits stand for anything of their kind. Profile
+tables (their command asks for /profile with form=text) are compared as sets of rows without times
+and bars, because both differ from run to run. The flag table of docs/configuration.md must be what
 `fxserve --help=markdown` prints, the route table of docs/api.md must have a row for every route.
 """
 import os
@@ -20,9 +22,11 @@ import tempfile
 from service import MODELS, ROOT, Failed, Server, Tally, Tensor, write_npy
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
-TOKEN = re.compile(r"…|[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.S)
-SEVEN = [0, 0, 5, 11, 16, 16, 5, 0, 0, 3, 15, 11, 10, 16, 4, 0, 0, 0, 4, 0, 10, 14, 0, 0, 0, 0, 7, 15, 16, 16, 12, 0, 0, 0, 9, 16, 14, 4, 1, 0, 0, 0, 1, 14, 7, 0, 0, 0, 0, 0, 4,
-         16, 4, 0, 0, 0, 0, 0, 8, 16, 0, 0, 0, 0]
+TOKEN = re.compile(r"…|[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|"
+                   r"[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.S)
+SEVEN = [0, 0, 5, 11, 16, 16, 5, 0, 0, 3, 15, 11, 10, 16, 4, 0, 0, 0, 4, 0, 10, 14, 0, 0, 0, 0, 7, 15, 16,
+         16, 12, 0, 0, 0, 9, 16, 14, 4, 1, 0, 0, 0, 1, 14, 7, 0, 0, 0, 0, 0, 4, 16, 4, 0, 0, 0, 0, 0, 8,
+         16, 0, 0, 0, 0]
 
 
 def examples(text):
@@ -36,7 +40,8 @@ def examples(text):
 
 
 def tokens(text):
-    return ["<id>" if token == "…" or re.fullmatch("[0-9a-f]{64}|[-0-9]+T[0-9:]+Z", token) else token for token in TOKEN.findall(text)]
+    return ["<id>" if token == "…" or re.fullmatch("[0-9a-f]{64}|[-0-9]+T[0-9:]+Z", token) else token
+            for token in TOKEN.findall(text)]
 
 
 def same_token(got, want):
@@ -46,8 +51,11 @@ def same_token(got, want):
 
 
 def rows(table):
-    """A profile table's rows without times and bars, in no order; implementation names ("brg:avx512_core") depend on the machine."""
-    return sorted(re.sub(r"\s+", " ", re.sub(r"\S+:\S+(?= )|\btile_\w+", "<kernel>", re.sub(r"#+|\b\d+\.\d+%?", "", line))).strip() for line in table.split("\n") if line.strip())
+    """A profile table's rows without times and bars, in no order; implementation names
+    ("brg:avx512_core") depend on the machine."""
+    return sorted(re.sub(r"\s+", " ", re.sub(r"\S+:\S+(?= )|\btile_\w+", "<kernel>",
+                                             re.sub(r"#+|\b\d+\.\d+%?", "", line))).strip()
+                  for line in table.split("\n") if line.strip())
 
 
 def compare(command, got, want):
@@ -70,12 +78,15 @@ def run_examples(binary, text, tally):
     with open(os.path.join(folder, "seven.npy"), "wb") as file:
         file.write(write_npy(Tensor("float32", [1, 1, 8, 8], struct.pack("<64f", *SEVEN))))
     server = Server(binary, ["--data", "none"])
-    environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(binary)) + os.pathsep + os.environ["PATH"])
+    environment = dict(os.environ,
+                       PATH=os.path.dirname(os.path.abspath(binary)) + os.pathsep + os.environ["PATH"])
     server.start()
     for command, want in examples(text):
-        done = subprocess.run(["bash", "-c", command.replace("localhost:8080", f"127.0.0.1:{server.port}")], cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(["bash", "-c", command.replace("localhost:8080", f"127.0.0.1:{server.port}")],
+                              cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
                               check=False)
-        tally(command, lambda done=done, want=want, command=command: compare(command, done.stdout.rstrip("\n"), want))
+        tally(command,
+              lambda done=done, want=want, command=command: compare(command, done.stdout.rstrip("\n"), want))
     problem = server.stop()
     tally("the server ends well", lambda: problem_check(problem))
     shutil.rmtree(folder)
@@ -87,7 +98,8 @@ def problem_check(problem):
 
 
 def check_tables(binary, text):
-    flags = subprocess.run([binary, "--help=markdown"], capture_output=True, text=True, check=True).stdout.strip()
+    flags = subprocess.run([binary, "--help=markdown"], capture_output=True, text=True,
+                           check=True).stdout.strip()
     if flags not in text:
         raise Failed("the flag table is not what `fxserve --help=markdown` prints; paste it anew")
 
@@ -95,7 +107,8 @@ def check_tables(binary, text):
 def check_routes(text):
     with open(os.path.join(ROOT, "api", "routes.def"), encoding="utf-8") as file:
         routes = re.findall(r'^ROUTE\((\w+), "(\w+)", "([^"]+)"', file.read(), re.M)
-    missing = [f"{method} {path}" for name, method, path in routes if not name.startswith("VERSION_") and f"`{method} {path}`" not in text]
+    missing = [f"{method} {path}" for name, method, path in routes if not name.startswith("VERSION_")
+               and f"`{method} {path}`" not in text]
     if not routes or missing:
         raise Failed("the route table lacks " + ", ".join(missing))
 
@@ -116,7 +129,8 @@ def main():
             counts.bad(name[:160], failure)
 
     for path, least in (("README.md", 4), ("docs/api.md", 10)):  # each has a server of its own
-        counts.check(f"the examples of {path}", f"fewer than {least}" if len(examples(document(path))) < least else None)
+        counts.check(f"the examples of {path}",
+                     f"fewer than {least}" if len(examples(document(path))) < least else None)
         run_examples(sys.argv[1], document(path), tally)
     tally("flag table", lambda: check_tables(sys.argv[1], document("docs/configuration.md")))
     tally("route table", lambda: check_routes(document("docs/api.md")))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the answers of two builds bit for bit: releases.py OLD NEW [FOLDER...].
 
-OLD takes every model of tests/models (and of each FOLDER: NAME.pt2 beside NAME.safetensors) into a data
-folder and runs its input sets eagerly and compiled. NEW then starts on that folder, uploaded by the other,
-and on an empty one, and must give the same bytes, ids and texts. Tuning is off: it depends on the clock.
+OLD takes every model of tests/models (and of each FOLDER: NAME.pt2 beside NAME.safetensors) into a
+data folder and runs its input sets eagerly and compiled. NEW then starts on that folder, uploaded
+by the other, and on an empty one, and must give the same bytes, ids and texts. Tuning is off: it
+depends on the clock.
 """
 import glob
 import json
@@ -22,7 +23,8 @@ def found(folder):
     """Names of the models in a folder that have input sets beside them."""
     paths = [path for pattern in ("*.pt2", "*.fx.json") for path in glob.glob(os.path.join(folder, pattern))]
     names = {os.path.basename(path).split(".")[0]: path for path in paths}
-    return {name: path for name, path in names.items() if os.path.exists(os.path.join(folder, name + ".safetensors"))}
+    return {name: path for name, path in names.items()
+            if os.path.exists(os.path.join(folder, name + ".safetensors"))}
 
 
 def answers(server, name, sets):
@@ -67,7 +69,8 @@ def compare(tally, what, before, after):
 
 
 def read_sets(path):
-    """[leaves], each leaf as a body holds it; made weights and inputs come from seeded_weights.py."""
+    """[leaves], each leaf as a body holds it; made weights and inputs come from
+    seeded_weights.py."""
     name = os.path.basename(path).split(".")[0]
     tensors, metadata = read_safetensors(os.path.join(os.path.dirname(path), name + ".safetensors"))
 

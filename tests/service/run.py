@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the scenarios of this folder: run.py FXSERVE [PATTERN]. scenario.py says how they are written.
+"""Runs the scenarios of this folder: run.py FXSERVE [PATTERN]. scenario.py says how they are
+written.
 
-Each scenario has a server of its own, which must end with code 0 on SIGTERM and without a sanitizer's report. A run of all of them also checks that every route of
-api/routes.def answered with each of its success statuses, and that every code of api/errors.def was seen or stands below with the reason why it cannot be, and that limits.py
-knows a scenario for every limit of core/base/limits.def.
+Each scenario has a server of its own, which must end with code 0 on SIGTERM and without a
+sanitizer's report. A run of all of them also checks that every route of api/routes.def answered
+with each of its success statuses, and that every code of api/errors.def was seen or stands below
+with the reason why it cannot be, and that limits.py knows a scenario for every limit of
+core/base/limits.def.
 """
 import concurrent.futures
 import os
@@ -15,9 +18,11 @@ import limits
 from scenario import Scenario, matching
 from service import HERE, ROOT, Tally
 
-# Codes no request can bring about in this version, and why. A code that is seen must not stand here.
+# Codes no request can bring about in this version, and why. A code that is seen must not stand
+# here.
 UNSEEN = {
-    "length_required": "bodies without a length are taken as chunked, and a body that is missing is named by its route",
+    "length_required": "bodies without a length are taken as chunked, and a body that is missing "
+    "is named by its route",
     "disk_full": "needs a full disk; tests of the store bring it about",
     "usage": "the command line: exit code 2, see the scenarios that start the program",
     "dynamic": "belongs to recording, which is no part of this version",
@@ -34,8 +39,9 @@ def table(path, pattern):
 class Coverage:
     def __init__(self):
         self.lock, self.seen, self.codes = threading.Lock(), set(), set()
-        self.routes = [(method, re.compile(re.sub(r"\\\{\w+\\\}", "[^/?]+", re.escape(path)) + r"(\?.*)?$"), path, statuses.split())
-                       for method, path, statuses in table("api/routes.def", r'^ROUTE\(\w+, "(\w+)", "([^"]*)", "[^"]*", "([^"]*)"')]
+        self.routes = [(method, re.compile(re.sub(r"\\\{\w+\\\}", "[^/?]+", re.escape(path)) + r"(\?.*)?$"),
+                        path, statuses.split()) for method, path, statuses in table(
+                            "api/routes.def", r'^ROUTE\(\w+, "(\w+)", "([^"]*)", "[^"]*", "([^"]*)"')]
 
     def add(self, method, target, status, code):
         with self.lock:
@@ -46,8 +52,8 @@ class Coverage:
                     self.seen.add((method, path, str(status)))
 
     def problems(self):
-        out = [f"no scenario has {method} {path} answer {status}" for method, _, path, statuses in self.routes for status in statuses
-               if (method, path, status) not in self.seen]
+        out = [f"no scenario has {method} {path} answer {status}" for method, _, path, statuses in self.routes
+               for status in statuses if (method, path, status) not in self.seen]
         names = dict(table("core/base/status.def", r'^STATUS\((\w+), "(\w+)"'))
         for name in table("api/errors.def", r"^ERROR\((\w+)"):
             code = names[name]

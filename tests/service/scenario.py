@@ -1,35 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios: requests and what must come back, as short text files.
 
-A statement starts in the first column; lines indented below it belong to it (its text, without the indent). `#` starts a comment. `${name}` is a variable.
+A statement starts in the first column; lines indented below it belong to it (its text, without the
+indent). `#` starts a comment. `${name}` is a variable.
 
-    server [FLAGS]             starts the server (else the first request does, with --data none); {data} is a folder of the scenario's own
+    server [FLAGS]             starts the server (else the first request does, with --data none);
+                               {data} is a folder of the scenario's own
     restart [FLAGS]            SIGTERM, exit 0 demanded, started again on the same folder
     kill | term | hup          SIGKILL; SIGTERM, SIGHUP without waiting
     exit CODE                  waits until the server has ended with CODE
     let NAME = TEXT            a variable; also several indented lines
-    $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body follow. {url} is the server's
+    $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body
+                               follow. {url} is the server's
     log has "TEXT"             a line of the server's standard error (waits up to 10 s)
     wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s)
-    load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have one of the statuses (200,404); `load settle N` waits until
-                               each client has N replies; `load end` stops them (the server may have gone before)
+    load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have
+                               one of the statuses (200,404); `load settle N` waits until each
+                               client has N replies; `load end` stops them (the server may have gone
+                               before)
     sleep SECONDS              only where the clock itself is what is tested
-    folder write PATH BODY | flip PATH OFFSET | cut PATH N | remove PATTERN | pipe PATH | link PATH | fill FOLDER of tests/store | count PATTERN N |
-           remember | same
+    folder write PATH BODY | flip PATH OFFSET | cut PATH N | remove PATTERN | pipe PATH | link PATH
+    | fill FOLDER of tests/store | count PATTERN N | remember | same
 
-    > METHOD TARGET [BODY]     a request; header lines `> Name: value` follow. On another connection: `A> ...`
+    > METHOD TARGET [BODY]     a request; header lines `> Name: value` follow. On another
+                               connection: `A> ...`
     > raw "BYTES" [METHOD]     bytes as they are; METHOD when they end a request
-    > close                    closes the connection
-      BODY: {...} or [...] up to the end of the line, or terms joined by ` + `:
-            @FILE (below tests/models; @@FILE below tests)  "TEXT"  hex 00ff  repeat N "TEXT"  npy DTYPE NESTED  form NAME=TERM ...
-            npz NAME DTYPE NESTED ; ...   deflated NAME DTYPE NESTED ; ...   safetensors NAME DTYPE NESTED ; ...   zip PATH ; ...
-            `chunked N BODY` sends pieces of N bytes
+    > close                    closes the connection BODY: {...} or [...] up to the end of the line,
+                               or terms joined by ` + `: @FILE (below tests/models; @@FILE below
+                               tests)  "TEXT"  hex 00ff  repeat N "TEXT"  npy DTYPE NESTED  form
+                               NAME=TERM ... npz NAME DTYPE NESTED ; ...   deflated NAME DTYPE
+                               NESTED ; ...   safetensors NAME DTYPE NESTED ; ...   zip PATH ; ...
+                               `chunked N BODY` sends pieces of N bytes
 
     < 200 [CODE]               the next reply: status, and the error's code (`-`: no JSON)
     < Name: value | < Name ~ REGEX | < no Name | < header Name -> var
-    < .path == JSON            members by path: .outputs[0].data, .ops["aten.relu.default"], .nodes[*].name; numbers within 1e-5
-    < .path === JSON | ~ REGEX | has "TEXT" | lacks "TEXT" | count N | >= N | <= N | is missing | -> var
-    < has "TEXT" | lacks "TEXT" | line "TEXT" | body BODY | text (indented lines, then one newline) | npy DTYPE NESTED | empty
+    < .path == JSON            members by path: .outputs[0].data, .ops["aten.relu.default"],
+                               .nodes[*].name; numbers within 1e-5
+    < .path === JSON | ~ REGEX | has "TEXT" | lacks "TEXT" | count N | >= N | <= N | is missing | ->
+    var
+    < has "TEXT" | lacks "TEXT" | line "TEXT" | body BODY | text (indented lines, then one newline)
+    | npy DTYPE NESTED | empty
     < npz NAME DTYPE NESTED | safetensors NAME DTYPE NESTED   an array of the file
     < closed                   the server closes the connection without another byte
 """
@@ -47,7 +57,8 @@ import tempfile
 import threading
 import time
 
-from service import MODELS, REPLY_SECONDS, ROOT, Failed, Server, assert_close, environment, multipart, read_array, read_npy, tensor_of, write_arrays, write_npy, write_zip
+from service import (MODELS, REPLY_SECONDS, ROOT, Failed, Server, assert_close, environment, multipart,
+                     read_array, read_npy, tensor_of, write_arrays, write_npy, write_zip)
 
 METHOD_LINE = re.compile(r"([A-Za-z]+) (\S+)(?: (.*))?$", re.S)
 MISSING = object()
@@ -102,7 +113,8 @@ def term(text):
     elif text.startswith(("npz ", "deflated ", "safetensors ")):
         kind, _, rows = text.partition(" ")
         rows = [row.split(" ", 2) for row in rows.split(" ; ")]
-        return write_arrays(kind, [(name, tensor_of(dtype, json.loads(nested))) for name, dtype, nested in rows])
+        return write_arrays(kind,
+                            [(name, tensor_of(dtype, json.loads(nested))) for name, dtype, nested in rows])
     elif text.startswith("zip "):
         return write_zip("zip", [(path, path.encode()) for path in text[4:].split(" ; ")])
     elif text[:1] in ("{", "["):
@@ -125,10 +137,11 @@ def body_of(text):
         return data, [("Content-Type", content_type)], None
     if text[:1] in ("{", "["):
         return text.encode("utf-8", "surrogateescape"), [], None
-    return b"".join(term(piece) for piece in re.split(r" \+ (?=[@\"{\[]|hex |repeat |npy |npz |deflated |safetensors |zip )", text)), [], None
+    return (b"".join(term(piece) for piece in re.split(r" \+ (?=[@\"{\[]|hex |repeat |npy |npz |deflated "
+                                                       r"|safetensors |zip )", text)), [], None)
 
 
-# ---- members by path ----
+# ---- members by path ---------------------------------------------------------------------------
 def members(value, path):
     """The values a path leads to."""
     found, rest = [value], path
@@ -148,15 +161,19 @@ def members(value, path):
 
 
 def same(got, want, exact):
-    if isinstance(want, bool) or isinstance(got, bool) or want is None or got is None or isinstance(want, str):
+    if isinstance(want, bool) or isinstance(got,
+                                            bool) or want is None or got is None or isinstance(want, str):
         return type(got) is type(want) and got == want
     if isinstance(want, (int, float)):
         if not isinstance(got, (int, float)):
             return False
-        return got == want and type(got) is type(want) if exact else abs(got - want) <= 1e-5 * max(1.0, abs(want))
+        return (got == want and type(got) is type(want) if exact
+                else abs(got - want) <= 1e-5 * max(1.0, abs(want)))
     if isinstance(want, list):
-        return isinstance(got, list) and len(got) == len(want) and all(same(a, b, exact) for a, b in zip(got, want))
-    return isinstance(got, dict) and got.keys() == want.keys() and all(same(got[key], want[key], exact) for key in want)
+        return (isinstance(got, list) and len(got) == len(want)
+                and all(same(a, b, exact) for a, b in zip(got, want)))
+    return (isinstance(got, dict) and got.keys() == want.keys()
+            and all(same(got[key], want[key], exact) for key in want))
 
 
 class Scenario:
@@ -181,7 +198,8 @@ class Scenario:
             self._finish_request()
         except (Failed, OSError, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as error:
             shown = f"{type(error).__name__}: {error}" if not isinstance(error, Failed) else str(error)
-            problems.append(f"line {number}: {shown}" + (f"\n    reply: {self.reply.short()}" if self.reply is not None else ""))
+            problems.append(f"line {number}: {shown}"
+                            + (f"\n    reply: {self.reply.short()}" if self.reply is not None else ""))
         for connection in self.connections.values():
             connection.close()
         for client in self.clients:
@@ -209,15 +227,18 @@ class Scenario:
         if found:
             return self._check(found[1], found[2] or "", below)
         word, _, rest = line.partition(" ")
-        action = {"server": self._start, "restart": self._restart, "kill": self._kill, "term": self._term, "hup": self._hup, "exit": self._exit, "let": self._let, "$": self._program,
-                  "log": self._log, "wait": self._wait, "folder": self._folder, "load": self._load, "sleep": self._sleep}.get(word)
+        action = {"server": self._start, "restart": self._restart, "kill": self._kill, "term": self._term,
+                  "hup": self._hup, "exit": self._exit, "let": self._let, "$": self._program,
+                  "log": self._log, "wait": self._wait, "folder": self._folder, "load": self._load,
+                  "sleep": self._sleep}.get(word)
         if action is None:
             raise Failed(f"not understood: {line}")
         return action(rest, below)
 
     # ---- the server ----
     def _places(self, text):
-        return text.replace("{data}", self.data).replace("{models}", MODELS).replace("{here}", self.folder).replace("{url}", self.server.url if self.server else "")
+        return text.replace("{data}", self.data).replace("{models}", MODELS).replace(
+            "{here}", self.folder).replace("{url}", self.server.url if self.server else "")
 
     def _flags(self, text):
         flags = shlex.split(self._places(text))
@@ -225,7 +246,8 @@ class Scenario:
 
     def _start(self, rest, _=None):
         self._close_all()
-        files = [word for word in self._flags(rest) if word.startswith(MODELS) or word.startswith(self.folder + "/file")]
+        files = [word for word in self._flags(rest) if word.startswith(MODELS)
+                 or word.startswith(self.folder + "/file")]
         flags = [word for word in self._flags(rest) if word not in files]
         self.server = Server(self.binary, flags, files, folder=self.folder)
         self.server.start()
@@ -268,8 +290,9 @@ class Scenario:
         time.sleep(float(rest))
 
     def _program(self, rest, _):
-        done = subprocess.run([self.binary, *shlex.split(self._places(rest))],
-                              cwd=self.folder, env=environment(self.folder), stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+        done = subprocess.run([self.binary, *shlex.split(self._places(rest))], cwd=self.folder,
+                              env=environment(self.folder), stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=60, check=False)
         self.reply = Program(done.returncode, done.stdout, done.stderr)
 
     def _log(self, rest, _):
@@ -308,9 +331,11 @@ class Scenario:
                 raise Failed("; ".join(problems[:3]) or "a client hangs")
         else:
             n, statuses, method, target, *body = rest.split(" ", 4)
-            data, headers, _ = body_of(below if below is not None else body[0]) if below is not None or body else (None, [], None)
+            data, headers, _ = body_of(below if below is not None
+                                       else body[0]) if below is not None or body else (None, [], None)
             for _ in range(int(n)):
-                self.clients.append(LoadClient(self.server, [int(status) for status in statuses.split(",")], (method, target, data, headers), self.seen))
+                self.clients.append(LoadClient(self.server, [int(status) for status in statuses.split(",")],
+                                               (method, target, data, headers), self.seen))
                 self.clients[-1].start()
 
     # ---- the data folder ----
@@ -355,7 +380,8 @@ class Scenario:
             pattern, n = rest.split(" ")
             found = glob.glob(os.path.join(self.data, pattern))
             if len(found) != int(n):
-                raise Failed(f"{pattern} names {len(found)} files, expected {n}: {[os.path.basename(path) for path in found]}")
+                raise Failed(f"{pattern} names {len(found)} files, expected "
+                             f"{n}: {[os.path.basename(path) for path in found]}")
         elif word == "fill":
             shutil.copytree(os.path.join(ROOT, "tests", "store", rest), self.data, dirs_exist_ok=True)
         elif word == "pipe":
@@ -366,7 +392,8 @@ class Scenario:
             self.remembered = self._listing()
         elif word == "same":
             if self._listing() != self.remembered:
-                raise Failed(f"the folder changed: {sorted(self._listing().items() ^ self.remembered.items())}")
+                raise Failed(f"the folder changed: "
+                             f"{sorted(self._listing().items() ^ self.remembered.items())}")
         else:
             raise Failed(f"not understood: folder {word}")
 
@@ -441,7 +468,8 @@ class Scenario:
         reply = self.reply = connection.reply()
         method, target = self.asked[name].pop(0) if self.asked[name] else ("?", "?")
         self.seen(method, target, reply.status, reply.code())
-        connection.ending = (reply.header("Connection") or "").lower() == "close"  # the next request opens a new one
+        # the next request opens a new one
+        connection.ending = (reply.header("Connection") or "").lower() == "close"
         if reply.status != int(wanted):
             raise Failed(f"status {reply.status}, expected {wanted}")
         if code not in ("", "-") and reply.code() != code:
@@ -450,7 +478,8 @@ class Scenario:
             raise Failed("an error's code is checked as well: `< 400 bad_value`")
 
     def _member(self, text, below):
-        found = re.match(r"(\.(?:\S*\[\"(?:[^\"\\]|\\.)*\"\]\S*|\S*)) (===|==|~|has|lacks|count|>=|<=|is missing|->)(?: (.*))?$", text, re.S)
+        found = re.match(r"(\.(?:\S*\[\"(?:[^\"\\]|\\.)*\"\]\S*|\S*)) "
+                         r"(===|==|~|has|lacks|count|>=|<=|is missing|->)(?: (.*))?$", text, re.S)
         if not found:
             raise Failed(f"not understood: < {text}")
         path, operator, wanted = found[1], found[2], found[3] if below is None else below
@@ -502,7 +531,8 @@ class Scenario:
             assert_close(read_npy(body), tensor_of(dtype, json.loads(nested)), "npy", 1e-5)
         elif word in ("npz", "safetensors"):
             name, dtype, nested = rest.split(" ", 2)
-            assert_close(read_array(word, body, name), tensor_of(dtype, json.loads(nested)), f"{word} {name}", 1e-5)
+            assert_close(read_array(word, body, name), tensor_of(dtype, json.loads(nested)),
+                         f"{word} {name}", 1e-5)
         elif word == "no":
             if reply.header(rest) is not None:
                 raise Failed(f"there is a header {rest}: {reply.header(rest)}")
@@ -524,7 +554,8 @@ class Scenario:
 
 
 class LoadClient(threading.Thread):
-    """Sends one request again and again. The server may close the connection between two replies, never within one."""
+    """Sends one request again and again. The server may close the connection between two replies,
+    never within one."""
 
     def __init__(self, server, statuses, request, seen):
         super().__init__(daemon=True)
@@ -575,4 +606,5 @@ class Program:
 
 def matching(folder, pattern):
     paths = sorted(path for path in glob.glob(os.path.join(folder, "[0-9]*.txt")))
-    return [path for path in paths if pattern is None or fnmatch.fnmatch(os.path.basename(path), f"*{pattern}*")]
+    return [path for path in paths if pattern is None
+            or fnmatch.fnmatch(os.path.basename(path), f"*{pattern}*")]

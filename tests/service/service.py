@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of this folder share: a server under test, HTTP over plain sockets, tensors as JSON, a tally. Standard library only.
+"""What the programs of this folder share: a server under test, HTTP over plain sockets, tensors as
+JSON, a tally. Standard library only.
 
-A `Server` runs one fxserve on a free port with its standard error in a file; `stop()` ends it with SIGTERM and returns what is wrong: another exit code than 0, or a
-sanitizer's report. A `Connection` sends bytes as they are given, so that requests no HTTP library would send can be sent, and reads replies in order.
+A `Server` runs one fxserve on a free port with its standard error in a file; `stop()` ends it with
+SIGTERM and returns what is wrong: another exit code than 0, or a sanitizer's report. A `Connection`
+sends bytes as they are given, so that requests no HTTP library would send can be sent, and reads
+replies in order.
 """
 import array
 import base64
@@ -25,8 +28,10 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MODELS = os.path.join(ROOT, "tests", "models")
-SANITIZER = re.compile(r"ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:|Sanitizer:DEADLYSIGNAL|SUMMARY: \w+Sanitizer")
-DEFAULTS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+SANITIZER = re.compile(r"ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime "
+                       r"error:|Sanitizer:DEADLYSIGNAL|SUMMARY: \w+Sanitizer")
+DEFAULTS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
             "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 START_SECONDS, STOP_SECONDS, REPLY_SECONDS = 30, 60, 25
 
@@ -36,7 +41,8 @@ class Failed(Exception):
 
 
 def environment(home, extra=None):
-    """The environment of a program under test: nothing that configures fxserve, a home of its own."""
+    """The environment of a program under test: nothing that configures fxserve, a home of its
+    own."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FXSERVE_", "XDG_"))}
     return {**DEFAULTS, **kept, "HOME": home, **(extra or {})}
 
@@ -56,7 +62,8 @@ END_WITH_PARENT = end_with_parent()
 
 class Server:
     def __init__(self, binary, flags=(), files=(), folder=None, extra_environment=None, listen="127.0.0.1:0"):
-        self.binary, self.flags, self.files, self.listen = os.path.abspath(binary), list(flags), list(files), listen
+        self.binary, self.flags, self.files, self.listen = (os.path.abspath(binary), list(flags),
+                                                            list(files), listen)
         self.own_folder = tempfile.TemporaryDirectory(prefix="fxserve-") if folder is None else None
         self.folder = folder or self.own_folder.name
         self.extra_environment = extra_environment
@@ -65,13 +72,16 @@ class Server:
 
     def start(self):
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([self.binary, "serve", "--listen", self.listen, *self.flags, *self.files], stdout=subprocess.PIPE, stderr=log,
-                                            stdin=subprocess.DEVNULL, cwd=self.folder, env=environment(self.folder, self.extra_environment), preexec_fn=END_WITH_PARENT)
+            self.process = subprocess.Popen(
+                [self.binary, "serve", "--listen", self.listen, *self.flags, *self.files],
+                stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+                env=environment(self.folder, self.extra_environment), preexec_fn=END_WITH_PARENT)
         line = self._first_line()
         found = re.fullmatch(r"listening on (https?://\S+:(\d+))\n", line)
         if not found:
             code = self.wait(STOP_SECONDS)
-            raise Failed(f"the server did not start: printed {line!r}, exit code {code}\n{self.log()[-1000:]}")
+            raise Failed(f"the server did not start: printed {line!r}, exit code {code}\n"
+                         f"{self.log()[-1000:]}")
         self.url, self.port = found[1], int(found[2])
         return self
 
@@ -132,7 +142,8 @@ class Server:
 
     def reports(self):
         found = SANITIZER.search(self.log())
-        return [] if found is None else ["a sanitizer's report:\n" + self.log()[found.start():found.start() + 2500]]
+        return [] if found is None else ["a sanitizer's report:\n"
+                                         + self.log()[found.start():found.start() + 2500]]
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
@@ -194,7 +205,8 @@ class Connection:
         self.socket.close()
 
     def send(self, data, method=None):
-        """Bytes as they are; `method` when they end a request, so that a reply to HEAD is read without its body."""
+        """Bytes as they are; `method` when they end a request, so that a reply to HEAD is read
+        without its body."""
         if method is not None:
             self.methods.append(method)
         try:
@@ -211,8 +223,10 @@ class Connection:
             head += f"{key}: {value}\r\n"
         if chunk is not None:
             head += "Transfer-Encoding: chunked\r\n"
-            body = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + chunk]), body[i:i + chunk]) for i in range(0, len(body), chunk)) + b"0\r\n\r\n"
-        elif (body is not None or method in ("POST", "PUT")) and "content-length" not in names and "transfer-encoding" not in names:
+            body = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + chunk]), body[i:i + chunk])
+                            for i in range(0, len(body), chunk)) + b"0\r\n\r\n"
+        elif ((body is not None or method in ("POST", "PUT")) and "content-length" not in names
+              and "transfer-encoding" not in names):
             head += f"Content-Length: {len(body or b'')}\r\n"
         self.send(head.encode("utf-8", "surrogateescape") + b"\r\n" + (body or b""), method)
 
@@ -220,7 +234,8 @@ class Connection:
         try:
             more = self.socket.recv(1 << 20)
         except (TimeoutError, socket.timeout):
-            raise Failed(f"no reply within {self.socket.gettimeout():g} s; so far: {self.buffer[:200]!r}") from None
+            raise Failed(f"no reply within {self.socket.gettimeout():g} s; so "
+                         f"far: {self.buffer[:200]!r}") from None
         except ConnectionResetError:
             more = b""
         self.buffer += more
@@ -275,10 +290,13 @@ class Connection:
         return not self._more() and self.buffer == b""
 
 
-# ---- tensors ----
-TYPECODES = {"float32": "f", "float64": "d", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B", "bool": "B"}
-SAFETENSORS = {"F32": "float32", "F64": "float64", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
-NUMPY = {"float32": "<f4", "float64": "<f8", "int64": "<i8", "int32": "<i4", "int16": "<i2", "int8": "|i1", "uint8": "|u1", "bool": "|b1"}
+# ---- tensors -----------------------------------------------------------------------------------
+TYPECODES = {"float32": "f", "float64": "d", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
+             "uint8": "B", "bool": "B"}
+SAFETENSORS = {"F32": "float32", "F64": "float64", "I64": "int64", "I32": "int32", "I16": "int16",
+               "I8": "int8", "U8": "uint8", "BOOL": "bool"}
+NUMPY = {"float32": "<f4", "float64": "<f8", "int64": "<i8", "int32": "<i4", "int16": "<i2", "int8": "|i1",
+         "uint8": "|u1", "bool": "|b1"}
 
 
 class Tensor:
@@ -294,7 +312,8 @@ class Tensor:
         return [bool(value) for value in out] if self.dtype == "bool" else out.tolist()
 
     def nested(self):
-        """Lists of lists; with a size of 0 the object form, since lists cannot tell the sizes behind it."""
+        """Lists of lists; with a size of 0 the object form, since lists cannot tell the sizes
+        behind it."""
         flat = self.values()
         if not flat:
             return self.as_list()
@@ -329,7 +348,8 @@ def reply_tensor(entry):
         for _ in entry["shape"][1:]:
             flat = [item for row in flat for item in row]
     flat = flat if isinstance(flat, list) else [flat]
-    return Tensor(entry["dtype"], entry["shape"], array.array(TYPECODES[entry["dtype"]], [float(v) if isinstance(v, str) else v for v in flat]).tobytes())
+    return Tensor(entry["dtype"], entry["shape"], array.array(
+        TYPECODES[entry["dtype"]], [float(v) if isinstance(v, str) else v for v in flat]).tobytes())
 
 
 def read_safetensors(path):
@@ -340,7 +360,9 @@ def read_safetensors(path):
     header = json.loads(blob[8:8 + n])
     metadata = header.pop("__metadata__", {})
     base = 8 + n
-    return {name: Tensor(SAFETENSORS[row["dtype"]], row["shape"], blob[base + row["data_offsets"][0]:base + row["data_offsets"][1]]) for name, row in header.items()}, metadata
+    return ({name: Tensor(SAFETENSORS[row["dtype"]],
+                          row["shape"], blob[base + row["data_offsets"][0]:base + row["data_offsets"][1]])
+             for name, row in header.items()}, metadata)
 
 
 def write_safetensors(tensors):
@@ -348,7 +370,8 @@ def write_safetensors(tensors):
     names = {ours: theirs for theirs, ours in SAFETENSORS.items()}
     header, offset = {}, 0
     for name, tensor in tensors.items():
-        header[name] = {"dtype": names[tensor.dtype], "shape": tensor.shape, "data_offsets": [offset, offset + len(tensor.data)]}
+        header[name] = {"dtype": names[tensor.dtype], "shape": tensor.shape,
+                        "data_offsets": [offset, offset + len(tensor.data)]}
         offset += len(tensor.data)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -382,7 +405,8 @@ def write_arrays(kind, arrays):
 def write_zip(kind, members):
     """An archive of (path, bytes); stored unless `kind` is "deflated"."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED if kind == "deflated" else zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(out, "w",
+                         zipfile.ZIP_DEFLATED if kind == "deflated" else zipfile.ZIP_STORED) as archive:
         for path, content in members:
             archive.writestr(path, content)
     return out.getvalue()
@@ -408,7 +432,8 @@ def assert_close(got, want, what, scale=1e-4):
     ours, theirs = got.values(), want.values()
     if len(ours) != len(theirs):
         raise Failed(f"{what}: {len(ours)} values, expected {len(theirs)}")
-    limit = scale * max([1.0] + [abs(value) for value in theirs if math.isfinite(value)]) if want.dtype.startswith("float") else 0
+    limit = (scale * max([1.0] + [abs(value) for value in theirs if math.isfinite(value)])
+             if want.dtype.startswith("float") else 0)
     for i, (a, b) in enumerate(zip(ours, theirs)):
         if not (a == b or (a != a and b != b) or abs(a - b) <= limit):
             raise Failed(f"{what}: value {i} is {a!r}, expected {b!r} (within {limit:g})")
@@ -416,8 +441,9 @@ def assert_close(got, want, what, scale=1e-4):
 
 def multipart(parts, boundary="----fxserve-tests"):
     """(body, Content-Type) of a form with files."""
-    body = b"".join(b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\nContent-Type: application/octet-stream\r\n\r\n%s\r\n' %
-                    (boundary.encode(), name.encode(), name.encode(), content) for name, content in parts)
+    body = b"".join(b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n'
+                    b'Content-Type: application/octet-stream\r\n\r\n%s\r\n'
+                    % (boundary.encode(), name.encode(), name.encode(), content) for name, content in parts)
     return body + b"--" + boundary.encode() + b"--\r\n", f"multipart/form-data; boundary={boundary}"
 
 

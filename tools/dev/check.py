@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds and runs every test; called by ./check. One line per step with its counts and seconds; a failing step's output is shown. The last line is
-`N passed, N failed`.
+"""Builds and runs every test; called by ./check. One line per step with its counts and seconds; a
+failing step's output is shown. The last line is `N passed, N failed`.
 
   check.py               every step
-  check.py --long        the long forms of faults, crashes, disconnects, load, fuzzing and stress (hours), and tests/REPORT.md with their figures
+  check.py --long        the long forms of faults, crashes, disconnects, load, fuzzing and stress
+                         (hours), and tests/REPORT.md with their figures
   check.py [--long] NAME...   only these steps; --list names them
 
-Builds: build-asan (ASan and UBSan: unit tests and service), build (release, -Werror: models, faults, load), build-tsan (ThreadSanitizer: stress programs and the server, one
-thread per run).
+Builds: build-asan (ASan and UBSan: unit tests and service), build (release, -Werror: models,
+faults, load), build-tsan (ThreadSanitizer: stress programs and the server, one thread per run).
 """
 import glob
 import json
@@ -20,10 +21,14 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENVIRONMENT = dict(
-    os.environ, LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
-    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1", RESNET18_WEIGHTS=os.path.join(ROOT, "build-asan/tests/compile/resnet18.safetensors"))
-SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]  # gcc warns wrongly under sanitizers: -Werror is the release build's
-THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false", "-Dtests=disabled"]
+    os.environ, LC_ALL="C.UTF-8", ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:allocator_may_return_null=1",
+    UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
+    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1",
+    RESNET18_WEIGHTS=os.path.join(ROOT, "build-asan/tests/compile/resnet18.safetensors"))
+# gcc warns wrongly under sanitizers: -Werror is the release build's
+SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false",
+           "-Dtests=disabled"]
 STEP_SECONDS, LONG_SECONDS = 1500, 4 * 3600
 STRESS_SECONDS, STRESS_LONG_SECONDS = 20, 300
 RESULTS = os.path.join(ROOT, "build", "results.jsonl")  # figures of the long run; tests/report.py reads them
@@ -31,10 +36,13 @@ LONG = False
 
 
 def run(command, seconds=None):
-    """(exit code, output) of a command; a hang counts as a failure. On a terminal the seconds are shown while it runs."""
+    """(exit code, output) of a command; a hang counts as a failure. On a terminal the seconds are
+    shown while it runs."""
     seconds = seconds or (LONG_SECONDS if LONG else STEP_SECONDS)
     with tempfile.TemporaryFile() as out:
-        began, process = time.time(), subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        began, process = (time.time(),
+                          subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                                           stdout=out, stderr=subprocess.STDOUT))
         try:
             while process.poll() is None and time.time() - began < seconds:
                 try:
@@ -65,7 +73,8 @@ def build(folder, options, targets=()):
     elif options:
         run(["meson", "configure", folder] + options)
     code, out = run(["ninja", "-C", folder] + list(targets))
-    return (1, 0, out) if code == 0 else (0, 1, "\n".join(line for line in out.split("\n") if "error" in line or "FAILED" in line or "warning" in line))
+    return (1, 0, out) if code == 0 else (0, 1, "\n".join(line for line in out.split("\n") if "error" in line
+                                                          or "FAILED" in line or "warning" in line))
 
 
 def counted(command, seconds=None):
@@ -81,7 +90,9 @@ def counted(command, seconds=None):
 def criterion():
     passed = failed = 0
     shown = []
-    programs = sorted(path for path in glob.glob(os.path.join(ROOT, "build-asan/tests/**/test_*"), recursive=True) if os.access(path, os.X_OK) and os.path.isfile(path))
+    programs = sorted(path
+                      for path in glob.glob(os.path.join(ROOT, "build-asan/tests/**/test_*"), recursive=True)
+                      if os.access(path, os.X_OK) and os.path.isfile(path))
     for program in programs:
         code, out = run([program, "--jobs=2"], 900)
         summary = re.findall(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", out)
@@ -105,7 +116,8 @@ def stress():
     passed = failed = 0
     shown = []
     seconds = STRESS_LONG_SECONDS if LONG else STRESS_SECONDS
-    for program in sorted(path for path in glob.glob(os.path.join(ROOT, "build-tsan/tests/stress/stress_*")) if os.path.isfile(path) and os.access(path, os.X_OK)):
+    for program in sorted(path for path in glob.glob(os.path.join(ROOT, "build-tsan/tests/stress/stress_*"))
+                          if os.path.isfile(path) and os.access(path, os.X_OK)):
         amount = str(1000 * (10 if LONG else 1)) if program.endswith("stress_program") else str(seconds)
         code, out = run([program, amount], 10 * seconds + 300)
         passed, failed = passed + (code == 0), failed + (code != 0)
@@ -123,22 +135,32 @@ RECORD = "build/tests/fault/librecord.so"
 BUILDS = ("build-asan", "build", "build-tsan")
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
-    ("build-asan", "build with ASan and UBSan", lambda: build("build-asan", SANITIZED, ["all", "tests/compile/resnet18.safetensors"])),
+    ("build-asan", "build with ASan and UBSan",
+     lambda: build("build-asan", SANITIZED, ["all", "tests/compile/resnet18.safetensors"])),
     ("build", "build for release", lambda: build("build", ["-Dtests=disabled", "-Dwerror=true"])),
     ("build-tsan", "build with ThreadSanitizer", lambda: build("build-tsan", THREADS)),
     ("unit", "unit tests and goldens (ASan, UBSan)", criterion),
     ("replay", "fuzz corpus and mutants of it (ASan, UBSan)", python("tests/fuzz/replay.py", "build-asan")),
     ("service", "service scenarios (ASan, UBSan)", python("tests/service/run.py", SANITIZED_SERVER)),
-    ("operations", "metrics, logs, signals (ASan, UBSan)", python("tests/service/operations.py", SANITIZED_SERVER)),
-    ("probes", "raw HTTP probes, alone and behind nginx", python("tests/service/probes.py", SANITIZED_SERVER)),
-    ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)", python("tests/service/door.py", SANITIZED_SERVER)),
-    ("limits", "every limit, hit and just missed (ASan, UBSan)", python("tests/service/limits.py", SANITIZED_SERVER)),
+    ("operations", "metrics, logs, signals (ASan, UBSan)",
+     python("tests/service/operations.py", SANITIZED_SERVER)),
+    ("probes", "raw HTTP probes, alone and behind nginx",
+     python("tests/service/probes.py", SANITIZED_SERVER)),
+    ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)",
+     python("tests/service/door.py", SANITIZED_SERVER)),
+    ("limits", "every limit, hit and just missed (ASan, UBSan)",
+     python("tests/service/limits.py", SANITIZED_SERVER)),
     ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
-    ("archives", "mutants of .pt2 archives (ASan, UBSan)", python("tests/service/archives.py", SANITIZED_SERVER)),
-    ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
-    ("blame", "runs that fail name their node, in every way of running (ASan)", python("tests/service/blame.py", SANITIZED_SERVER)),
-    ("agreement", "parameters: as accepted, as in OpenAPI, as in docs", python("tests/service/agreement.py", SERVER)),
-    ("failing-leaks", "requests that fail at each step, per route: leaks (ASan)", python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
+    ("archives", "mutants of .pt2 archives (ASan, UBSan)",
+     python("tests/service/archives.py", SANITIZED_SERVER)),
+    ("malformed-memory", "malformed requests give memory back",
+     python("tests/service/malformed.py", SERVER, "--memory")),
+    ("blame", "runs that fail name their node, in every way of running (ASan)",
+     python("tests/service/blame.py", SANITIZED_SERVER)),
+    ("agreement", "parameters: as accepted, as in OpenAPI, as in docs",
+     python("tests/service/agreement.py", SERVER)),
+    ("failing-leaks", "requests that fail at each step, per route: leaks (ASan)",
+     python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
     ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
@@ -159,22 +181,34 @@ STEPS = [
 ]
 # What takes longer than ./check should. Steps of STEPS that are not here have no long form.
 LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
-    ("replay", "fuzz corpus, 1,000 mutants of each input", python("tests/fuzz/replay.py", "build-asan", "1000")),
-    ("archives", "mutants of .pt2 archives, 20 minutes", python("tests/service/archives.py", SANITIZED_SERVER, "--seconds", "1200")),
-    ("malformed-memory", "malformed requests give memory back", python("tests/service/malformed.py", SERVER, "--memory")),
-    ("failing", "100,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER, "--long")),
+    ("replay", "fuzz corpus, 1,000 mutants of each input",
+     python("tests/fuzz/replay.py", "build-asan", "1000")),
+    ("archives", "mutants of .pt2 archives, 20 minutes",
+     python("tests/service/archives.py", SANITIZED_SERVER, "--seconds", "1200")),
+    ("malformed-memory", "malformed requests give memory back",
+     python("tests/service/malformed.py", SERVER, "--memory")),
+    ("failing", "100,000 failing calls of each kind: memory",
+     python("tests/load/failing.py", SERVER, "--long")),
     ("crash", "kill -9 during upload, 1,000 times", python("tests/service/crash.py", SERVER, "1000")),
-    ("files", "files that fail at the n-th call, all n", python("tests/fault/files.py", SERVER, FAULT, "--long")),
+    ("files", "files that fail at the n-th call, all n",
+     python("tests/fault/files.py", SERVER, FAULT, "--long")),
     ("memory", "memory that runs out, all n", python("tests/fault/memory.py", SERVER, FAULT, "--long")),
     ("disconnects", "100,000 clients that vanish", python("tests/load/disconnects.py", SERVER, "100000")),
-    ("deadlines", "deadlines within one node, all operators", python("tests/load/deadlines.py", SERVER, "--long")),
+    ("deadlines", "deadlines within one node, all operators",
+     python("tests/load/deadlines.py", SERVER, "--long")),
     ("stopping", "SIGTERM under load, 50 times", python("tests/load/stopping.py", SERVER, "50")),
-    ("reconnecting", "SIGTERM and clients that come back, 20 times", python("tests/load/reconnecting.py", SERVER, "20")),
-    ("load", "overload, idle, slow, neighbours", python("tests/load/load.py", SERVER, "--long", "overload", "idle", "slow", "neighbours", "upload", "burst", "braces")),
-    ("soak", "every route and failing graphs, 2 h, a million requests", python("tests/load/load.py", SERVER, "--long", "soak")),
+    ("reconnecting", "SIGTERM and clients that come back, 20 times",
+     python("tests/load/reconnecting.py", SERVER, "20")),
+    ("load", "overload, idle, slow, neighbours",
+     python("tests/load/load.py", SERVER, "--long", "overload", "idle", "slow", "neighbours", "upload",
+            "burst", "braces")),
+    ("soak", "every route and failing graphs, 2 h, a million requests",
+     python("tests/load/load.py", SERVER, "--long", "soak")),
     ("stress", "stress programs (TSan), 5 minutes each", stress),
-    ("coverage", "what the fuzz corpus reaches", python("tools/dev/fuzz.py", "--coverage", "--results", RESULTS)),
-    ("fuzz", "fuzz targets, 10 minutes each", python("tools/dev/fuzz.py", "--seconds", "600", "--results", RESULTS)),
+    ("coverage", "what the fuzz corpus reaches",
+     python("tools/dev/fuzz.py", "--coverage", "--results", RESULTS)),
+    ("fuzz", "fuzz targets, 10 minutes each",
+     python("tools/dev/fuzz.py", "--seconds", "600", "--results", RESULTS)),
     ("image", "the image's content, built and run", python("tests/deploy/image.py")),
     ("distros", "from nothing on Debian 12 and 13", python("tests/deploy/distros.py")),
 ]
@@ -183,7 +217,8 @@ LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
 def note(name, words, passed, failed, seconds):
     """The step itself as a line of the results."""
     command = f"./check --long {name}"
-    row = {"name": f"checks: {words}", "figure": f"{passed:,} passed, {failed:,} failed, {seconds:.0f} s", "aim": "0 failed", "met": failed == 0, "command": command}
+    row = {"name": f"checks: {words}", "figure": f"{passed:,} passed, {failed:,} failed, {seconds:.0f} s",
+           "aim": "0 failed", "met": failed == 0, "command": command}
     os.makedirs(os.path.dirname(RESULTS), exist_ok=True)
     with open(RESULTS, "a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
@@ -215,7 +250,8 @@ def main():
         began = time.time()
         passed, failed, out = step()
         total_passed, total_failed = total_passed + passed, total_failed + failed
-        print(f"{'FAILED' if failed else 'ok':7s}{passed:6d} passed {failed:4d} failed {time.time() - began:7.1f} s", flush=True)
+        print(f"{'FAILED' if failed else 'ok':7s}{passed:6d} passed {failed:4d} failed "
+              f"{time.time() - began:7.1f} s", flush=True)
         if failed:
             print(out[-12000:])
         else:  # a step says so itself

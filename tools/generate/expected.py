@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs with the outputs PyTorch gave, as one safetensors file.
 
-Keys are `in{set}.{leaf}` and `out{set}.{leaf}`: leaves of (args, kwargs) and of the result in pytree order.
-The metadata entry `sets` (JSON) holds, per set, each leaf's path in the call structure with its shape and
-dtype, or its value where the leaf is no tensor.
+Keys are `in{set}.{leaf}` and `out{set}.{leaf}`: leaves of (args, kwargs) and of the result in
+pytree order. The metadata entry `sets` (JSON) holds, per set, each leaf's path in the call
+structure with its shape and dtype, or its value where the leaf is no tensor.
 """
 
 import json
@@ -17,7 +17,8 @@ NOTE = "each set is computed from the freshly loaded state; in{set}.{flat index}
 
 
 def save_sets(path, calls, keep_inputs=True):
-    """Writes `calls`, a list of (args, kwargs, result), to `path`; without `keep_inputs` the inputs' shapes only."""
+    """Writes `calls`, a list of (args, kwargs, result), to `path`; without `keep_inputs` the
+    inputs' shapes only."""
     tensors, sets = {}, []
     for number, (args, kwargs, result) in enumerate(calls):
         inputs, outputs = [], []
@@ -31,7 +32,8 @@ def save_sets(path, calls, keep_inputs=True):
 
 
 def write_safetensors(path, tensors, metadata):
-    """Saves like safetensors.torch.save_file, with the metadata in sorted order: the same content, the same bytes."""
+    """Saves like safetensors.torch.save_file, with the metadata in sorted order: the same content,
+    the same bytes."""
     blob = save(tensors, metadata)
     n_header = int.from_bytes(blob[:8], "little")
     header = json.loads(blob[8 : 8 + n_header])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator calls for make_goldens.py that PyTorch's own samples do not reach, or that deserve a case of their own."""
+"""Operator calls for make_goldens.py that PyTorch's own samples do not reach, or that deserve a
+case of their own."""
 
 import math
 
@@ -31,20 +32,23 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
-    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products, windows, norms, others, plumbing, corners, attacks):
+    for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
+                 windows, norms, others, plumbing, corners, attacks):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
 
 def pointwise():
     special = t([nan, inf, -inf, 0.0, -0.0, 1.5, -2.5, 0.5])
-    for name in ("relu", "relu6", "neg", "abs", "sign", "sgn", "round", "trunc", "frac", "ceil", "floor", "rsqrt",
-                 "sqrt", "exp", "log", "sigmoid", "tanh", "gelu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh",
-                 "elu", "celu", "selu", "leaky_relu", "softplus", "isnan", "isinf", "isfinite", "signbit",
-                 "reciprocal", "square", "expm1", "log1p", "erf", "softshrink", "hardshrink", "log_sigmoid"):  # fmt: skip
+    for name in ("relu", "relu6", "neg", "abs", "sign", "sgn", "round", "trunc", "frac", "ceil", "floor",
+                 "rsqrt", "sqrt", "exp", "log", "sigmoid", "tanh", "gelu", "silu", "mish", "hardswish",
+                 "hardsigmoid", "hardtanh", "elu", "celu", "selu", "leaky_relu", "softplus", "isnan", "isinf",
+                 "isfinite", "signbit", "reciprocal", "square", "expm1", "log1p", "erf", "softshrink",
+                 "hardshrink", "log_sigmoid"):
         yield f"{name}.default", [special]
-    for name in ("relu_", "neg_", "abs_", "sigmoid_", "tanh_", "exp_", "sqrt_", "silu_", "hardtanh_", "hardswish_",
-                 "hardsigmoid_", "leaky_relu_", "elu_", "relu6_", "floor_", "round_", "clamp_", "rsqrt_", "mish_"):  # fmt: skip
+    for name in ("relu_", "neg_", "abs_", "sigmoid_", "tanh_", "exp_", "sqrt_", "silu_", "hardtanh_",
+                 "hardswish_", "hardsigmoid_", "leaky_relu_", "elu_", "relu6_", "floor_", "round_", "clamp_",
+                 "rsqrt_", "mish_"):
         kwargs = [{"min": -0.5, "max": 0.75}] if name == "clamp_" else []
         yield f"{name}.default", [ramp(3, 4)], *kwargs
         yield f"{name}.default", [ramp(4, 6)[1:3, ::2]], *kwargs  # a view of a larger storage
@@ -91,19 +95,22 @@ def promotion():
             yield "div.Scalar_mode", [t(a, dtype), -2], {"rounding_mode": mode}
             yield "div.Scalar_mode", [t(a, dtype), 2.5], {"rounding_mode": mode}
     for mode in ("floor", "trunc"):
-        yield "div.Tensor_mode", [t([1.0, -1.0, 0.0, inf, nan]), t([0.0, 0.0, 0.0, 2.0, 1.0])], {"rounding_mode": mode}
+        yield ("div.Tensor_mode", [t([1.0, -1.0, 0.0, inf, nan]), t([0.0, 0.0, 0.0, 2.0, 1.0])],
+               {"rounding_mode": mode})
         yield "div_.Scalar_mode", [t(a), 2], {"rounding_mode": mode}
         yield "div_.Scalar_mode", [t(a, i64), 2], {"rounding_mode": mode}
     numbers = (2, 2.5, True, -3)
-    for name in ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "remainder.Scalar", "fmod.Scalar", "eq.Scalar",
-                 "lt.Scalar", "maximum.default", "rsub.Scalar", "add.Scalar", "mul.Scalar", "pow.Tensor_Scalar"):  # fmt: skip
+    for name in ("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "remainder.Scalar", "fmod.Scalar",
+                 "eq.Scalar", "lt.Scalar", "maximum.default", "rsub.Scalar", "add.Scalar", "mul.Scalar",
+                 "pow.Tensor_Scalar"):
         for dtype in (f32, f16, i64, u8, boolean):
             left = t([0, 1, 1], dtype) if dtype == boolean else t([1, 2, 3], dtype)
             for number in numbers:
                 yield name, [left, number]  # those that PyTorch refuses are not kept
     pairs = ((t([1, 2, 3], i64), t(2.5, f64)), (t([1.5, 2.5]), t(3, i64)), (t([1.5, 2.5], f16), t(2.25, f32)),
-             (t([200, 100], u8), t([100, -100], i8)), (t([True, False]), t([3, 4], i32)), (t([1.5], f16), t([2.5], bf16)),
-             (t(2, i64), t(2.5, f32)), (t([1.1]), t([2.2], f64)), (t([2**31 - 1], i32), t([1], i32)))  # fmt: skip
+             (t([200, 100], u8), t([100, -100], i8)), (t([True, False]), t([3, 4], i32)),
+             (t([1.5], f16), t([2.5], bf16)), (t(2, i64), t(2.5, f32)), (t([1.1]), t([2.2], f64)),
+             (t([2**31 - 1], i32), t([1], i32)))
     for name in ("add.Tensor", "mul.Tensor", "div.Tensor", "maximum.default", "lt.Tensor", "atan2.default"):
         for left, right in pairs:
             yield name, [left, right]
@@ -125,7 +132,8 @@ def promotion():
     yield "pow.Scalar", [2, t([0, 1, 5], i64)]
     yield "pow.Scalar", [0, t([0.0, 2.0])]
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
-        for left in (t([12, 10, -1], i64), t([12, 10, 255], u8), t([True, False, True]), t([5, -8], i8), t(6, i32)):
+        for left in (t([12, 10, -1], i64), t([12, 10, 255], u8), t([True, False, True]),
+                     t([5, -8], i8), t(6, i32)):
             number = True if left.dtype == boolean else 6
             yield f"{name}.Scalar", [left, number]
             yield f"{name}_.Scalar", [left, number]
@@ -137,8 +145,8 @@ def promotion():
             yield f"__{name[8:]}__.Tensor", [left, left + 3]
         yield f"{name}.Scalar", [ints(3, 4).t(), 5]
         yield f"{name}.Scalar", [t([], i64), 5]
-    for left in (t([1, 5, -3], i64), t([200, 3], u8), t([7, -8], i32), t([1, -128], i8), t(6, i64), ints(3, 4).t(), ints(2, 3),
-                 t([1.5, -2.0])):  # fmt: skip
+    for left in (t([1, 5, -3], i64), t([200, 3], u8), t([7, -8], i32), t([1, -128], i8), t(6, i64),
+                 ints(3, 4).t(), ints(2, 3), t([1.5, -2.0])):
         yield "__lshift__.Scalar", [left, 2]
         yield "__lshift__.Scalar", [left, 0]
         yield "__rshift__.Scalar", [left, 1]
@@ -160,7 +168,8 @@ def promotion():
     yield "masked_fill.Tensor", [ramp(2, 3), condition, t(7.0)]
 
 
-    for left in (t([1, 5, -3], i64), t([200, 3, 1], u8), t([7, -8, 0], i32), t([1, -128, 5], i8), ints(3, 4).t(), t(6, i64)):
+    for left in (t([1, 5, -3], i64), t([200, 3, 1], u8), t([7, -8, 0], i32), t([1, -128, 5], i8),
+                 ints(3, 4).t(), t(6, i64)):
         for right in (t(2, left.dtype), t(1, i64)):
             yield "__lshift__.Tensor", [left, right]
             yield "__rshift__.Tensor", [left, right]
@@ -300,7 +309,8 @@ def views():
         yield "t.default", [source[0, 0]]
     yield "t.default", [t(1.5)]
     for memory_format in (torch.channels_last, torch.contiguous_format, torch.preserve_format):
-        yield "contiguous.default", [ramp(2, 3, 2, 2).to(memory_format=torch.channels_last)], {"memory_format": memory_format}
+        yield ("contiguous.default", [ramp(2, 3, 2, 2).to(memory_format=torch.channels_last)],
+               {"memory_format": memory_format})
         yield "clone.default", [ramp(2, 3, 2, 2)], {"memory_format": memory_format}
         yield "clone.default", [ramp(2, 3, 4).permute(2, 0, 1)], {"memory_format": memory_format}
     yield "clone.default", [ramp(4, 6)[1:3, ::2]]
@@ -321,7 +331,8 @@ def views():
             inserted = source.select(dim, 0) * 2
             yield "select_scatter.default", [source, inserted, dim, -1]
             yield "slice_scatter.default", [source, source.narrow(dim, 0, 2) + 1, dim, 1, 3]
-            yield "slice_scatter.default", [source, source.narrow(dim, 0, 2) + 1, dim, 0, 9223372036854775807, 2]
+            yield ("slice_scatter.default",
+                   [source, source.narrow(dim, 0, 2) + 1, dim, 0, 9223372036854775807, 2])
             yield "swapaxes.default", [source, 0, dim]
 
 
@@ -352,7 +363,8 @@ def movement():
             yield "fill.Scalar", [ramp(2, 3).to(dtype), fill]
             yield "fill_.Scalar", [ramp(2, 3).to(dtype), fill]
     yield "fill_.Scalar", [ramp(4, 6)[1:3, ::2], 9]
-    for source in (ramp(2, 3), ints(4), t(True), ramp(4, 6)[1:3, ::2], ramp(2, 3).t(), torch.zeros(0), ramp(2, dtype=f16), t([1], u8), ramp(2, dtype=f64)):
+    for source in (ramp(2, 3), ints(4), t(True), ramp(4, 6)[1:3, ::2], ramp(2, 3).t(), torch.zeros(0),
+                   ramp(2, dtype=f16), t([1], u8), ramp(2, dtype=f64)):
         yield "zero_.default", [source]
         yield "lift_fresh_copy.default", [source]
         yield "fill_.Tensor", [source, t(1)]
@@ -361,7 +373,8 @@ def movement():
         yield "zero.default", [source]
         yield "lift_fresh.default", [source]
         yield "detach.default", [source]
-    for source in (ramp(3), t(2.0), ramp(2, 1), ints(2, 3), ramp(2, 3, dtype=f64), t([[True, False, True]] * 2)):
+    for source in (ramp(3), t(2.0), ramp(2, 1), ints(2, 3), ramp(2, 3, dtype=f64),
+                   t([[True, False, True]] * 2)):
         yield "copy_.default", [ramp(2, 3), source]
         yield "copy_.default", [ramp(4, 6)[1:3, ::2], source]
         yield "copy.default", [ramp(2, 3), source]
@@ -414,12 +427,14 @@ def movement():
     yield "index.Tensor", [ints(4, 3).t(), [t([2, 0], i32)]]
     yield "index.Tensor", [ramp(4, 3), [t(2, i64)]]
     for accumulate in (False, True):
-        rows = t([1, 1, -1] if accumulate else [1, 0, -1], i64)  # repeated rows without accumulate have no order
+        # repeated rows without accumulate have no order
+        rows = t([1, 1, -1] if accumulate else [1, 0, -1], i64)
         for name in ("index_put.default", "_unsafe_index_put.default"):
             yield name, [ramp(4, 3), [rows], ramp(3), accumulate]
             yield name, [ints(4, 3), [None, t([2, 0], i64)], ints(4, 2), accumulate]
             yield name, [ramp(4, 3, dtype=f16), [t([3, 0], i64), t([1, 2], i64)], t(2.5, f16), accumulate]
-            yield name, [ramp(4, 3, dtype=f64).t().contiguous().t(), [t([0], i64)], ramp(3, dtype=f64), accumulate]
+            yield (name, [ramp(4, 3, dtype=f64).t().contiguous().t(), [t([0], i64)], ramp(3, dtype=f64),
+                          accumulate])
         yield "index_put_.default", [ramp(4, 3), [t([0, 2], i64), t([1, 1], i64)], t(9.0), accumulate]
         yield "index_put_.default", [ramp(4, 3), [ramp(4, 3) > 0], t(0.5), accumulate]
         yield "index_put_.default", [ints(4), [t([3, 0], i64)], ints(2), accumulate]
@@ -469,8 +484,9 @@ def factories():
         yield "scalar_tensor.default", [value], {"dtype": f64}
         if math.isfinite(value):
             yield "scalar_tensor.default", [value], {"dtype": i64, "device": cpu, "layout": torch.strided}
-    sources = (ramp(2, 3), ints(4), t(True), ramp(2, 3).t(), ramp(2, 3, 2, 2).to(memory_format=torch.channels_last),
-               torch.zeros(0, 2), ramp(3, dtype=f16), ramp(4, 6)[1:3, ::2], ramp(3).expand(2, 3))  # fmt: skip
+    sources = (ramp(2, 3), ints(4), t(True), ramp(2, 3).t(),
+               ramp(2, 3, 2, 2).to(memory_format=torch.channels_last), torch.zeros(0, 2), ramp(3, dtype=f16),
+               ramp(4, 6)[1:3, ::2], ramp(3).expand(2, 3))
     for source in sources:
         yield "zeros_like.default", [source]
         yield "ones_like.default", [source]
@@ -516,14 +532,16 @@ def products():
         yield "addmm.default", [a[0, :3], a, b]
         if dtype.is_floating_point:
             yield "addmm.default", [a[:, :3], a, b], {"beta": 0.5, "alpha": -2}
-            yield "baddbmm.default", [a[:, :3], a.expand(2, 3, 4), b.expand(2, 4, 3)], {"beta": 0.5, "alpha": 2}
+            yield ("baddbmm.default", [a[:, :3], a.expand(2, 3, 4), b.expand(2, 4, 3)],
+                   {"beta": 0.5, "alpha": 2})
     yield "addmm.default", [t([nan, nan]), ramp(3, 4), ramp(4, 2)], {"beta": 0}
     yield "mm.default", [torch.zeros(3, 0), torch.zeros(0, 2)]
     yield "linear.default", [torch.zeros(0, 4), ramp(2, 4), ramp(2)]
     yield "matmul.default", [ramp(2, 1, 3, 4), ramp(5, 4, 2)]
-    for equation, shapes in (("ij,jk->ik", ([2, 3], [3, 4])), ("bij,bjk->bik", ([2, 2, 3], [2, 3, 2])), ("ii->i", ([3, 3],)),
-                             ("...ij->...ji", ([2, 2, 3],)), ("i,j->ij", ([2], [3])), ("ij->", ([2, 3],)),
-                             ("bhqd,bhkd->bhqk", ([1, 2, 2, 3], [1, 2, 4, 3])), ("ij,ij", ([2, 3], [2, 3]))):  # fmt: skip
+    for equation, shapes in (("ij,jk->ik", ([2, 3], [3, 4])), ("bij,bjk->bik", ([2, 2, 3], [2, 3, 2])),
+                             ("ii->i", ([3, 3],)), ("...ij->...ji", ([2, 2, 3],)), ("i,j->ij", ([2], [3])),
+                             ("ij->", ([2, 3],)), ("bhqd,bhkd->bhqk", ([1, 2, 2, 3], [1, 2, 4, 3])),
+                             ("ij,ij", ([2, 3], [2, 3]))):
         yield "einsum.default", [equation, [ramp(*shape) for shape in shapes]]
 
 
@@ -557,29 +575,36 @@ def windows():
         yield "conv1d.padding", [ramp(2, 3, 8), ramp(4, 3, 4), None, [1], padding, [2]]
         yield "conv1d.padding", [ramp(3, 8), ramp(3, 1, 3), None, [1], padding, [1], 3]
         for dtype in (f64, f16, bf16):
-            yield "conv1d.padding", [ramp(2, 3, 8, dtype=dtype), ramp(4, 3, 3, dtype=dtype), None, [1], padding]
-            yield "conv2d.padding", [ramp(1, 2, 5, 5, dtype=dtype), ramp(2, 2, 3, 3, dtype=dtype), None, [1, 1], padding]
+            yield ("conv1d.padding",
+                   [ramp(2, 3, 8, dtype=dtype), ramp(4, 3, 3, dtype=dtype), None, [1], padding])
+            yield ("conv2d.padding",
+                   [ramp(1, 2, 5, 5, dtype=dtype), ramp(2, 2, 3, 3, dtype=dtype), None, [1, 1], padding])
     yield "conv3d.default", [ramp(1, 2, 4, 5, 4), ramp(3, 2, 2, 3, 2), ramp(3), [1, 2, 1], [0, 1, 0]]
     yield "conv1d.default", [ramp(2, 4, 9), ramp(4, 2, 3), ramp(4), [2], [1], [2], 2]
     yield "conv_transpose1d.default", [ramp(2, 4, 5), ramp(4, 3, 3), ramp(3), [2], [1], [1]]
     yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), ramp(2), [2, 2], [1, 1], [1, 1]]
     yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 2, 3), None, [2, 1], [0, 1], [0, 0], 2]
-    yield "conv_transpose2d.input", [ramp(1, 4, 3, 3), ramp(4, 2, 2, 2), None, [1, 1], [0, 0], [0, 0], 1, [2, 2]]
-    yield "conv_transpose3d.input", [ramp(1, 2, 3, 2, 3), ramp(2, 3, 2, 2, 2), ramp(3), [2, 1, 1], [1, 0, 0], [1, 0, 0]]
-    yield "conv_transpose3d.input", [ramp(4, 2, 3, 2), ramp(4, 1, 2, 2, 1), None, [1, 1, 1], [0, 0, 0], [0, 0, 0], 4]
+    yield ("conv_transpose2d.input",
+           [ramp(1, 4, 3, 3), ramp(4, 2, 2, 2), None, [1, 1], [0, 0], [0, 0], 1, [2, 2]])
+    yield ("conv_transpose3d.input",
+           [ramp(1, 2, 3, 2, 3), ramp(2, 3, 2, 2, 2), ramp(3), [2, 1, 1], [1, 0, 0], [1, 0, 0]])
+    yield ("conv_transpose3d.input",
+           [ramp(4, 2, 3, 2), ramp(4, 1, 2, 2, 1), None, [1, 1, 1], [0, 0, 0], [0, 0, 0], 4])
     yield "convolution.default", [x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1]
-    yield "convolution.default", [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1]
+    yield ("convolution.default",
+           [ramp(1, 4, 3, 3), ramp(4, 2, 3, 3), None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1])
     yield "convolution.default", [ramp(2, 4, 9), ramp(4, 2, 3), None, [2], [1], [1], False, [0], 2]
     y = ramp(2, 3, 7, 6)
-    for args in ([[2, 2]], [[3, 3], [2, 2], [1, 1]], [[3, 2], [2, 2], [1, 1], [1, 1], True], [[2, 2], [1, 1], [0, 0], [2, 2]], [[3], [2]]):
+    for args in ([[2, 2]], [[3, 3], [2, 2], [1, 1]], [[3, 2], [2, 2], [1, 1], [1, 1], True],
+                 [[2, 2], [1, 1], [0, 0], [2, 2]], [[3], [2]]):
         yield "max_pool2d.default", [y, *args]
         yield "max_pool2d_with_indices.default", [y, *args]
         yield "max_pool2d.default", [y[0].to(f64), *args]
     yield "max_pool2d.default", [y.to(memory_format=torch.channels_last), [2, 2]]
     yield "max_pool2d.default", [t([[[[nan, 1.0], [2.0, 3.0]]]]), [2, 2]]
     yield "max_pool2d.default", [ints(1, 1, 4, 4), [2, 2]]
-    for args in ([[2, 2]], [[3, 3], [2, 2], [1, 1]], [[3, 3], [2, 2], [1, 1], True], [[3, 3], [2, 2], [1, 1], False, False],
-                 [[2, 3], [2, 2], [0, 0], True, True, 5]):  # fmt: skip
+    for args in ([[2, 2]], [[3, 3], [2, 2], [1, 1]], [[3, 3], [2, 2], [1, 1], True],
+                 [[3, 3], [2, 2], [1, 1], False, False], [[2, 3], [2, 2], [0, 0], True, True, 5]):
         yield "avg_pool2d.default", [y, *args]
         yield "avg_pool2d.default", [y[0].to(f64), *args]
     for size in ([1, 1], [3, 2], [7, 6], [4, 4], [10, 3]):
@@ -633,7 +658,9 @@ def norms():
         yield "_native_batch_norm_legit_functional.default", [x, c, n, mean, var, True, 0.1, 1e-5]
         yield "_native_batch_norm_legit_functional.default", [x, c, n, mean, var, False, 0.1, 1e-5]
         yield "_native_batch_norm_legit.default", [x, c, n, mean, var, True, 0.1, 1e-5]
-        yield "_native_batch_norm_legit.default", [t([[-7.9375], [3.609375]], dtype), *t([[-8.5], [-1.765625], [2.34375], [3.296875]], dtype), True, 0.5, 1e-5]
+        yield ("_native_batch_norm_legit.default",
+               [t([[-7.9375], [3.609375]], dtype), *t([[-8.5], [-1.765625], [2.34375], [3.296875]], dtype),
+                True, 0.5, 1e-5])
         yield "_native_batch_norm_legit.no_stats", [x, c, n, True, 0.1, 1e-5]
         yield "_batch_norm_with_update.default", [x, c, n, mean, var, 0.1, 1e-5]
         yield "rms_norm.default", [y, [4], w]
@@ -641,12 +668,13 @@ def norms():
         yield "rms_norm.default", [y, [4]]
         yield "instance_norm.default", [x, c, n, None, None, True, 0.1, 1e-5, False]
         yield "instance_norm.default", [x, None, None, mean, var, False, 0.1, 1e-5, False]
-    yield "batch_norm.default", [ramp(2, 4, 3, 3).to(memory_format=torch.channels_last), ramp(4), ramp(4), ramp(4),
-                                 ramp(4).abs() + 0.5, False, 0.1, 1e-5, False]  # fmt: skip
+    yield ("batch_norm.default", [ramp(2, 4, 3, 3).to(memory_format=torch.channels_last), ramp(4), ramp(4),
+                                  ramp(4), ramp(4).abs() + 0.5, False, 0.1, 1e-5, False])
 
 
 def others():
-    rows = t([[1.0, 2.0, 3.0], [-inf, -inf, -inf], [inf, 0.0, 1.0], [nan, 0.0, 1.0], [-inf, 0.0, 1.0], [1e4, -1e4, 0.0]])
+    rows = t([[1.0, 2.0, 3.0], [-inf, -inf, -inf], [inf, 0.0, 1.0], [nan, 0.0, 1.0], [-inf, 0.0, 1.0],
+              [1e4, -1e4, 0.0]])
     for dtype in (f32, f64, f16, bf16):
         yield "softmax.int", [rows.to(dtype), 1]
         yield "_softmax.default", [rows.to(dtype), -1, False]
@@ -671,7 +699,8 @@ def others():
     yield "softmax.int", [ints(2, 3), 1], {"dtype": f32}
     yield "softmax.int", [t(2.0), 0]
     q, k, v = ramp(1, 2, 3, 4), ramp(1, 2, 5, 4, step=0.61), ramp(1, 2, 5, 4, step=0.43)
-    causal, mask = {"is_causal": True}, t([[True, False, True, True, False], [False, True] + [False] * 3, [True] * 5])
+    causal, mask = ({"is_causal": True},
+                    t([[True, False, True, True, False], [False, True] + [False] * 3, [True] * 5]))
     for dtype in (f32, f64, f16, bf16):
         qkv = [q.to(dtype), k.to(dtype), v.to(dtype)]
         yield "scaled_dot_product_attention.default", qkv
@@ -682,14 +711,16 @@ def others():
     yield "scaled_dot_product_attention.default", [q.transpose(1, 2).contiguous().transpose(1, 2), k, v]
     yield "scaled_dot_product_attention.default", [q[0, 0], k[0, 0], v[0, 0]]
     image = ramp(1, 2, 3, 4)
-    for size, scale in (([5, 7], None), ([2, 2], None), (None, [2.0, 2.0]), (None, [1.5, 0.5]), ([3, 4], None)):
+    for size, scale in (([5, 7], None), ([2, 2], None), (None, [2.0, 2.0]), (None, [1.5, 0.5]),
+                        ([3, 4], None)):
         yield "upsample_nearest2d.vec", [image, size, scale]
         yield "upsample_nearest2d.vec", [image.to(f64), size, scale]
         for corners in (True, False):
             yield "upsample_bilinear2d.vec", [image, size, corners, scale]
             yield "upsample_bilinear2d.vec", [image.to(f16), size, corners, scale]
     for dtype in (f32, f64, f16, bf16):
-        line, plane, volume = ramp(1, 2, 5, dtype=dtype), ramp(1, 2, 3, 4, dtype=dtype), ramp(1, 2, 3, 2, 4, dtype=dtype)
+        line, plane, volume = (ramp(1, 2, 5, dtype=dtype), ramp(1, 2, 3, 4, dtype=dtype),
+                               ramp(1, 2, 3, 2, 4, dtype=dtype))
         for rank, source, sizes in ((1, line, [8]), (2, plane, [5, 2]), (3, volume, [2, 4, 5])):
             for size, scale in ((sizes, None), (None, [1.5] * rank), (None, [0.75] * rank)):
                 out = size or [int(n * 1.5) for n in source.shape[2:]]
@@ -725,7 +756,8 @@ def others():
         yield "argsort.default", [mixed[:1], -1, descending]
         yield "sort.stable", [t([2, 1, 2, 1, 2], i64)], {"stable": True, "dim": 0, "descending": descending}
         yield "sort.stable", [t([True, False, True])], {"stable": True, "descending": descending}
-        yield "argsort.stable", [t([2, 1, 2, 1, 2], i64)], {"stable": True, "dim": 0, "descending": descending}
+        yield ("argsort.stable", [t([2, 1, 2, 1, 2], i64)],
+               {"stable": True, "dim": 0, "descending": descending})
         yield "topk.default", [mixed, 3, -1, descending]
         yield "topk.default", [t([5, 1, 4], i32), 2, 0, descending]
         yield "sort.default", [ramp(4, 3).t(), 0, descending]
@@ -741,20 +773,23 @@ def others():
     for source in shapes:
         for dim in (0, -1):
             yield "sym_size.int", [source, dim]
-        yield "_assert_tensor_metadata.default", [source], {"dtype": source.dtype, "device": cpu, "layout": torch.strided}
+        yield ("_assert_tensor_metadata.default", [source],
+               {"dtype": source.dtype, "device": cpu, "layout": torch.strided})
         yield "_assert_tensor_metadata.default", [source, list(source.shape), list(source.stride())]
 
 
 def plumbing():
     """Calls between tensors and numbers, and assertions that hold."""
-    sources = (ramp(2, 3), torch.zeros(0, 4), ramp(2, 3, 4).permute(2, 0, 1), ints(5), ramp(4, 6)[1:3, ::2], t(True), t(2, u8), ramp(3, dtype=f16))
+    sources = (ramp(2, 3), torch.zeros(0, 4), ramp(2, 3, 4).permute(2, 0, 1), ints(5), ramp(4, 6)[1:3, ::2],
+               t(True), t(2, u8), ramp(3, dtype=f16))
     for source in sources:
         yield "sym_numel.default", [source]
         yield "sym_storage_offset.default", [source]
         if source.dim():
             yield "sym_stride.int", [source, 0]
             yield "sym_stride.int", [source, -1]
-    for number in (t(2.5), t([3], i64), t(True), t(-1.5, f64), t(0.1, bf16), t([[7]], u8), t(-3, i8), t(inf, f16)):
+    for number in (t(2.5), t([3], i64), t(True), t(-1.5, f64), t(0.1, bf16), t([[7]], u8), t(-3, i8),
+                   t(inf, f16)):
         yield "item.default", [number]
         yield "_local_scalar_dense.default", [number]
     for value in (True, 1, 2.5, 7):
@@ -770,7 +805,8 @@ def plumbing():
 
 
 def corners():
-    """Where layouts are kept, where the lowest integer stands, where one tensor is written by a mask."""
+    """Where layouts are kept, where the lowest integer stands, where one tensor is written by a
+    mask."""
     nhwc = ramp(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
     ndhwc = ramp(2, 3, 2, 3, 2).contiguous(memory_format=torch.channels_last_3d)
     for shifts, dims in (([1], [1]), ([3], [1]), ([1, 2], [1, 2]), ([1, 4], [1, 2]), ([7], [])):
@@ -789,7 +825,8 @@ def corners():
     for name in ("gcd", "lcm"):
         yield f"{name}.default", [t([-128, 7, 0, 6, -127], i8)[:, None], t([7, 0, 6, 12, -128], i8)]
         yield f"{name}.default", [t([-(2**31), -(2**31)], i32), t([7, 6], i32)]
-    for left, right, dims in (((2, 1), (3, 4), ([1], [0])), ((2, 3), (1, 4), ([1], [0])), ((2, 1, 3, 4), (4, 1, 5, 3), ([1, 3, 2], [0, 1, 3]))):
+    for left, right, dims in (((2, 1), (3, 4), ([1], [0])), ((2, 3), (1, 4), ([1], [0])),
+                              ((2, 1, 3, 4), (4, 1, 5, 3), ([1, 3, 2], [0, 1, 3]))):
         yield "tensordot.default", [ramp(*left), ramp(*right), *dims]
     yield "tensordot.default", [t(2.0), ramp(2, 3), [], []]
     for dtype in (i8, u8, i32, i64, f32):
@@ -799,24 +836,30 @@ def corners():
         yield "index_put.default", [ramp(3, 2), [mask], value]
         yield "index_put_.default", [ramp(2, 3, 2), [None, mask], value]
         yield "index_put_.default", [ints(3, dtype=i8), [mask], value]
-    yield "index_put_.default", [ramp(2, 3), [t([[True, False, True], [False, False, True]])], torch.tensor(7)]
+    yield ("index_put_.default",
+           [ramp(2, 3), [t([[True, False, True], [False, False, True]])], torch.tensor(7)])
     pair = t([True, False])
-    for tensor, items in ((ramp(2, 2), [pair, None]), (ramp(2, 2, 2), [None, pair, None]), (ramp(2, 2, 2, 2), [pair, None, None])):
+    for tensor, items in ((ramp(2, 2), [pair, None]), (ramp(2, 2, 2), [None, pair, None]),
+                          (ramp(2, 2, 2, 2), [pair, None, None])):
         yield "index_put.default", [tensor, items, t(5.0)]
         yield "index_put_.default", [tensor, items, t(5.0)]
     for tensor in (nhwc, ramp(4, 3).t(), ramp(4, 6)[:, ::2], ramp(3, 1).expand(3, 4)):
         yield "index_put.default", [tensor, [ramp(*tensor.shape) > 0], t(1.0)]
     for dtype in (i8, i32, i64):
-        yield "index_add.default", [ints(2, dtype=dtype), 0, t([0, 1], i64), ints(2, dtype=dtype)], {"alpha": 2.5}
-        yield "lcm.default", [t([65537, 127, 2**31 - 1, 46341], i64).to(dtype), t([65535, 126, 2**31 - 2, 46342], i64).to(dtype)]
+        yield ("index_add.default", [ints(2, dtype=dtype), 0, t([0, 1], i64), ints(2, dtype=dtype)],
+               {"alpha": 2.5})
+        yield ("lcm.default", [t([65537, 127, 2**31 - 1, 46341], i64).to(dtype),
+                               t([65535, 126, 2**31 - 2, 46342], i64).to(dtype)])
     for alpha in (2**53 + 1, 2**63 - 1):
         yield "index_add.default", [ints(2), 0, t([0, 1], i64), t([1, 3], i64)], {"alpha": alpha}
-    yield "index_add.default", [ramp(2, dtype=f16), 0, t([0, 1], i64), ramp(2, start=2.0, dtype=f16)], {"alpha": 0.1}
+    yield ("index_add.default", [ramp(2, dtype=f16), 0, t([0, 1], i64), ramp(2, start=2.0, dtype=f16)],
+           {"alpha": 0.1})
     causal = [ramp(1, 2, 3, 4), ramp(1, 2, 3, 4, step=0.5), ramp(1, 2, 3, 4, step=0.7)]
     yield "scaled_dot_product_attention.default", [*causal, ramp(3, 3), 0.0, True]
     yield "scaled_dot_product_attention.default", [*causal, ramp(1, 1, 3, 3) > 0, 0.0, True]
     for batch in ((1, 2), (2,)):  # no keys
-        yield "scaled_dot_product_attention.default", [ramp(*batch, 3, 4), ramp(*batch, 0, 4), ramp(*batch, 0, 4), ramp(3, 0), 0.0, True]
+        yield ("scaled_dot_product_attention.default",
+               [ramp(*batch, 3, 4), ramp(*batch, 0, 4), ramp(*batch, 0, 4), ramp(3, 0), 0.0, True])
 
 
 def attacks():
@@ -835,7 +878,8 @@ def attacks():
     for dtype in (i8, u8, i32, i64):
         for start, end, step in ((1, 10, 0.3), (10, 1, -0.3), (1.5, 5, 1), (1.7, 5.2, 1.9), (-1.5, 5, 1)):
             yield "arange.start_step", [start, end, step], {"dtype": dtype}
-    for source in (t([inf]), t([[inf]]), t(inf), t([inf, 1.0]), torch.full((3, 4), inf)[:, ::2], torch.full((3, 4), inf).t(), t([inf], f64)):
+    for source in (t([inf]), t([[inf]]), t(inf), t([inf, 1.0]), torch.full((3, 4), inf)[:, ::2],
+                   torch.full((3, 4), inf).t(), t([inf], f64)):
         yield "gelu.default", [source]
     infinite = t([[1.0, 2.0, inf], [inf, 2.0, 3.0], [3.0, 4.0, 5.0], [1.0, -inf, 2.0]])
     for dtype in (f32, f64, bf16):
@@ -855,7 +899,8 @@ def attacks():
     for x, y in ((nan, 1.0), (1.0, nan), (inf, inf), (-inf, -inf), (inf, -inf), (-inf, 1.0)):
         yield "logaddexp.default", [t([x]), t([y])]
         yield "logaddexp2.default", [t([x, x], f64), t([y, 1.0], f64)]
-    for equation, operand in (("i->", t([3], i32)), ("ij->i", t([[3], [4]], u8)), ("i->", t([True])), ("ij->", ints(2, 3, dtype=i8))):
+    for equation, operand in (("i->", t([3], i32)), ("ij->i", t([[3], [4]], u8)), ("i->", t([True])),
+                              ("ij->", ints(2, 3, dtype=i8))):
         yield "einsum.default", [equation, [operand]]
     for shape in ((1, 0, 6, 6), (0, 9, 3, 3), (1, 4, 0, 6)):
         yield "pixel_unshuffle.default", [torch.zeros(shape), 3]
@@ -868,9 +913,12 @@ def attacks():
     odd, other = t([[inf, 1.0], [2.0, 3.0]]), t([[1.0, 2.0], [3.0, nan]])
     for dtype in (f32, f64):
         for beta in (0, 2):
-            yield "addmm.default", [ramp(2, 2, dtype=dtype), odd.to(dtype), other.to(dtype)], {"alpha": 0, "beta": beta}
-            yield "addmv.default", [ramp(2, dtype=dtype), odd.to(dtype), other[1].to(dtype)], {"alpha": 0, "beta": beta}
-            yield "addbmm.default", [ramp(2, 2, dtype=dtype), odd[None].to(dtype), other[None].to(dtype)], {"alpha": 0, "beta": beta}
+            yield ("addmm.default", [ramp(2, 2, dtype=dtype), odd.to(dtype), other.to(dtype)],
+                   {"alpha": 0, "beta": beta})
+            yield ("addmv.default", [ramp(2, dtype=dtype), odd.to(dtype), other[1].to(dtype)],
+                   {"alpha": 0, "beta": beta})
+            yield ("addbmm.default", [ramp(2, 2, dtype=dtype), odd[None].to(dtype), other[None].to(dtype)],
+                   {"alpha": 0, "beta": beta})
     for shape in ([1], [], [1, 1]):
         yield "full.default", [shape, 2**31], {"dtype": f16}
         yield "full_like.default", [torch.ones(shape, dtype=f16), -1e9]

@@ -6,12 +6,12 @@ import math
 import torch
 
 DTYPES = (torch.float32, torch.int64, torch.float16, torch.bool, torch.float64, torch.bfloat16, torch.int32,
-          torch.uint8, torch.int8)  # fmt: skip
+          torch.uint8, torch.int8)
 
 
 def place_tensor(values, stride, offset):
-    """A tensor with these values, strides and offset in a storage of its own, zero elsewhere. Elements whose stride is
-    zero share memory and must be equal."""
+    """A tensor with these values, strides and offset in a storage of its own, zero elsewhere.
+    Elements whose stride is zero share memory and must be equal."""
     extent = offset + (sum((n - 1) * s for n, s in zip(values.shape, stride)) + 1 if values.numel() else 0)
     flat = torch.zeros(extent, dtype=values.dtype)
     once = tuple(slice(0, 1) if s == 0 else slice(None) for s in stride)
@@ -23,10 +23,11 @@ def overlaps(tensor):
     return any(stride == 0 for size, stride in zip(tensor.shape, tensor.stride()) if size > 1)
 
 
-SPECIAL_FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-3, 88.0, -104.0, 6e4]
-LIMITS_ARE_SAFE = {"add", "sub", "mul", "neg", "maximum", "minimum", "eq", "lt", "ge", "bitwise_and", "bitwise_or",
-                   "bitwise_xor", "bitwise_not", "square", "sign", "clamp", "sum", "cumsum", "amax", "amin", "max",
-                   "min", "argmax", "argmin", "relu", "rsub", "where"}  # fmt: skip
+SPECIAL_FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-3, 88.0,
+                  -104.0, 6e4]
+LIMITS_ARE_SAFE = {"add", "sub", "mul", "neg", "maximum", "minimum", "eq", "lt", "ge", "bitwise_and",
+                   "bitwise_or", "bitwise_xor", "bitwise_not", "square", "sign", "clamp", "sum", "cumsum",
+                   "amax", "amin", "max", "min", "argmax", "argmin", "relu", "rsub", "where"}
 NO_SPECIALS = {"conv1d", "conv2d", "conv3d", "convolution", "linalg_vector_norm"}
 
 
@@ -43,7 +44,8 @@ def transposed(tensor):
 
 
 def variants(sample, packet, pointwise):
-    """(tag, sample) pairs: the same call on other strides, on special values, and, if pointwise, on mixed types."""
+    """(tag, sample) pairs: the same call on other strides, on special values, and, if pointwise, on
+    mixed types."""
     args, kwargs = sample
     if not args or not isinstance(args[0], torch.Tensor):
         return

@@ -3,13 +3,16 @@
 
     python tools/generate/make_goldens.py            everything in tests/golden/overloads.txt
     python tools/generate/make_goldens.py --new      only what was added to that list
-    python tools/generate/make_goldens.py --hand     only the calls of golden_hand.py that stand in no file yet
+    python tools/generate/make_goldens.py --hand     only the calls of golden_hand.py that stand in
+    no file yet
 
-The arguments come from PyTorch's own operator tests (torch.testing's OpInfo samples; needs the package expecttest), from
-variants of them (other dtypes, strides, special values, Python numbers in tensor slots) and from golden_hand.py. An overload
-is reached in three ways: called with a sample of the OpInfo of its name, found below another operator by a dispatch
-mode, or found in the operator's pre-dispatch graph. Of all candidates about --cases per overload are kept, chosen so
-that dtypes, ranks, strides and argument values are as different as they can be; hand-written ones are always kept.
+The arguments come from PyTorch's own operator tests (torch.testing's OpInfo samples; needs the
+package expecttest), from variants of them (other dtypes, strides, special values, Python numbers in
+tensor slots) and from golden_hand.py. An overload is reached in three ways: called with a sample of
+the OpInfo of its name, found below another operator by a dispatch mode, or found in the operator's
+pre-dispatch graph. Of all candidates about --cases per overload are kept, chosen so that dtypes,
+ranks, strides and argument values are as different as they can be; hand-written ones are always
+kept.
 
 The form of the files is in tests/golden/README.md.
 """
@@ -52,14 +55,15 @@ TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
 MAX_ELEMENTS = 1024
 MAX_MEMORY = 3 << 30  # some variants ask for absurd sizes: they fail instead
 PER_DTYPE = 24  # candidates remembered per overload and dtype
-SKIPPED_OPINFOS = ("_foreach", "masked.", "sparse", "torch.ops.", "ops.", "to_sparse", "signal.", "fft.", "_segment")
+SKIPPED_OPINFOS = ("_foreach", "masked.", "sparse", "torch.ops.", "ops.", "to_sparse", "signal.",
+                   "fft.", "_segment")
 
 
 class Skip(Exception):
     """This call cannot be a golden case."""
 
 
-# ---- calls --------------------------------------------------------------------------------------------------------
+# ---- calls -------------------------------------------------------------------------------------
 
 
 def copy_tensor(tensor):
@@ -141,7 +145,8 @@ class Candidate:
                 yield index, argument, kwargs[argument.name]
 
     def _describe_outputs(self, used, result):
-        """Outputs as ("arg", i), ("tensor", copy, index of the aliased argument or None), ("list", …) or ("value", v)."""
+        """Outputs as ("arg", i), ("tensor", copy, index of the aliased argument or None), ("list",
+        …) or ("value", v)."""
 
         def describe(value):
             if isinstance(value, (list, tuple)):
@@ -158,18 +163,21 @@ class Candidate:
             check_tensor(value)
             return "tensor", copy_tensor(value), alias
 
-        results = result if isinstance(result, (list, tuple)) and len(self.overload._schema.returns) != 1 else [result]
+        results = (result if isinstance(result, (list, tuple)) and len(self.overload._schema.returns) != 1
+                   else [result])
         return [describe(value) for value in results]
 
     def _describe_writes(self, used):
         return [
             (argument.name, copy_tensor(given))
             for _, argument, given in self._arguments(*used)
-            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(given, torch.Tensor)
+            if argument.alias_info is not None and argument.alias_info.is_write
+            and isinstance(given, torch.Tensor)
         ]
 
     def dtype(self):
-        tensors = tensors_in((self.args, self.kwargs)) or tensors_in([out[1] for out in self.outs if out[0] == "tensor"])
+        tensors = (tensors_in((self.args, self.kwargs))
+                   or tensors_in([out[1] for out in self.outs if out[0] == "tensor"]))
         return tensors[0].dtype if tensors else None
 
     def size(self):
@@ -219,7 +227,7 @@ def layout_of(tensor):
     return "permuted" if extent == tensor.numel() else "strided"
 
 
-# ---- what no other implementation could be held to ----------------------------------------------------------------
+# ---- what no other implementation could be held to ---------------------------------------------
 
 SUMS = ("matmul", "conv", "norm", "reduce")  # groups whose result depends on the order of additions
 UNSTABLE = {"aten::topk", "aten::sort", "aten::argsort", "aten::kthvalue", "aten::median", "aten::mode"}
@@ -231,23 +239,28 @@ def has_ties(tensor):
 
 
 def casts_out_of_range(candidate):
-    """Whether a float is converted to an integer type that cannot hold it: what comes out is the processor's choice."""
-    targets = [tensor.dtype for tensor in tensors_in([out[1] for out in candidate.outs]) if not tensor.is_floating_point()]
+    """Whether a float is converted to an integer type that cannot hold it: what comes out is the
+    processor's choice."""
+    targets = [tensor.dtype for tensor in tensors_in([out[1] for out in candidate.outs])
+               if not tensor.is_floating_point()]
     targets += [tensor.dtype for _, tensor in candidate.mutated if not tensor.is_floating_point()]
     for dtype in {dtype for dtype in targets if dtype != torch.bool}:
         info = torch.iinfo(dtype)
         for tensor in tensors_in((candidate.args, candidate.kwargs)):
-            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1) & (tensor < float(info.max))).all():
+            if tensor.is_floating_point() and not ((tensor > float(info.min) - 1)
+                                                   & (tensor < float(info.max))).all():
                 return True
     return False
 
 
 def is_ill_conditioned(candidate, group):
-    """Whether PyTorch's own result is too far from that of the next larger type for a comparison at its tolerance."""
+    """Whether PyTorch's own result is too far from that of the next larger type for a comparison at
+    its tolerance."""
     wider = {torch.float32: torch.float64}
     if group in SUMS or any(word in candidate.overload._schema.name for word in ("upsample", "softmax")):
         wider |= {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-    results = [out[1] for out in candidate.outs if out[0] == "tensor"] + [tensor for _, tensor in candidate.mutated]
+    results = [out[1] for out in candidate.outs
+               if out[0] == "tensor"] + [tensor for _, tensor in candidate.mutated]
     if not any(tensor.dtype in wider for tensor in results):
         return False
     widen = lambda tensor: tensor.to(wider.get(tensor.dtype, tensor.dtype))  # noqa: E731
@@ -279,7 +292,7 @@ def refuse_unfair(candidate, group):
         raise Skip("ill-conditioned")
 
 
-# ---- collecting ---------------------------------------------------------------------------------------------------
+# ---- collecting --------------------------------------------------------------------------------
 
 
 class Collector:
@@ -310,7 +323,7 @@ class Collector:
             self.skipped[str(reason)] += 1
             return False
         except (Unsupported, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError,
-                AssertionError, AttributeError, MemoryError):  # fmt: skip
+                AssertionError, AttributeError, MemoryError):
             return False
         key, signature = (name, candidate.dtype(), tag), candidate.signature()
         if source == "hand":
@@ -369,16 +382,19 @@ def run_traced(collector, source, function, sample):
         return function(*args, **kwargs)
 
     with torch.no_grad():
-        gm = make_fx(call, tracing_mode="real", pre_dispatch=True)(*(copy_tensor(flat[place]) for place in places))
+        gm = make_fx(call, tracing_mode="real",
+                     pre_dispatch=True)(*(copy_tensor(flat[place]) for place in places))
         Replayed(gm, collector, source).run(*(copy_tensor(flat[place]) for place in places))
 
 
 def adapt(overload, args, kwargs):
-    """The sample's arguments for this overload: a number is taken out of a tensor where the schema wants a Scalar."""
+    """The sample's arguments for this overload: a number is taken out of a tensor where the schema
+    wants a Scalar."""
     args, kwargs = list(args), dict(kwargs)
     for index, argument in enumerate(overload._schema.arguments):
         if str(argument.type) in ("number", "Optional[number]"):
-            place = (args, index) if index < len(args) else (kwargs, argument.name) if argument.name in kwargs else None
+            place = ((args, index) if index < len(args) else (kwargs, argument.name)
+                     if argument.name in kwargs else None)
             if place and isinstance(place[0][place[1]], torch.Tensor):
                 if place[0][place[1]].numel() == 0:
                     raise Skip("no number")
@@ -396,7 +412,7 @@ def run_direct(collector, source, packets, sample, tag=None):
     return kept
 
 
-# ---- OpInfo -------------------------------------------------------------------------------------------------------
+# ---- OpInfo ------------------------------------------------------------------------------------
 
 
 def packets_of(opinfo):
@@ -466,11 +482,12 @@ def collect_in_place(collector):
             collector.offer(overload, candidate.args, candidate.kwargs, candidate.source, candidate.tag)
 
 
-# ---- choosing and writing -----------------------------------------------------------------------------------------
+# ---- choosing and writing ----------------------------------------------------------------------
 
 
 def choose(candidates, count):
-    """About `count` candidates that show as many different features as they can; hand-written ones always."""
+    """About `count` candidates that show as many different features as they can; hand-written ones
+    always."""
     pool = [candidate for candidate in candidates if candidate.source != "hand"]
     chosen = [candidate for candidate in candidates if candidate.source == "hand"]
     seen = set()
@@ -491,8 +508,8 @@ def choose(candidates, count):
 
 
 def tolerance_overrides(opinfo):
-    """{dtype: (rtol, atol, test)}: the largest tolerances that PyTorch's own tests of this operator use on the CPU,
-    and the names of its overloads' packets, to which they apply."""
+    """{dtype: (rtol, atol, test)}: the largest tolerances that PyTorch's own tests of this operator
+    use on the CPU, and the names of its overloads' packets, to which they apply."""
     from torch.testing._internal.common_device_type import toleranceOverride
     from torch.testing._internal.opinfo.core import DecorateInfo
 
@@ -501,8 +518,10 @@ def tolerance_overrides(opinfo):
         test, inner = "all tests", [decorator]
         if isinstance(decorator, DecorateInfo):
             test, inner = f"{decorator.cls_name}.{decorator.test_name}", decorator.decorators
-            of_values = decorator.cls_name in (None, "TestCommon", "TestUnaryUfuncs", "TestBinaryUfuncsDevice", "TestReductions")
-            if not of_values or decorator.device_type not in (None, "cpu") or "complex" in test or "mps" in test:
+            of_values = decorator.cls_name in (None, "TestCommon", "TestUnaryUfuncs",
+                                               "TestBinaryUfuncsDevice", "TestReductions")
+            if (not of_values or decorator.device_type not in (None, "cpu") or "complex" in test
+                or "mps" in test):
                 continue
         for override in inner:
             if isinstance(override, toleranceOverride):
@@ -513,7 +532,8 @@ def tolerance_overrides(opinfo):
 
 
 def tolerance(candidate, overrides):
-    """(rtol, atol, origin) for the outputs: assert_close's defaults, or the OpInfo's where it is looser."""
+    """(rtol, atol, origin) for the outputs: assert_close's defaults, or the OpInfo's where it is
+    looser."""
     tensors = tensors_in([out[1] for out in candidate.outs]) + [tensor for _, tensor in candidate.mutated]
     dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
     rtol, atol, origin = 0.0, 0.0, "exact"
@@ -526,7 +546,8 @@ def tolerance(candidate, overrides):
         origin = "default" if origin == "exact" else origin
         more_rtol, more_atol, test = looser.get(dtype, (0.0, 0.0, ""))
         if more_rtol > rtol or more_atol > atol:
-            rtol, atol, origin = max(rtol, more_rtol), max(atol, more_atol), f"OpInfo {candidate.source} {test}"
+            rtol, atol, origin = (max(rtol, more_rtol), max(atol, more_atol),
+                                  f"OpInfo {candidate.source} {test}")
     return rtol, atol, origin
 
 
@@ -574,7 +595,8 @@ def encode_case(candidate, tensors, number):
 def write_group(folder, group, candidates, overrides, append):
     path, lines, tensors = folder / f"{group}.jsonl", [], {}
     if append and path.exists():
-        lines, tensors = path.read_text(encoding="utf-8").splitlines(), load_file(path.with_suffix(".safetensors"))
+        lines, tensors = (path.read_text(encoding="utf-8").splitlines(),
+                          load_file(path.with_suffix(".safetensors")))
     first = 1 + max((int(key.split(".")[0]) for key in tensors), default=-1)
     for number, candidate in enumerate(candidates, first):
         case = encode_case(candidate, tensors, number)
@@ -614,7 +636,8 @@ def call_of(case, tensors):
     def known(value):
         if isinstance(value, dict) and "$tensor" in value:
             tensor = tensors[value["$tensor"]]
-            content = hashlib.sha256(bytes(tensor.contiguous().reshape(-1).view(torch.uint8).tolist())).hexdigest()
+            content = hashlib.sha256(
+                bytes(tensor.contiguous().reshape(-1).view(torch.uint8).tolist())).hexdigest()
             return [str(tensor.dtype), list(tensor.shape), content, value.get("stride"), value.get("offset")]
         return [known(item) for item in value] if isinstance(value, list) else value
 
@@ -643,14 +666,18 @@ def add_hand_cases(folder, groups, collector):
 
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--overloads", type=pathlib.Path, default=here / "overloads.txt")
     parser.add_argument("--out", type=pathlib.Path, default=here)
-    parser.add_argument("--new", action="store_true", help="keep the files, add those of the list that have no cases yet")
-    parser.add_argument("--hand", action="store_true", help="keep the files, add hand-written calls that they lack")
+    parser.add_argument("--new", action="store_true",
+                        help="keep the files, add those of the list that have no cases yet")
+    parser.add_argument("--hand", action="store_true",
+                        help="keep the files, add hand-written calls that they lack")
     parser.add_argument("--only", nargs="*", metavar="OVERLOAD", help="these overloads instead of the list's")
     parser.add_argument("--cases", type=int, default=11, help="cases per overload (default: 11)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time limit per OpInfo and dtype (default: 1)")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="time limit per OpInfo and dtype (default: 1)")
     parser.add_argument("--verbose", action="store_true", help="print each OpInfo's name when its turn comes")
     options = parser.parse_args()
 

@@ -3,9 +3,10 @@
 
     python tools/generate/make_models.py [--out tests/models]
 
-Written for each model: `<name>.fx.json` and `<name>.safetensors` (inputs and outputs, see expected.py). Weights come
-from seeded_weights.py: inline for the small models; for mlp_784 and resnet18 only their SHA-256 is kept, and of
-resnet18's inputs only the number that makes them (in{set}.0 is `--input x.npy --number {set}`).
+Written for each model: `<name>.fx.json` and `<name>.safetensors` (inputs and outputs, see
+expected.py). Weights come from seeded_weights.py: inline for the small models; for mlp_784 and
+resnet18 only their SHA-256 is kept, and of resnet18's inputs only the number that makes them
+(in{set}.0 is `--input x.npy --number {set}`).
 """
 
 import argparse
@@ -21,7 +22,7 @@ from expected import save_sets
 from export_fx import dumps, export_fx
 from seeded_weights import make_input, make_state, safetensors_bytes
 
-# ---- the networks -------------------------------------------------------------------------------------------------
+# ---- the networks ------------------------------------------------------------------------------
 
 
 def relu_neg_abs(x):
@@ -92,7 +93,8 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    """The basic residual block: two 3x3 convolutions and a shortcut, with a 1x1 convolution where the shape changes."""
+    """The basic residual block: two 3x3 convolutions and a shortcut, with a 1x1 convolution where
+    the shape changes."""
 
     def __init__(self, n_in, n_out, stride):
         super().__init__()
@@ -103,7 +105,8 @@ class Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(n_out)
         self.downsample = None
         if stride != 1 or n_in != n_out:
-            self.downsample = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+            self.downsample = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False),
+                                            nn.BatchNorm2d(n_out))
 
     def forward(self, x):
         shortcut = x if self.downsample is None else self.downsample(x)
@@ -133,7 +136,8 @@ class ResNet18(nn.Module):
         return self.fc(torch.flatten(self.avgpool(x), 1))
 
 
-# name: (network, declared input shape or None, shapes of the input sets, weights inline, inputs kept)
+# name: (network, declared input shape or None, shapes of the input sets, weights inline, inputs
+# kept)
 MODELS = {
     "relu_neg_abs": (relu_neg_abs, None, ([3, 4], [1, 4], [2, 0, 5]), True, True),
     "relu_neg_abs_methods": (relu_neg_abs_methods, None, ([3, 4], [7], []), True, True),
@@ -177,8 +181,10 @@ def make(name, folder):
 
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "models"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=pathlib.Path, default=here, help="folder to write to (default: tests/models)")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, default=here,
+                        help="folder to write to (default: tests/models)")
     parser.add_argument("names", nargs="*", metavar="name", help="models to make (default: all)")
     options = parser.parse_args()
     torch.set_num_threads(1)

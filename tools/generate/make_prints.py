@@ -2,12 +2,14 @@
 """Makes the printing corpus: graphs as FX JSON with the texts PyTorch prints for them.
 
     python tools/generate/make_prints.py [--out tests/print]          the committed corpus
-    python tools/generate/make_prints.py --random 60 --seed 7 --out d   other graphs, made on the fly
+    python tools/generate/make_prints.py --random 60 --seed 7 --out d   other graphs, made on the
+    fly
 
-Per graph: `<name>.fx.json`, and what PyTorch gives plus one newline each in `<name>.graph` (str(gm.graph)), `<name>.code`
-(gm.code) and `<name>.tabular` (gm.graph.print_tabular(), where functions, whose repr holds an address, stand by their
-qualified names). For the archives of tests/models: `<model>.pt2.graph` and `.pt2.code`, of `torch.export.load(f).graph`.
-Needs the package tabulate.
+Per graph: `<name>.fx.json`, and what PyTorch gives plus one newline each in `<name>.graph`
+(str(gm.graph)), `<name>.code` (gm.code) and `<name>.tabular` (gm.graph.print_tabular(), where
+functions, whose repr holds an address, stand by their qualified names). For the archives of
+tests/models: `<model>.pt2.graph` and `.pt2.code`, of `torch.export.load(f).graph`. Needs the
+package tabulate.
 """
 
 import argparse
@@ -54,7 +56,7 @@ def module(**children):
     return holder
 
 
-# ---- the committed corpus -----------------------------------------------------------------------------------------
+# ---- the committed corpus ----------------------------------------------------------------------
 
 
 @corpus
@@ -187,7 +189,8 @@ def operators():
 def in_place_operators():
     graph = torch.fx.Graph()
     x, y = graph.placeholder("x"), graph.placeholder("y")
-    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift"):
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior",
+                 "ixor", "ilshift", "irshift"):
         x = graph.call_function(getattr(operator, name), (x, y))
     graph.output(x)
     return graph
@@ -209,7 +212,8 @@ def names():
     graph = torch.fx.Graph()
     x = graph.placeholder("input")
     values = [graph.placeholder(name) for name in ("lambda_", "class_1", "torch", "inf", "nan", "device")]
-    for name in ("abs", "sum", "max", "print", "len", "type", "id", "True_", "pytree", "NoneType", "x_1", "x_1", "x_01", "_", "9", "a-b.c", "self"):
+    for name in ("abs", "sum", "max", "print", "len", "type", "id", "True_", "pytree", "NoneType", "x_1",
+                 "x_1", "x_01", "_", "9", "a-b.c", "self"):
         values.append(graph.create_node("call_function", torch.relu, (x,), {}, name=name))
     for target in ("layerNorm", "XMLHttpRequest", "__dunder__", "A_B", "sin", "sin", "Abs"):
         values.append(graph.call_method(target, (x,)))
@@ -222,7 +226,8 @@ def texts():
     def forward(x):
         a = torch.einsum("bij,bjk->bik", x, x)
         b = F.interpolate(a, scale_factor=2.0, mode="bilinear", align_corners=False)
-        c = a.foo('double "quotes"', "it's", "both '\"", "tab\t, line\n, back\\slash", "controls \x01 \x7f \x1f")
+        c = a.foo('double "quotes"', "it's", "both '\"", "tab\t, line\n, back\\slash",
+                  "controls \x01 \x7f \x1f")
         d = a.bar("%percent", "$dollar", "%%", "", "ünïcode ☃ 🎉", "\u200b\ufeff\u00ad", kw="%x")
         return {"%key": b, "$key": c, "it's": d, "plain": "text"}
 
@@ -235,7 +240,8 @@ def numbers():
         y = x * 1e-05 + 1e16 - 1e15 * x + 0.1 + 1e22 + 123456789.123 + 5e-324 + 1.7976931348623157e308
         y = y.clamp(-0.0, -math.inf) + math.inf - math.nan
         y = y * (2 + 3j) - (-1j) + complex(0.0, -0.0) * complex(math.inf, math.nan) + 1.5j
-        return y, 9223372036854775807, -9223372036854775808, True, False, 1.0, 100000.0, 1e100, 3.14159265358979
+        return (y, 9223372036854775807, -9223372036854775808, True, False, 1.0, 100000.0, 1e100,
+                3.14159265358979)
 
     return forward
 
@@ -246,7 +252,8 @@ def dtypes_and_devices():
         a = x.to(torch.bfloat16).to(device=torch.device("cpu"), dtype=torch.int64)
         b = torch.zeros_like(a, dtype=torch.bool, layout=torch.strided, device="cpu")
         c = b.contiguous(memory_format=torch.channels_last)
-        return c.clone(memory_format=torch.preserve_format), torch.device("cpu"), torch.complex64, torch.channels_last_3d
+        return (c.clone(memory_format=torch.preserve_format), torch.device("cpu"), torch.complex64,
+                torch.channels_last_3d)
 
     return forward
 
@@ -302,7 +309,8 @@ def python_functions():
         n = x.size(0)
         graph_calls = [math.floor, math.sqrt, torch.Tensor.add, torch._assert, torch.sym_max]
         tracer = x.tracer
-        made = [tracer.create_proxy("call_function", f, (n, 2)[: 1 + (f not in (math.floor, math.sqrt))], {}) for f in graph_calls]
+        made = [tracer.create_proxy("call_function", f, (n, 2)[: 1 + (f not in (math.floor, math.sqrt))], {})
+                for f in graph_calls]
         made.append(tracer.create_proxy("call_function", len, (x,), {}))
         made.append(tracer.create_proxy("call_function", getattr, (x, "grad", None), {}))
         made.append(tracer.create_proxy("call_function", getattr, (x, "not an identifier"), {}))
@@ -326,7 +334,8 @@ def overloads():
     add = graph.call_function(torch.ops.aten.add.Tensor, (x, 2), {"alpha": 0.5})
     top = graph.call_function(torch.ops.aten.topk.default, (add, 3))
     first = graph.call_function(operator.getitem, (top, 0))
-    to = graph.call_function(torch.ops.aten._to_copy.default, (first,), {"dtype": torch.float64, "device": torch.device("cpu")})
+    to = graph.call_function(torch.ops.aten._to_copy.default, (first,),
+                             {"dtype": torch.float64, "device": torch.device("cpu")})
     view = graph.call_function(torch.ops.aten.view.default, (to, [-1]))
     graph.output((view,))
     return graph
@@ -347,7 +356,8 @@ class Exported(nn.Module):
 @corpus
 def exported():
     batch = torch.export.Dim("batch")
-    program = torch.export.export(Exported().eval(), (torch.zeros(2, 1, 6, 6),), dynamic_shapes={"x": {0: batch}})
+    program = torch.export.export(Exported().eval(), (torch.zeros(2, 1, 6, 6),),
+                                  dynamic_shapes={"x": {0: batch}})
     return torch.fx.GraphModule(nn.Module(), program.graph)
 
 
@@ -357,21 +367,26 @@ def exported_core():
     return torch.fx.GraphModule(nn.Module(), program.graph)
 
 
-# ---- graphs made on the fly ---------------------------------------------------------------------------------------
+# ---- graphs made on the fly --------------------------------------------------------------------
 
-UNARY = [torch.relu, torch.neg, torch.abs, torch.sin, F.softmax, F.gelu, F.silu, math.floor, torch.sum, operator.neg, len,
-         torch.ops.aten.relu.default, torch.ops.aten.sum.dim_IntList, F.hardswish, torch.fft.fft, torch.linalg.inv]  # fmt: skip
-BINARY = [torch.add, operator.add, operator.mul, operator.getitem, operator.iadd, operator.eq, torch.matmul, F.linear,
-          operator.matmul, operator.floordiv, torch.ops.aten.add.Tensor, torch.maximum, operator.pow, operator.and_]  # fmt: skip
-METHODS = ["view", "relu", "sum", "max", "permute", "add_", "T", "__and__", "toString", "split", "squeeze_", "float", "type"]
-WORDS = ["x", "y", "input", "self", "torch", "abs_1", "sum", "weight", "out_2", "Hidden", "layer.0", "class", "fn", "_", "a b", "x_1"]
+UNARY = [torch.relu, torch.neg, torch.abs, torch.sin, F.softmax, F.gelu, F.silu, math.floor, torch.sum,
+         operator.neg, len, torch.ops.aten.relu.default, torch.ops.aten.sum.dim_IntList, F.hardswish,
+         torch.fft.fft, torch.linalg.inv]
+BINARY = [torch.add, operator.add, operator.mul, operator.getitem, operator.iadd, operator.eq, torch.matmul,
+          F.linear, operator.matmul, operator.floordiv, torch.ops.aten.add.Tensor, torch.maximum,
+          operator.pow, operator.and_]
+METHODS = ["view", "relu", "sum", "max", "permute", "add_", "T", "__and__", "toString", "split", "squeeze_",
+           "float", "type"]
+WORDS = ["x", "y", "input", "self", "torch", "abs_1", "sum", "weight", "out_2", "Hidden", "layer.0", "class",
+         "fn", "_", "a b", "x_1"]
 
 
 def random_float(chance):
     return chance.choice([
-        chance.uniform(-10, 10), float(chance.randint(-5, 5)), 10.0 ** chance.randint(-20, 20), math.inf, -math.inf, math.nan,
+        chance.uniform(-10, 10), float(chance.randint(-5, 5)), 10.0 ** chance.randint(-20, 20), math.inf,
+        -math.inf, math.nan,
         -0.0, chance.random() * 10.0 ** chance.randint(-310, 300), float(chance.getrandbits(60)),
-    ])  # fmt: skip
+    ])
 
 
 def random_text(chance):
@@ -393,7 +408,8 @@ def random_value(chance, nodes, depth=0):
     if kind in (3, 7):
         return chance.choice([None, True, False, Ellipsis])
     if kind == 8:
-        return chance.choice([torch.float32, torch.bfloat16, torch.bool, torch.strided, torch.channels_last, torch.int64])
+        return chance.choice([torch.float32, torch.bfloat16, torch.bool, torch.strided, torch.channels_last,
+                              torch.int64])
     if kind == 9:
         return chance.choice([torch.device("cpu"), complex(random_float(chance), random_float(chance))])
     if kind == 10:
@@ -441,14 +457,17 @@ def random_graph(seed):
             target = chance.choice(["features.0", "features.1", "features.2.0", "layerNorm", "features"])
             node = graph.create_node("call_module", target, (first, *args), kwargs, name, type_expr)
         elif kind == 2:
-            node = graph.create_node("call_method", chance.choice(METHODS), (first, *args), kwargs, name, type_expr)
+            node = graph.create_node("call_method", chance.choice(METHODS), (first, *args), kwargs,
+                                     name, type_expr)
         elif kind == 3:
             second = random_value(chance, nodes)
-            node = graph.create_node("call_function", chance.choice(BINARY), (first, second), {}, name, type_expr)
+            node = graph.create_node("call_function", chance.choice(BINARY), (first, second), {},
+                                     name, type_expr)
         else:
             target = chance.choice(UNARY)
             more = () if target is operator.neg else args
-            node = graph.create_node("call_function", target, (first, *more), {} if target is operator.neg else kwargs, name, type_expr)
+            node = graph.create_node("call_function", target, (first, *more),
+                                     {} if target is operator.neg else kwargs, name, type_expr)
         nodes.append(node)
     output = graph.output(random_value(chance, nodes))
     output.type = chance.choice([None, None, torch.Tensor])
@@ -460,16 +479,24 @@ def torch_modules():
     layers = {
         "autoencoder": nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 8), nn.Sigmoid()),
         "norms": nn.Sequential(nn.BatchNorm1d(4), nn.LayerNorm(4), nn.GroupNorm(2, 4), nn.InstanceNorm1d(4)),
-        "activations": nn.Sequential(*(cls() for cls in (nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.PReLU))),
-        "pools": nn.Sequential(nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d((1, None)), nn.Flatten()),
-        "upsampling": nn.Sequential(nn.ConvTranspose2d(2, 2, 2), nn.Upsample(scale_factor=2), nn.PixelShuffle(1)),
+        "activations": nn.Sequential(*(cls() for cls in (nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish,
+                                                         nn.Hardswish, nn.PReLU))),
+        "pools": nn.Sequential(nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d((1, None)),
+                               nn.Flatten()),
+        "upsampling": nn.Sequential(nn.ConvTranspose2d(2, 2, 2), nn.Upsample(scale_factor=2),
+                                    nn.PixelShuffle(1)),
         "embedding": nn.Sequential(nn.Embedding(5, 3), nn.Dropout(0.1), nn.Linear(3, 2, bias=False)),
-        "parallel": module(a=nn.Linear(2, 2), b=nn.Linear(2, 2), forward=lambda self, x: torch.cat([self.a(x), self.b(x)], -1)),
-        "gated": module(g=nn.Linear(2, 4), forward=lambda self, x: (lambda y: y[..., :2] * y[..., 2:].sigmoid())(self.g(x))),
-        "attention": module(q=nn.Linear(4, 4), forward=lambda self, x: F.scaled_dot_product_attention(self.q(x), x, x, is_causal=True)),
-        "loop": module(cell=nn.Linear(2, 2), forward=lambda self, x: [x := torch.tanh(self.cell(x)) for _ in range(4)]),
+        "parallel": module(a=nn.Linear(2, 2), b=nn.Linear(2, 2),
+                           forward=lambda self, x: torch.cat([self.a(x), self.b(x)], -1)),
+        "gated": module(g=nn.Linear(2, 4),
+                        forward=lambda self, x: (lambda y: y[..., :2] * y[..., 2:].sigmoid())(self.g(x))),
+        "attention": module(q=nn.Linear(4, 4), forward=lambda self, x: F.scaled_dot_product_attention(
+            self.q(x), x, x, is_causal=True)),
+        "loop": module(cell=nn.Linear(2, 2),
+                       forward=lambda self, x: [x := torch.tanh(self.cell(x)) for _ in range(4)]),
         "functional": lambda x, w: F.layer_norm(F.conv2d(F.pad(x, (1, 1)), w, stride=2), [4], eps=1e-6),
-        "statistics": lambda x: {"mean": x.mean(), "std": x.std(0, keepdim=True), "max": x.max(dim=1), "top": x.topk(2)},
+        "statistics": lambda x: {"mean": x.mean(), "std": x.std(0, keepdim=True), "max": x.max(dim=1),
+                                 "top": x.topk(2)},
     }
     return [(name, torch.fx.symbolic_trace(layer)) for name, layer in layers.items()]
 
@@ -477,10 +504,11 @@ def torch_modules():
 def on_the_fly(count, seed):
     """`count` other GraphModules as (name, module): some traced networks, the rest random."""
     made = torch_modules()[:count]
-    return made + [(f"random_{seed}_{index}", random_graph(f"{seed}/{index}")) for index in range(count - len(made))]
+    return made + [(f"random_{seed}_{index}", random_graph(f"{seed}/{index}"))
+                   for index in range(count - len(made))]
 
 
-# ---- texts --------------------------------------------------------------------------------------------------------
+# ---- texts -------------------------------------------------------------------------------------
 
 
 def tabular(graph):
@@ -515,9 +543,11 @@ def write(folder, name, gm):
 
 def main():
     tests = pathlib.Path(__file__).resolve().parent.parent.parent / "tests"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=tests / "print")
-    parser.add_argument("--random", type=int, metavar="N", help="write N graphs made on the fly instead of the corpus")
+    parser.add_argument("--random", type=int, metavar="N",
+                        help="write N graphs made on the fly instead of the corpus")
     parser.add_argument("--seed", default="0")
     options = parser.parse_args()
     importlib.import_module("tabulate")  # say at once if it is missing

@@ -3,8 +3,9 @@
 
     python make_pt2_cases.py FOLDER [NAME ...]
 
-`<name>.pt2` and `<name>.graph`: the graph, then per child graph a line `== path` and its graph, then one newline.
-Names ending in `_decomposed` went through run_decompositions(). Stack traces are left out: they name files.
+`<name>.pt2` and `<name>.graph`: the graph, then per child graph a line `== path` and its graph,
+then one newline. Names ending in `_decomposed` went through run_decompositions(). Stack traces are
+left out: they name files.
 """
 
 import collections
@@ -68,7 +69,8 @@ class cond_in_cond(nn.Module):
         def inner(x):
             return torch.cond(x.mean() > 1, lambda x: x + 1, lambda x: x - 1, (x,))
 
-        return torch.cond(x.sum() > 0, inner, lambda x: x * 2, (x,)), torch.cond(x.sum() > 3, inner, lambda x: x * 2, (x,))
+        return (torch.cond(x.sum() > 0, inner, lambda x: x * 2, (x,)),
+                torch.cond(x.sum() > 3, inner, lambda x: x * 2, (x,)))
 
 
 @case(lambda: (torch.randn(2, 3),))
@@ -134,7 +136,8 @@ class many_results(nn.Module):
 
     def forward(self, x):
         o, _ = self.l(x)
-        return o, x.split(1)[0], x.topk(1)[1], x.unbind()[0], x.max(1)[0], x.max(0).indices, torch.aminmax(x)[0]
+        return (o, x.split(1)[0], x.topk(1)[1], x.unbind()[0], x.max(1)[0], x.max(0).indices,
+                torch.aminmax(x)[0])
 
 
 @case(lambda: (torch.randn(4, 6),), decomposed=True)
@@ -201,11 +204,12 @@ class symbolic_input(nn.Module):
         return x + n, x.new_zeros(n)
 
 
-@case(lambda: ({"a": torch.ones(2), "b": [torch.ones(2), (torch.ones(2),)]}, collections.OrderedDict(z=torch.ones(2)),
-               Pair(torch.ones(2), torch.ones(2)), Both(torch.ones(2), None)))
+@case(lambda: ({"a": torch.ones(2), "b": [torch.ones(2), (torch.ones(2),)]}, collections.OrderedDict(
+    z=torch.ones(2)), Pair(torch.ones(2), torch.ones(2)), Both(torch.ones(2), None)))
 class containers(nn.Module):
     def forward(self, d, o, pair, both):
-        return {"h": d["a"] + o["z"], "pair": Pair(pair.first, [pair.second]), "both": Both(both.a + 1, d["b"][0]), "none": None, "k": 3}
+        return {"h": d["a"] + o["z"], "pair": Pair(pair.first, [pair.second]),
+                "both": Both(both.a + 1, d["b"][0]), "none": None, "k": 3}
 
 
 @case(lambda: (torch.randn(2, 3),))
@@ -218,7 +222,8 @@ class weights(nn.Module):
         self.register_buffer("view", base[2:5, 1:4])
         self.register_buffer("full", base)
         self.register_buffer("exp", torch.ones(1).expand(3))
-        self.register_buffer("cl", torch.arange(12.0).reshape(1, 3, 2, 2).to(memory_format=torch.channels_last))
+        self.register_buffer("cl",
+                             torch.arange(12.0).reshape(1, 3, 2, 2).to(memory_format=torch.channels_last))
         self.register_buffer("empty", torch.zeros(0, 3))
         self.register_buffer("bf", torch.arange(3).to(torch.bfloat16))
         self.register_buffer("h", torch.arange(3).half())
@@ -231,7 +236,8 @@ class weights(nn.Module):
         self.const = torch.tensor([1.0, 2, 3])
 
     def forward(self, x):
-        y = x @ self.w @ self.tied + self.view[0] + self.full[0, :3] + self.exp + self.cl.sum() + self.bf + self.h + self.c.real
+        y = (x @ self.w @ self.tied + self.view[0] + self.full[0, :3] + self.exp + self.cl.sum() + self.bf
+             + self.h + self.c.real)
         return y + self.flags + self.i8 + self.d + self.empty.sum() + self.const + torch.tensor(7)
 
 
@@ -241,10 +247,14 @@ class argument_kinds(nn.Module):
         y = x.to(torch.float16).to(memory_format=torch.contiguous_format)
         z = torch.full((2, 3), float("inf"), dtype=torch.float64) + torch.full((2, 3), float("nan"))
         items = x[:, [0, 1]], x[None, ..., 1:], torch.einsum("ij,kj->ik", x, x), torch.mul(x, 1j)
-        made = torch.arange(0, 10, 2, device="cpu"), torch.linspace(0, 1, 5), F.pad(x, (1, 1), mode="constant", value=-1.5)
-        found = torch.bucketize(x, torch.tensor([0.0, 1.0]), right=True), x.clamp(min=-1e-7, max=1e20), x.std(dim=1, correction=0)
-        shaped = torch.div(x, 2, rounding_mode="floor"), F.interpolate(x[None, None], scale_factor=2.0, mode="nearest")
-        last = x[None, None].contiguous(memory_format=torch.channels_last), torch.zeros_like(x, memory_format=torch.preserve_format)
+        made = (torch.arange(0, 10, 2, device="cpu"), torch.linspace(0, 1, 5),
+                F.pad(x, (1, 1), mode="constant", value=-1.5))
+        found = (torch.bucketize(x, torch.tensor([0.0, 1.0]), right=True), x.clamp(min=-1e-7, max=1e20),
+                 x.std(dim=1, correction=0))
+        shaped = (torch.div(x, 2, rounding_mode="floor"),
+                  F.interpolate(x[None, None], scale_factor=2.0, mode="nearest"))
+        last = (x[None, None].contiguous(memory_format=torch.channels_last),
+                torch.zeros_like(x, memory_format=torch.preserve_format))
         return y, z, *items, *made, *found, *shaped, *last
 
 
@@ -262,7 +272,8 @@ class reserved_names(nn.Module):
 
 def graph_modules(program):
     return [("", program.graph_module)] + [
-        (name, child) for name, child in program.graph_module.named_modules() if name and isinstance(child, torch.fx.GraphModule)
+        (name, child) for name, child in program.graph_module.named_modules() if name
+        and isinstance(child, torch.fx.GraphModule)
     ]
 
 
@@ -273,7 +284,8 @@ def make(folder, name, program):
             node.meta.pop("from_node", None)
     save(program, folder / f"{name}.pt2")
     loaded = load(folder / f"{name}.pt2")
-    text = "\n".join((f"== {path}\n" if path else "") + str(module.graph) for path, module in graph_modules(loaded))
+    text = "\n".join((f"== {path}\n" if path else "") + str(module.graph)
+                     for path, module in graph_modules(loaded))
     (folder / f"{name}.graph").write_text(text + "\n")
 
 

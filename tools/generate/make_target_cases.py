@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/targets/cases.json: calls by the names people use, with what PyTorch 2.13 gives for them.
+"""Writes tests/targets/cases.json: calls by the names people use, with what PyTorch 2.13 gives for
+them.
 
     python make_target_cases.py [tests/targets/cases.json]
 
-Each case is a call of a function, a method or a module class with small arguments, and the result (or the kind of failure).
-"after" holds argument 0 after the call where the call writes to it. Values are written as encode() has them.
+Each case is a call of a function, a method or a module class with small arguments, and the result
+(or the kind of failure). "after" holds argument 0 after the call where the call writes to it.
+Values are written as encode() has them.
 """
 
 import importlib
@@ -22,7 +24,7 @@ warnings.filterwarnings("ignore")
 GENERATOR = torch.Generator().manual_seed(3)
 
 
-# ---- values -------------------------------------------------------------------------------------------------------
+# ---- values ------------------------------------------------------------------------------------
 
 
 def number(value):
@@ -48,7 +50,8 @@ def encode(value):
     if isinstance(value, torch.Tensor):
         data = value.detach().contiguous().reshape(-1)
         data = [element(x, value.dtype) for x in data.tolist()]
-        return {"tensor": {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "data": data}}
+        return {"tensor": {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape),
+                           "data": data}}
     if isinstance(value, torch.Size):
         return {"size": [encode(v) for v in value]}
     if isinstance(value, tuple):
@@ -98,7 +101,8 @@ CASES = []
 
 
 def add(kind, target, args, kwargs, run, extra=None):
-    case = {"kind": kind, "target": target, "args": [encode(a) for a in args], "kwargs": {k: encode(v) for k, v in kwargs.items()}}
+    case = {"kind": kind, "target": target, "args": [encode(a) for a in args],
+            "kwargs": {k: encode(v) for k, v in kwargs.items()}}
     case.update(extra or {})
     try:
         case["want"] = encode(run())
@@ -127,7 +131,8 @@ def module(name, config, *args, training=False, state=True):
         for value in [*layer.parameters(), *layer.buffers()]:
             if value.is_floating_point():
                 value.copy_(torch.randint(1, 9, value.shape, generator=GENERATOR) / 4)
-    extra = {"type": f"torch.nn.{name}", "training": training, "config": {k: encode(v) for k, v in config.items()}}
+    extra = {"type": f"torch.nn.{name}", "training": training,
+             "config": {k: encode(v) for k, v in config.items()}}
     extra["state"] = {k: encode(v) for k, v in layer.state_dict().items()}
 
     def run():
@@ -148,12 +153,13 @@ def some(*shape):
     return torch.randint(-12, 13, shape, generator=GENERATOR) / 4
 
 
-# ---- names and overloads ------------------------------------------------------------------------------------------
+# ---- names and overloads -----------------------------------------------------------------------
 
 
 def names():
     x, y = some(3, 4), some(4)
-    for name in ("relu", "neg", "abs", "sigmoid", "tanh", "exp", "sqrt", "sin", "cos", "floor", "ceil", "sign"):
+    for name in ("relu", "neg", "abs", "sigmoid", "tanh", "exp", "sqrt", "sin", "cos", "floor",
+                 "ceil", "sign"):
         function(f"torch.{name}", x.abs() if name == "sqrt" else x)
         method(name, x.abs() if name == "sqrt" else x)
     function("torch.ops.aten.relu.default", x)
@@ -233,7 +239,8 @@ def names():
     function("torch.functional.meshgrid", seq(2), seq(3), indexing="ij")
     function("torch.Tensor.relu", x)
     function("torch.add", x, "a")
-    CASES[-1]["error"] = "TypeError: add received an invalid combination of arguments - got (Tensor, str)"  # PyTorch knows one signature here
+    # PyTorch knows one signature here
+    CASES[-1]["error"] = "TypeError: add received an invalid combination of arguments - got (Tensor, str)"
     function("torch.relu")
     function("torch.relu", x, bogus=1)
 
@@ -344,14 +351,17 @@ def functional():
     function(f + "softmin", x, dim=1)
     function(f + "dropout", x, p=0.5, training=False, inplace=False)
     function(f + "dropout", x, p=1.5, training=False)
-    function(f + "batch_norm", x, some(3), some(3).abs() + 1, weight=some(3), bias=some(3), training=False, momentum=0.1, eps=1e-5)
+    function(f + "batch_norm", x, some(3), some(3).abs() + 1, weight=some(3), bias=some(3), training=False,
+             momentum=0.1, eps=1e-5)
     function(f + "batch_norm", x, None, None, training=True)
     function(f + "layer_norm", x, (4,), weight=some(4), bias=None, eps=1e-5)
     function(f + "group_norm", some(2, 4, 3), 2, weight=some(4))
     function(f + "instance_norm", x)
     function(f + "rms_norm", x, (4,))
-    function(f + "embedding", torch.tensor([[0, 2], [1, 1]]), some(3, 2), padding_idx=None, max_norm=None, norm_type=2.0)
-    function(f + "max_pool2d", some(1, 1, 4, 4), 2, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False)
+    function(f + "embedding", torch.tensor([[0, 2], [1, 1]]), some(3, 2), padding_idx=None, max_norm=None,
+             norm_type=2.0)
+    function(f + "max_pool2d", some(1, 1, 4, 4), 2, stride=None, padding=0, dilation=1, ceil_mode=False,
+             return_indices=False)
     function(f + "max_pool2d", some(1, 1, 5, 5), 2, 2, ceil_mode=True)
     function(f + "max_pool2d", some(1, 1, 4, 4), 2, return_indices=True)
     function(f + "max_pool1d", some(1, 1, 6), 3)
@@ -412,13 +422,15 @@ def operators():
 
 
 def numbers():
-    pairs = [(7, 2), (-7, 2), (7, -2), (-7, -2), (7.5, 2), (-7.5, 2), (7, -2.5), (0, 5), (True, 2), (1e300, 1e10), (2**53 + 1, 3), (3, 0), (3.0, 0.0)]
+    pairs = [(7, 2), (-7, 2), (7, -2), (-7, -2), (7.5, 2), (-7.5, 2), (7, -2.5), (0, 5), (True, 2),
+             (1e300, 1e10), (2**53 + 1, 3), (3, 0), (3.0, 0.0)]
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
         for a, b in pairs:
             function("_operator." + name, a, b)
     for a, b in [(2, 10), (2, -1), (2.0, 0.5), (-8, 2), (0, 0), (0, -1), (10, 18), (-2, 3), (2, 0.5)]:
         function("_operator.pow", a, b)
-    for a, b in [(1, 1.0), (2**53 + 1, float(2**53)), (1, 2), (True, 1), (math.nan, 1.0), ((1, 2), (1, 2)), ((1, 2), (1, 3)), ("a", "b"), (None, None)]:
+    for a, b in [(1, 1.0), (2**53 + 1, float(2**53)), (1, 2), (True, 1), (math.nan, 1.0), ((1, 2), (1, 2)),
+                 ((1, 2), (1, 3)), ("a", "b"), (None, None)]:
         for name in ("eq", "ne"):
             function("_operator." + name, a, b)
     for a, b in [(1, 1.5), (2**53 + 1, float(2**53)), ((1, 2), (1, 3)), ("a", "b"), (math.nan, 1.0)]:
@@ -487,29 +499,39 @@ def indexing():
     index = torch.tensor([1, 0])
     n = None
     everything = [
-        0, -1, 5, slice(n, n, n), slice(1, n, n), slice(n, n, 2), slice(-1, n, n), slice(5, 9, n), slice(n, n, -1), Ellipsis, n, True, False,
-        (0, 1), (0, 1, 2), (0, 0, 0, 0), (slice(n, n, n), 1), (slice(n, n, n), slice(n, 2, n), slice(n, n, 2)), (Ellipsis, 0), (Ellipsis, slice(n, 2, n), 1),
-        (n, 0, n), (0, n, Ellipsis, n), (Ellipsis,) * 9 + (0,), index, [1, 0], [True, False], mask, (mask, 0), (slice(n, n, n), index), (index, slice(n, n, n), index), (index, index),
-        (Ellipsis, index), (0, index), (index, n, index), (slice(n, n, n), torch.tensor([0, 2]), n, 1), torch.tensor(1), torch.tensor(True), (0, True),
-        [[0, 1], [1, 0]], [], (), ([0, 1], slice(n, n, n), [1, 2]), torch.tensor([[0, 1], [1, 0]]), torch.tensor([0.5]), torch.tensor([5]), torch.tensor([-1, 0]),
-        1.5, (slice(n, n, n), [True, False, True]), torch.tensor([0, 1], dtype=torch.int32), (torch.tensor(1), 2), (slice(torch.tensor(1), n, n),),
+        0, -1, 5, slice(n, n, n), slice(1, n, n), slice(n, n, 2), slice(-1, n, n), slice(5, 9, n),
+        slice(n, n, -1), Ellipsis, n, True, False,
+        (0, 1), (0, 1, 2), (0, 0, 0, 0), (slice(n, n, n), 1),
+        (slice(n, n, n), slice(n, 2, n), slice(n, n, 2)), (Ellipsis, 0), (Ellipsis, slice(n, 2, n), 1),
+        (n, 0, n), (0, n, Ellipsis, n), (Ellipsis,) * 9 + (0,), index, [1, 0], [True, False], mask, (mask, 0),
+        (slice(n, n, n), index), (index, slice(n, n, n), index), (index, index),
+        (Ellipsis, index), (0, index), (index, n, index), (slice(n, n, n), torch.tensor([0, 2]), n, 1),
+        torch.tensor(1), torch.tensor(True), (0, True),
+        [[0, 1], [1, 0]], [], (), ([0, 1], slice(n, n, n), [1, 2]), torch.tensor([[0, 1], [1, 0]]),
+        torch.tensor([0.5]), torch.tensor([5]), torch.tensor([-1, 0]),
+        1.5, (slice(n, n, n), [True, False, True]), torch.tensor([0, 1], dtype=torch.int32),
+        (torch.tensor(1), 2), (slice(torch.tensor(1), n, n),),
         (index, torch.tensor([0, 1, 2])),
-    ]  # fmt: skip
+    ]
     for item in everything:
         function("_operator.getitem", x, item)
     picks = torch.tensor([0, 1, 1])
-    for item in ((mask, picks), (mask, slice(n, n, n), picks), (mask, n, picks), (mask, Ellipsis, 0), (Ellipsis, picks, picks)):
+    for item in ((mask, picks), (mask, slice(n, n, n), picks), (mask, n, picks), (mask, Ellipsis, 0),
+                 (Ellipsis, picks, picks)):
         function("_operator.getitem", seq(2, 3, 4, 2), item)
     function("_operator.setitem", seq(2, 3, 4, 2), (mask, slice(n, n, n), picks), 0.5)
     function("_operator.getitem", torch.tensor(3.0), 0)
     function("_operator.getitem", torch.tensor(3.0), n)
     function("_operator.getitem", torch.tensor(3.0), (n, 0))
     values = [
-        (0, 1), (slice(n, n, n), 7.5), ((slice(n, n, n), 1), torch.ones(1, 1, 2, 4)), ((index, torch.tensor([1, 2])), 5), (mask, -1.0), (mask, some(3, 4)), (True, 3),
-        (False, 3), (0, torch.ones(3, 4, dtype=torch.int64)), (Ellipsis, 7), (n, 7), ((0, torch.tensor([1])), torch.arange(4.0)), (0, torch.ones(5)),
-        ((slice(n, n, n), slice(n, n, 2), slice(1, 3, n)), 9), (index, torch.ones(3, 4, dtype=torch.int64)), ((Ellipsis, -1), some(2, 3)), (x > 5, 0.0), (0, [1, 2]),
+        (0, 1), (slice(n, n, n), 7.5), ((slice(n, n, n), 1), torch.ones(1, 1, 2, 4)),
+        ((index, torch.tensor([1, 2])), 5), (mask, -1.0), (mask, some(3, 4)), (True, 3),
+        (False, 3), (0, torch.ones(3, 4, dtype=torch.int64)), (Ellipsis, 7), (n, 7),
+        ((0, torch.tensor([1])), torch.arange(4.0)), (0, torch.ones(5)),
+        ((slice(n, n, n), slice(n, n, 2), slice(1, 3, n)), 9), (index, torch.ones(3, 4, dtype=torch.int64)),
+        ((Ellipsis, -1), some(2, 3)), (x > 5, 0.0), (0, [1, 2]),
         ([0], 4.0), ((0, 0, 0), torch.tensor(8.0)),
-    ]  # fmt: skip
+    ]
     for item, value in values:
         function("_operator.setitem", x, item, value)
     for item in (0, -1, 3, slice(1, n, n), slice(n, n, -1), slice(-2, n, n), slice(5, 0, -2)):
@@ -528,15 +550,20 @@ def modules():
     module("Identity", {}, rows)
     module("Conv1d", {"in_channels": 3, "out_channels": 4, "kernel_size": 3}, line)
     module("Conv2d", {"in_channels": 3, "out_channels": 4, "kernel_size": 3}, image)
-    module("Conv2d", {"in_channels": 3, "out_channels": 6, "kernel_size": (3, 1), "stride": (2, 1), "padding": (1, 0), "groups": 3, "bias": False}, image)
-    module("Conv2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "padding": "same", "dilation": 2}, image)
+    module("Conv2d", {"in_channels": 3, "out_channels": 6, "kernel_size": (3, 1), "stride": (2, 1),
+                      "padding": (1, 0), "groups": 3, "bias": False}, image)
+    module("Conv2d",
+           {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "padding": "same", "dilation": 2}, image)
     module("Conv2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "padding": "valid"}, image)
-    module("Conv2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "padding": 1, "padding_mode": "reflect"}, image)
+    module("Conv2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "padding": 1,
+                      "padding_mode": "reflect"}, image)
     module("Conv2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "padding": 1}, some(3, 5, 5))
     module("Conv3d", {"in_channels": 2, "out_channels": 2, "kernel_size": 2}, some(1, 2, 3, 4, 3))
     module("ConvTranspose1d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "stride": 2}, line)
-    module("ConvTranspose2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1}, image)
-    module("ConvTranspose2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "stride": 2, "padding": 1}, image, (12, 12))
+    module("ConvTranspose2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "stride": 2,
+                               "padding": 1, "output_padding": 1}, image)
+    module("ConvTranspose2d", {"in_channels": 3, "out_channels": 2, "kernel_size": 3, "stride": 2,
+                               "padding": 1}, image, (12, 12))
     module("ConvTranspose3d", {"in_channels": 2, "out_channels": 1, "kernel_size": 2}, some(1, 2, 2, 3, 2))
     module("BatchNorm1d", {"num_features": 5}, rows)
     module("BatchNorm2d", {"num_features": 3}, image)
@@ -570,8 +597,9 @@ def modules():
     module("AdaptiveMaxPool2d", {"output_size": 2, "return_indices": True}, image)
     for name in ("Dropout", "Dropout2d", "AlphaDropout"):
         module(name, {"p": 0.3}, image)
-    activations = ("ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU", "SELU", "CELU", "GELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshrink", "Softshrink",
-                   "Tanhshrink", "Softplus", "Softsign", "Sigmoid", "LogSigmoid", "Tanh")  # fmt: skip
+    activations = ("ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU", "SELU", "CELU", "GELU", "SiLU",
+                   "Mish", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshrink", "Softshrink", "Tanhshrink",
+                   "Softplus", "Softsign", "Sigmoid", "LogSigmoid", "Tanh")
     for name in activations:
         module(name, {}, rows)
     module("ReLU", {"inplace": True}, rows.clone())
@@ -589,7 +617,8 @@ def modules():
     module("Flatten", {}, image)
     module("Flatten", {"start_dim": 0, "end_dim": 1}, image)
     module("Unflatten", {"dim": 1, "unflattened_size": (5, 1)}, rows)
-    module("Embedding", {"num_embeddings": 4, "embedding_dim": 3, "padding_idx": 0}, torch.tensor([[0, 3], [1, 1]]))
+    module("Embedding", {"num_embeddings": 4, "embedding_dim": 3, "padding_idx": 0},
+           torch.tensor([[0, 3], [1, 1]]))
     module("Upsample", {"scale_factor": 2}, image)
     module("Upsample", {"size": (4, 5), "mode": "bilinear"}, image)
     module("UpsamplingNearest2d", {"scale_factor": 2}, image)
@@ -610,12 +639,14 @@ def corners():
     """What is easily taken, or done, where PyTorch does something else."""
     f = "torch.nn.functional."
     x, row = some(2, 3, 4), some(5)
-    for args in ((x, some(3, 4)), (x, torch.tensor(2.0)), (x, x > 0), (some(2, 3), torch.tensor([[1, 2, 3]]))):
+    for args in ((x, some(3, 4)), (x, torch.tensor(2.0)), (x, x > 0),
+                 (some(2, 3), torch.tensor([[1, 2, 3]]))):
         function("torch.cosine_similarity", *args, dim=1)
     function("torch.cosine_similarity", torch.tensor(1.0), torch.tensor(2.0), dim=0)
     function("torch.cosine_similarity", torch.tensor([1, 2]), torch.tensor([1, 2]), dim=0)
     module("CosineSimilarity", {"dim": 1}, x, some(3, 4))
-    for dtype, value in ((torch.int8, 300), (torch.uint8, -1), (torch.uint8, -1.0), (torch.int64, math.nan), (torch.float32, 1e40), (torch.float16, 1e6), (torch.bool, math.nan)):
+    for dtype, value in ((torch.int8, 300), (torch.uint8, -1), (torch.uint8, -1.0), (torch.int64, math.nan),
+                         (torch.float32, 1e40), (torch.float16, 1e6), (torch.bool, math.nan)):
         zeros = torch.zeros(3, dtype=dtype)
         function("_operator.setitem", zeros, 0, value)
         function("_operator.setitem", zeros, torch.tensor([True, False, True]), value)
@@ -625,7 +656,8 @@ def corners():
         method("index_fill", zeros, 0, torch.tensor([-1]), value)
         function(f + "pad", zeros, (1, 1), "constant", value)
     function("torch.ops.aten.pad.default", torch.zeros(3, dtype=torch.uint8), [1, 1], "constant", -1)
-    for value in (torch.tensor(5), torch.tensor([1.5], dtype=torch.float64), torch.tensor([1e40], dtype=torch.float64), torch.tensor([1.0, 2.0], dtype=torch.float64)):
+    for value in (torch.tensor(5), torch.tensor([1.5], dtype=torch.float64),
+                  torch.tensor([1e40], dtype=torch.float64), torch.tensor([1.0, 2.0], dtype=torch.float64)):
         function("_operator.setitem", some(3), torch.tensor([True, False, True]), value)
         function("_operator.setitem", some(2, 3), (slice(None), torch.tensor([True, False, True])), value)
     function("_operator.setitem", some(3), torch.tensor([1, 0, 1], dtype=torch.uint8), 5)
@@ -639,7 +671,8 @@ def corners():
             function(f + "batch_norm", some(*shape), some(3), some(3).abs() + 1, training=training)
             module("BatchNorm1d", {"num_features": 3}, some(*shape), training=training)
             if len(shape) == 3:
-                function(f + "instance_norm", some(*shape), some(3), some(3).abs() + 1, use_input_stats=training)
+                function(f + "instance_norm", some(*shape), some(3), some(3).abs() + 1,
+                         use_input_stats=training)
                 module("InstanceNorm1d", {"num_features": 3}, some(*shape), training=training)
         function(f + "group_norm", some(*shape), 3)
         module("GroupNorm", {"num_groups": 3, "num_channels": 3}, some(*shape))
@@ -648,8 +681,10 @@ def corners():
         function(f + "batch_norm", some(2, 3), some(3), some(3).abs() + 1, training=False, eps=eps)
     mask = some(3, 3)
     for shape in ((1, 2, 3, 4), (2, 3, 4), (3, 4)):
-        function("torch._C._nn.scaled_dot_product_attention", some(*shape), some(*shape), some(*shape), mask, is_causal=True)
-    function("torch._C._nn.scaled_dot_product_attention", some(1, 2, 3, 4), some(1, 2, 3, 4), some(1, 2, 3, 4), some(2, 3, 3), is_causal=True)
+        function("torch._C._nn.scaled_dot_product_attention", some(*shape), some(*shape), some(*shape), mask,
+                 is_causal=True)
+    function("torch._C._nn.scaled_dot_product_attention", some(1, 2, 3, 4), some(1, 2, 3, 4),
+             some(1, 2, 3, 4), some(2, 3, 3), is_causal=True)
     function(f + "local_response_norm", torch.ones(0, 3, 4), 2)
     function(f + "local_response_norm", torch.ones(1, 3, 2, 2).half(), 2)
     function("torch.functional.tensordot", some(2, 1), some(3, 4), 1)
@@ -674,8 +709,10 @@ def corners():
         method("masked_fill", torch.tensor([1, 2]), torch.tensor([True, False]), value)
     for training in (True, False):
         function(f + "batch_norm", some(2, 3), some(3), some(3).abs() + 1, training=training, eps=math.nan)
-    for dtype, alpha in ((torch.int32, 2**31), (torch.int8, 300), (torch.uint8, -1), (torch.float16, 70000), (torch.bool, 300)):
-        method("index_add", torch.tensor([0, 1], dtype=dtype), 0, torch.tensor([1]), torch.tensor([1], dtype=dtype), alpha=alpha)
+    for dtype, alpha in ((torch.int32, 2**31), (torch.int8, 300), (torch.uint8, -1), (torch.float16, 70000),
+                         (torch.bool, 300)):
+        method("index_add", torch.tensor([0, 1], dtype=dtype), 0, torch.tensor([1]),
+               torch.tensor([1], dtype=dtype), alpha=alpha)
 
 
 def main():
@@ -684,9 +721,11 @@ def main():
         group()
         for case in CASES[start:]:
             case["group"] = group.__name__
-    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent.parent / "tests/targets/cases.json")
+    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(
+        __file__).resolve().parent.parent.parent / "tests/targets/cases.json")
     path.write_text("[\n" + ",\n".join(json.dumps(case) for case in CASES) + "\n]\n")
-    print(f"{len(CASES)} cases, {sum('error' in c for c in CASES)} of them failures, {path.stat().st_size} bytes")
+    print(f"{len(CASES)} cases, {sum('error' in c for c in CASES)} of them failures, "
+          f"{path.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/tensor/*.def: what PyTorch 2.13 says about promotion, casts, views and the strides of elementwise results.
+"""Writes tests/tensor/*.def: what PyTorch 2.13 says about promotion, casts, views and the strides
+of elementwise results.
 
     python tools/generate/make_tensor_tables.py
 """
@@ -12,16 +13,19 @@ import warnings
 import torch
 
 NAMES = "BOOL U8 I8 I16 I32 I64 U16 U32 U64 F16 BF16 F32 F64 C64 C128".split()
-TORCH = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+TORCH = ("bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
+         "complex64 complex128".split())
 DTYPES = [getattr(torch, name) for name in TORCH]
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "tensor"
-HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made by tools/generate/make_tensor_tables.py with PyTorch %s.\n// %s\n"
+HEAD = ("// SPDX-License-Identifier: Apache-2.0\n"
+        "// Made by tools/generate/make_tensor_tables.py with PyTorch %s.\n// %s\n")
 
 inf, nan = float("inf"), float("nan")
-FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.0, 255.9, 300.0, -300.0, 32768.0, 65504.0, 65519.0, 65520.0, -32769.0, 2147483648.0, -2147483648.0,
-          4294967297.0, 2.0**62, 2.0**63, -(2.0**63), 1.5 * 2.0**63, 2.0**64, 1e-8, 5.96e-8, 3.05e-5, 1.0009765625, 1.0048828125, 1e39, 3.4e38, inf, -inf, nan]
-INTS = [0, 1, -1, 2, 127, 128, 255, 256, -128, -129, 32767, 32768, 65535, 65536, 65519, 65520, 16777217, 2147483647, -2147483648, 4294967295, 2**53 + 1,
-        2**62 + 1, 2**63 - 1, -(2**63)]
+FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.0, 255.9, 300.0, -300.0, 32768.0, 65504.0, 65519.0, 65520.0,
+          -32769.0, 2147483648.0, -2147483648.0, 4294967297.0, 2.0**62, 2.0**63, -(2.0**63), 1.5 * 2.0**63,
+          2.0**64, 1e-8, 5.96e-8, 3.05e-5, 1.0009765625, 1.0048828125, 1e39, 3.4e38, inf, -inf, nan]
+INTS = [0, 1, -1, 2, 127, 128, 255, 256, -128, -129, 32767, 32768, 65535, 65536, 65519, 65520, 16777217,
+        2147483647, -2147483648, 4294967295, 2**53 + 1, 2**62 + 1, 2**63 - 1, -(2**63)]
 
 
 def hard_values(dtype):
@@ -40,7 +44,8 @@ def as_hex(tensor):
 
 
 def write(name, what, rows):
-    (FOLDER / name).write_text(HEAD % (torch.__version__.split("+")[0], what) + "".join(row + "\n" for row in rows), encoding="utf-8")
+    (FOLDER / name).write_text(HEAD % (torch.__version__.split("+")[0], what)
+                               + "".join(row + "\n" for row in rows), encoding="utf-8")
 
 
 def promotion_rows():
@@ -53,7 +58,8 @@ def promotion_rows():
         yield f"PROMOTE({NAMES[a]}, {NAMES[b]}, {result}, {can})"
 
 
-# Values one at a time: PyTorch's vector code differs from its scalar code where C leaves a cast undefined.
+# Values one at a time: PyTorch's vector code differs from its scalar code where C leaves a cast
+# undefined.
 def cast_rows():
     for a, b in itertools.product(range(len(DTYPES)), repeat=2):
         values = hard_values(DTYPES[a])
@@ -86,7 +92,8 @@ def view_rows():
     rng = random.Random(1)
     for _ in range(400):
         tensor = random_view(rng, rng.randint(1, 4))
-        factors = [p for size in tensor.shape for p in ([2, 2] if size == 4 else [2, 3] if size == 6 else [size] if size > 1 else [])]
+        factors = [p for size in tensor.shape
+                   for p in ([2, 2] if size == 4 else [2, 3] if size == 6 else [size] if size > 1 else [])]
         shape = []
         if rng.random() < 0.5:
             rng.shuffle(factors)
@@ -100,7 +107,8 @@ def view_rows():
             strides = braces(tensor.view(shape).stride())
         except RuntimeError:
             strides = "NO_VIEW"
-        yield f"VIEW({tensor.dim()}, {braces(tensor.shape)}, {braces(tensor.stride())}, {len(shape)}, {braces(shape)}, {strides})"
+        yield (f"VIEW({tensor.dim()}, {braces(tensor.shape)}, {braces(tensor.stride())}, {len(shape)}, "
+               f"{braces(shape)}, {strides})")
 
 
 def operand(rng, shape):
@@ -123,7 +131,8 @@ def layout_rows():
             b = torch.zeros_like(a)
         result = a + b
         like = torch.empty_like(a).stride()
-        yield (f"LAYOUT({a.dim()}, {braces(a.shape)}, {braces(a.stride())}, {b.dim()}, {braces(b.shape)}, {braces(b.stride())}, "
+        yield (f"LAYOUT({a.dim()}, {braces(a.shape)}, {braces(a.stride())}, "
+               f"{b.dim()}, {braces(b.shape)}, {braces(b.stride())}, "
                f"{result.dim()}, {braces(result.shape)}, {braces(result.stride())}, {braces(like)})")
 
 
@@ -131,8 +140,10 @@ def main():
     warnings.simplefilter("ignore")
     write("promotion.def", "PROMOTE(a, b, torch.promote_types(a, b), torch.can_cast(a, b))", promotion_rows())
     write("casts.def", "CAST(from, to, n, values as little-endian hex, the same cast)", cast_rows())
-    write("views.def", "VIEW(rank, size, stride, new rank, new size, stride of tensor.view(new size))", view_rows())
-    write("layouts.def", "LAYOUT(a's rank, size, stride, b's, those of a + b, stride of empty_like(a))", layout_rows())
+    write("views.def", "VIEW(rank, size, stride, new rank, new size, stride of tensor.view(new size))",
+          view_rows())
+    write("layouts.def", "LAYOUT(a's rank, size, stride, b's, those of a + b, stride of empty_like(a))",
+          layout_rows())
 
 
 if __name__ == "__main__":

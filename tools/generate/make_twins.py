@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes core/ops/twins.def: the in-place overloads that PyTorch has, so that no row of ours gets a twin that is none of them.
+"""Writes core/ops/twins.def: the in-place overloads that PyTorch has, so that no row of ours gets a
+twin that is none of them.
 
-    python tools/generate/make_twins.py [--check]      --check: only say whether the file is what PyTorch 2.13 has
+    python tools/generate/make_twins.py [--check]      --check: only say whether the file is what
+    PyTorch 2.13 has
 
 Needs torch 2.13.
 """
@@ -17,7 +19,8 @@ import torch  # noqa: E402
 
 FILE = pathlib.Path(__file__).resolve().parent.parent.parent / "core" / "ops" / "twins.def"
 HEAD = """// SPDX-License-Identifier: Apache-2.0
-// Made by tools/generate/make_twins.py: the in-place overloads of PyTorch 2.13, sorted. A row with OP_INPLACE has a twin only if it stands here.
+// Made by tools/generate/make_twins.py: the in-place overloads of PyTorch 2.13, sorted. A row with
+// OP_INPLACE has a twin only if it stands here.
 """
 
 
@@ -32,13 +35,14 @@ def is_twin(schema):
 
 def text():
     names = {schema.name + ("." + schema.overload_name if schema.overload_name else "")
-             for schema in torch._C._jit_get_all_schemas() if is_twin(schema)}  # fmt: skip
+             for schema in torch._C._jit_get_all_schemas() if is_twin(schema)}
     return HEAD + "".join(f'TWIN("{name}")\n' for name in sorted(names))
 
 
 def main():
     if "--check" in sys.argv[1:]:
-        raise SystemExit(0 if FILE.read_text(encoding="utf-8") == text() else f"{FILE} is not what PyTorch {torch.__version__} has")
+        raise SystemExit(0 if FILE.read_text(encoding="utf-8") == text()
+                         else f"{FILE} is not what PyTorch {torch.__version__} has")
     FILE.write_text(text(), encoding="utf-8")
 
 

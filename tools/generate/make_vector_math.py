@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes core/kernels/pointwise/vector_math.inc: coefficients of the polynomials behind the float32 functions of vector_math.h.
+"""Writes core/kernels/pointwise/vector_math.inc: coefficients of the polynomials behind the float32
+functions of vector_math.h.
 
     python tools/generate/make_vector_math.py
 
-Each polynomial minimises the largest weighted error on its interval (Lawson's reweighted least squares, 60 digits for the values). Coefficients are
-then rounded to float32 one by one, lowest first, the rest being fitted again each time, so that rounding errors do not add up.
+Each polynomial minimises the largest weighted error on its interval (Lawson's reweighted least
+squares, 60 digits for the values). Coefficients are then rounded to float32 one by one, lowest
+first, the rest being fitted again each time, so that rounding errors do not add up.
 """
 
 import pathlib
@@ -13,7 +15,8 @@ import mpmath
 import numpy
 
 mpmath.mp.dps = 60
-TARGET = pathlib.Path(__file__).resolve().parent.parent.parent / "core" / "kernels" / "pointwise" / "vector_math.inc"
+TARGET = (pathlib.Path(__file__).resolve().parent.parent.parent / "core" / "kernels" / "pointwise"
+          / "vector_math.inc")
 POINTS = 1500
 
 
@@ -34,7 +37,8 @@ def lawson(basis, values, weights):
 def fit(function, weight, low, high, degree):
     """Polynomial of `degree` near function(x) on low..high; the error counts times weight(x)."""
     low, high = mpmath.mpf(low), mpmath.mpf(high)
-    nodes = [(low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (k + mpmath.mpf(1) / 2) / POINTS) for k in range(POINTS)]
+    nodes = [(low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (k + mpmath.mpf(1) / 2) / POINTS)
+             for k in range(POINTS)]
     x = numpy.array([float(node) for node in nodes])
     values = numpy.array([float(function(node)) for node in nodes])
     weights = numpy.array([float(weight(node)) for node in nodes])
@@ -79,10 +83,14 @@ HALF_LN2 = mpmath.log(2) / 2 * mpmath.mpf("1.0005")
 QUARTER_PI = (mpmath.pi / 4 * mpmath.mpf("1.0005")) ** 2
 SQRT2 = mpmath.sqrt(2)
 ROWS = [
-    ("EXP", "exp(r) = 1 + r + r^2 P(r)", exp_rest, lambda r: abs(r**2 / mpmath.expm1(r)), -HALF_LN2, HALF_LN2, 4),
-    ("LOG", "log(1 + f) = f - f^2 / 2 + f^3 P(f)", log_rest, lambda f: abs(f**3 / mpmath.log1p(f)), 1 / SQRT2 - 1, SQRT2 - 1, 7),
-    ("ERF", "erf(x) = x + x P(x^2), |x| <= 0.921875", erf_rest, lambda s: mpmath.sqrt(s) / mpmath.erf(mpmath.sqrt(s)), 1e-12, 0.921875**2, 5),
-    ("ERFC", "log(erfc(t)) = P(t), 0.921875 <= t <= 4", erfc_log, lambda t: mpmath.erfc(t) + mpmath.mpf(10)**-9, 0.921875, 4, 7),
+    ("EXP", "exp(r) = 1 + r + r^2 P(r)", exp_rest, lambda r: abs(r**2 / mpmath.expm1(r)), -HALF_LN2, HALF_LN2,
+     4),
+    ("LOG", "log(1 + f) = f - f^2 / 2 + f^3 P(f)", log_rest, lambda f: abs(f**3 / mpmath.log1p(f)),
+     1 / SQRT2 - 1, SQRT2 - 1, 7),
+    ("ERF", "erf(x) = x + x P(x^2), |x| <= 0.921875", erf_rest,
+     lambda s: mpmath.sqrt(s) / mpmath.erf(mpmath.sqrt(s)), 1e-12, 0.921875**2, 5),
+    ("ERFC", "log(erfc(t)) = P(t), 0.921875 <= t <= 4", erfc_log,
+     lambda t: mpmath.erfc(t) + mpmath.mpf(10)**-9, 0.921875, 4, 7),
     ("SIN", "sin(r) = r + r^3 P(r^2)", sin_rest, lambda s: s, 1e-12, QUARTER_PI, 2),
     ("COS", "cos(r) = 1 - r^2 / 2 + r^4 P(r^2)", cos_rest, lambda s: s**2, 1e-12, QUARTER_PI, 2),
 ]
@@ -101,13 +109,16 @@ def pieces(name, value, count, bits):
 
 
 def main():
-    lines = ["// SPDX-License-Identifier: Apache-2.0", "// Made by tools/generate/make_vector_math.py. Errors are those of the polynomials alone, relative to the function.", "// clang-format off"]
+    lines = ["// SPDX-License-Identifier: Apache-2.0",
+             "// Made by tools/generate/make_vector_math.py. Errors are those of the polynomials alone, "
+             "relative to the", "// function.", "// clang-format off"]
     for name, what, function, weight, low, high, degree in ROWS:
         coefficients, error = fit(function, weight, low, high, degree)
         print(f"{name:5} degree {degree}: error {error:.2e} = 2^{numpy.log2(error):.2f}")
         lines.append(f"// {what}; error {error:.1e}")
         lines += [f"#define {name}_P{k} {float(c).hex()}F" for k, c in enumerate(coefficients)]
-    lines.append("// log(2) and pi / 2 as sums of floats; the first of log(2) has room for a factor of 8 bits.")
+    lines.append("// log(2) and pi / 2 as sums of floats; the first of log(2) has room for a "
+                 "factor of 8 bits.")
     lines += list(pieces("LN2", mpmath.log(2), 2, 16))
     lines += list(pieces("HALF_PI", mpmath.pi / 2, 3, 24))
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")

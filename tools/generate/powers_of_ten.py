@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Writes core/base/number_powers.def: the 128 leading bits of every power of ten that a double can meet, cut off (never rounded up).
+# Writes core/base/number_powers.def: the 128 leading bits of every power of ten that a double can
+# meet, cut off (never rounded up).
 # Usage: python3 tools/generate/powers_of_ten.py > core/base/number_powers.def
 FIRST, LAST = -342, 324
 
@@ -27,14 +28,16 @@ def main():
     for binary in range(-1100, 1100):
         two = 2**abs(binary)
         tens = binary * 1262611 >> 22
-        assert (10**tens <= two < 10**(tens + 1)) if binary >= 0 else (10**-tens >= two > 10**-(tens + 1)), binary
+        holds = 10**tens <= two < 10**(tens + 1) if binary >= 0 else 10**-tens >= two > 10**-(tens + 1)
+        assert holds, binary
         tens = binary * 1262611 - 524031 >> 22  # of 3/4 * 2**binary
         top, bottom = (3 * two, 4) if binary >= 0 else (3, 4 * two)
         low = (10**tens * bottom <= top) if tens >= 0 else (bottom <= top * 10**-tens)
         high = (top < 10**(tens + 1) * bottom) if tens + 1 >= 0 else (top * 10**-(tens + 1) < bottom)
         assert low and high, binary
     print("// SPDX-License-Identifier: Apache-2.0")
-    print("// Made by tools/generate/powers_of_ten.py: POWER(high, low) for 10^%d to 10^%d, the 128 leading bits, cut off." % (FIRST, LAST))
+    print("// Made by tools/generate/powers_of_ten.py: POWER(high, low) for 10^%d to 10^%d, "
+          "the 128 leading bits, cut off." % (FIRST, LAST))
     for exponent in range(FIRST, LAST + 1):
         bits = leading_bits(exponent)
         assert bits.bit_length() == 128

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays golden cases (tests/golden/README.md) in PyTorch and compares: values, strides, aliasing and what was written.
+"""Replays golden cases (tests/golden/README.md) in PyTorch and compares: values, strides, aliasing
+and what was written.
 
     python tools/generate/replay_goldens.py [tests/golden/*.jsonl]
 
@@ -22,7 +23,8 @@ from make_goldens import find_overload
 
 
 def build_tensor(entry, tensors):
-    """The tensor of {"$tensor": key, "stride", "offset"} in a fresh storage with these strides and this offset."""
+    """The tensor of {"$tensor": key, "stride", "offset"} in a fresh storage with these strides and
+    this offset."""
     values = tensors[entry["$tensor"]]
     return place_tensor(values, entry.get("stride", values.contiguous().stride()), entry.get("offset", 0))
 
@@ -43,7 +45,8 @@ def read_cases(path):
 
 
 def compare(name, got, want, case):
-    torch.testing.assert_close(got, want, rtol=case["rtol"], atol=case["atol"], equal_nan=True, msg=lambda m: f"{name}: {m}")
+    torch.testing.assert_close(got, want, rtol=case["rtol"], atol=case["atol"], equal_nan=True,
+                               msg=lambda m: f"{name}: {m}")
 
 
 def check_output(name, got, want, case, args, tensors):
@@ -67,7 +70,8 @@ def check_output(name, got, want, case, args, tensors):
             assert same, f"{name} does not share argument {want['alias']}'s storage"
     else:
         expected = decode_value(want, {})
-        assert got == expected or (math.isnan(got) and math.isnan(expected)), f"{name}: {got}, expected {want}"
+        assert got == expected or (math.isnan(got)
+                                   and math.isnan(expected)), f"{name}: {got}, expected {want}"
 
 
 def run_case(case, tensors):
@@ -78,7 +82,8 @@ def run_case(case, tensors):
     with torch.no_grad():
         result = overload(*args, **kwargs)
     results = result if isinstance(result, (list, tuple)) and len(overload._schema.returns) != 1 else [result]
-    named = [args[i] if i < len(args) else kwargs.get(a.name) for i, a in enumerate(overload._schema.arguments)]
+    named = [args[i] if i < len(args) else kwargs.get(a.name)
+             for i, a in enumerate(overload._schema.arguments)]
     check_output("outs", list(results), case["outs"], case, named, tensors)
     for index, argument in enumerate(overload._schema.arguments):
         if argument.name in case.get("mutated", {}):
@@ -87,7 +92,8 @@ def run_case(case, tensors):
 
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="default: all of tests/golden")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the weights and inputs of a network from a seed: the same bytes on every machine, standard library only.
+"""Makes the weights and inputs of a network from a seed: the same bytes on every machine, standard
+library only.
 
-    python3 tools/generate/seeded_weights.py tests/models/resnet18.fx.json --weights w.safetensors --input x.npy
+    python3 tools/generate/seeded_weights.py tests/models/resnet18.fx.json --weights w.safetensors
+    --input x.npy
 
-The graph's "modules" say which tensors there are (Linear, Conv2d, BatchNorm2d); its first placeholder's "meta" gives the
-input's shape, with --batch for the named dimensions.
+The graph's "modules" say which tensors there are (Linear, Conv2d, BatchNorm2d); its first
+placeholder's "meta" gives the input's shape, with --batch for the named dimensions.
 
-The numbers: tensor `name` takes the bytes of SHAKE-128("fxserve/" + seed + "/" + name) as little-endian 16-bit integers u;
-an element is low + (high - low) * (u + 0.5) / 65536, computed in double and rounded to float32. The ranges keep
-activations near one:
+The numbers: tensor `name` takes the bytes of SHAKE-128("fxserve/" + seed + "/" + name) as
+little-endian 16-bit integers u; an element is low + (high - low) * (u + 0.5) / 65536, computed in
+double and rounded to float32. The ranges keep activations near one:
 
     weight of Linear, Conv2d    +- sqrt(6 / fan_in)
     bias of Linear, Conv2d      +- 0.1
-    BatchNorm2d                 weight 0.5 to 1.0, bias +- 0.1, running_mean +- 0.2, running_var 0.5 to 1.5
+    BatchNorm2d                 weight 0.5 to 1.0, bias +- 0.1, running_mean +- 0.2, running_var 0.5
+                                to 1.5
     input k                     +- 1, under the name "input/" + k
 """
 
@@ -55,7 +58,8 @@ def module_tensors(path, kind, config):
         yield from _weight_and_bias(path, [config["out_features"], config["in_features"]], config)
     elif kind == "torch.nn.Conv2d":
         channels = config["in_channels"] // config.get("groups", 1)
-        yield from _weight_and_bias(path, [config["out_channels"], channels, *_pair(config["kernel_size"])], config)
+        yield from _weight_and_bias(path, [config["out_channels"], channels, *_pair(config["kernel_size"])],
+                                    config)
     elif kind == "torch.nn.BatchNorm2d":
         shape = [config["num_features"]]
         yield f"{path}.weight", shape, 0.5, 1.0
@@ -104,11 +108,13 @@ def input_shape(document, batch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", type=pathlib.Path, help="an FX JSON file")
     parser.add_argument("--weights", type=pathlib.Path, help="safetensors file to write")
     parser.add_argument("--sha256", help="what the weights file's SHA-256 must be, or a file that says it")
-    parser.add_argument("--input", type=pathlib.Path, help=".npy file to write, or .json: the body of a run request")
+    parser.add_argument("--input", type=pathlib.Path,
+                        help=".npy file to write, or .json: the body of a run request")
     parser.add_argument("--number", type=int, default=0, help="which input (default: 0)")
     parser.add_argument("--batch", type=int, default=1, help="the size of named dimensions (default: 1)")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains the digits classifier of the quickstart and exports it with torch.export.
 
-The data are scikit-learn's digits: 1,797 images of 8x8 pixels with values 0 to 16, a copy of the test part of the
-UCI set "Optical Recognition of Handwritten Digits". A fifth of them is held out. Written to the output folder:
+The data are scikit-learn's digits: 1,797 images of 8x8 pixels with values 0 to 16, a copy of the
+test part of the UCI set "Optical Recognition of Handwritten Digits". A fifth of them is held out.
+Written to the output folder:
 
-    digits.pt2            the exported model: x [batch, 1, 8, 8] float32, raw pixel values -> {"logits": [batch, 10]}
+    digits.pt2            the exported model: x [batch, 1, 8, 8] float32, raw pixel values ->
+                          {"logits": [batch, 10]}
     digits.safetensors    three input sets with PyTorch's outputs (see expected.py)
     digits_images.json    ten held-out images, one per digit, as the body of a run request
     digits_labels.json    their labels
@@ -49,7 +51,8 @@ class Digits(nn.Module):
 
 
 def load():
-    """Returns images [n, 1, 8, 8], labels [n], and the shuffled indices of the training and the held-out part."""
+    """Returns images [n, 1, 8, 8], labels [n], and the shuffled indices of the training and the
+    held-out part."""
     bunch = load_digits()
     images = torch.tensor(bunch.images, dtype=torch.float32).unsqueeze(1)
     labels = torch.tensor(bunch.target, dtype=torch.int64)
@@ -92,17 +95,21 @@ def pick(model, images, labels, held_out):
 def export(model, path):
     batch = torch.export.Dim("batch", max=64)
     program = torch.export.export(model, (torch.zeros(2, 1, 8, 8),), dynamic_shapes={"x": {0: batch}})
-    for node in program.graph.nodes:  # the stack traces name files: keep only the part that is the same everywhere
+    # the stack traces name files: keep only the part that is the same everywhere
+    for node in program.graph.nodes:
         if "stack_trace" in node.meta:
-            node.meta["stack_trace"] = re.sub(r'File "[^"]*/(?=tools/|torch/)', 'File "', node.meta["stack_trace"])
+            node.meta["stack_trace"] = re.sub(r'File "[^"]*/(?=tools/|torch/)', 'File "',
+                                              node.meta["stack_trace"])
     torch.export.save(program, path)
     return torch.export.load(path)
 
 
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "models"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=pathlib.Path, default=here, help="folder to write to (default: tests/models)")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, default=here,
+                        help="folder to write to (default: tests/models)")
     parser.add_argument("--epochs", type=int, default=40)
     options = parser.parse_args()
 

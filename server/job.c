@@ -17,9 +17,10 @@ typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_AWAY } Next;
 
 typedef struct Drive {
         Job *job;
+        Worker *worker; // NULL: on the loop thread, so no disk, no compiling, nothing long
         Frame *frame;
         int n_threads;
-        bool on_loop; // no disk, no compiling, nothing long
+        Engine *engine; // the job's, which may be another thread's by now
 } Drive;
 
 enum { WORD_NONE, WORD_DETACHED, WORD_DONE };
@@ -95,9 +96,7 @@ Job *job_free(Job *job)
         api_reply_deinit(&job->reply);
         graph_version_unref(job->version);
         graph_unref(job->graph);
-        graph_unref(job->graph_ticket.object); // woken, but cancelled before it looked
-        free(job->graph_ticket.failure);
-        engine_drop_ticket(&job->program_ticket);
+        ticket_drop(&job->ticket); // woken, but cancelled before it looked
         free(job);
         return NULL;
 }
@@ -108,9 +107,7 @@ Job *job_free(Job *job)
 static bool stop(Job *job)
 {
         atomic_store(&job->run.ctx.cancelled, 1);
-        return workers_withdraw(job->workers, &job->task) ||
-               engine_cancel_acquire(job->context.engine, &job->graph_ticket) ||
-               engine_cancel_plan(job->context.engine, &job->program_ticket);
+        return workers_withdraw(job->workers, &job->task) || ticket_cancel(&job->ticket);
 }
 
 void job_cancel(Job *job)
@@ -142,30 +139,57 @@ bool job_reap(Job *job)
         return true;
 }
 
-// ---- builds ----
-// Tickets of one kind lie at one offset in their jobs.
-static void wake(Ticket *tickets, size_t offset)
+// ---- what others wait for ----
+static void wake(Ticket *tickets)
 {
         while (tickets != NULL) {
-                Job *waiter = (Job *)(void *)((char *)tickets - offset);
+                Job *waiter = (Job *)(void *)((char *)tickets - offsetof(Job, ticket));
                 tickets = tickets->next;
                 workers_resubmit(waiter->workers, &waiter->task);
         }
 }
 
-typedef struct BuildTask {
+static void do_work(Worker *worker, Engine *engine, EngineWork *work)
+{
+        worker_stoppable(worker, engine_work_stop(engine_work_ref(work)));
+        Ticket *tickets = engine_work_do(work);
+        worker_stoppable(worker, NULL);
+        engine_work_unref(work);
+        wake(tickets);
+        jobs_use_idle_time(worker->pool, engine);
+}
+
+typedef struct WorkTask {
         Task task;
         Engine *engine;
-        ProgramBuild *build;
-} BuildTask;
+        EngineWork *work;
+} WorkTask;
 
-static void build_stoppably(Worker *worker, ProgramBuild *build)
+static void run_work(Task *task, Worker *worker)
 {
-        worker_stoppable(worker, engine_build_stop(engine_build_ref(build)));
-        Ticket *tickets = engine_build(build);
-        worker_stoppable(worker, NULL);
-        engine_build_unref(build);
-        wake(tickets, offsetof(Job, program_ticket));
+        WorkTask it = *(WorkTask *)task;
+        free(task);
+        do_work(worker, it.engine, it.work);
+}
+
+static void drop_work(Task *task)
+{
+        wake(engine_work_drop(((WorkTask *)task)->work));
+        free(task);
+}
+
+// Here, or at the end of the queue. Without memory for that it is done here, too.
+static void see_to(const Drive *drive, const Wait *wait)
+{
+        WorkTask *task = wait->at_once ? NULL : calloc(1, sizeof(*task));
+        if (task == NULL) {
+                do_work(drive->worker, drive->engine, wait->work);
+                return;
+        }
+        *task = (WorkTask){ .task = { .run = run_work, .drop = drop_work },
+                            .engine = drive->engine,
+                            .work = wait->work };
+        workers_resubmit(drive->worker->pool, &task->task);
 }
 
 // ---- when nobody waits ----
@@ -178,10 +202,11 @@ static void run_idle(Task *task, Worker *worker)
 {
         Engine *engine = ((IdleTask *)task)->engine;
         free(task);
-        ProgramBuild *build = engine_idle_build(engine, workers_width(worker->pool));
-        if (build != NULL)
-                build_stoppably(worker, build);
-        jobs_use_idle_time(worker->pool, engine);
+        EngineWork *work = engine_idle_work(engine, workers_width(worker->pool));
+        if (work != NULL)
+                do_work(worker, engine, work);
+        else
+                jobs_use_idle_time(worker->pool, engine);
 }
 
 static void drop_idle(Task *task)
@@ -201,61 +226,17 @@ void jobs_use_idle_time(Workers *workers, Engine *engine)
                 free(task);
 }
 
-static void run_build(Task *task, Worker *worker)
-{
-        Engine *engine = ((BuildTask *)task)->engine;
-        ProgramBuild *build = ((BuildTask *)task)->build;
-        free(task);
-        build_stoppably(worker, build);
-        jobs_use_idle_time(worker->pool, engine);
-}
-
-static void drop_build(Task *task)
-{
-        wake(engine_build_drop(((BuildTask *)task)->build), offsetof(Job, program_ticket));
-        free(task);
-}
-
-// To the end of the queue. Without memory for that it is built here.
-static void submit_build(Workers *workers, Engine *engine, ProgramBuild *build)
-{
-        BuildTask *task = calloc(1, sizeof(*task));
-        if (task == NULL) {
-                wake(engine_build(build), offsetof(Job, program_ticket));
-                return;
-        }
-        *task = (BuildTask){ .task = { .run = run_build, .drop = drop_build },
-                             .engine = engine,
-                             .build = build };
-        workers_resubmit(workers, &task->task);
-}
-
 // ---- steps ----
-// Whoever comes first loads the graph, for everybody who waits for it; its own job
-// waits as the others do, and may be cancelled meanwhile.
-static void load_graph(Workers *workers, Engine *engine, GraphVersion *version, RegistryEntry *build)
-{
-        wake(engine_load(engine, version, build), offsetof(Job, graph_ticket));
-        graph_version_unref(version);
-        jobs_use_idle_time(workers, engine);
-}
-
-static Status take_graph(Job *job)
-{
-        job->graph = take_ptr(job->graph_ticket.object);
-        return job->graph != NULL ? STATUS_OK : ticket_failure(&job->graph_ticket);
-}
-
 static Status step_graph(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
-        Engine *engine = job->context.engine;
-        Workers *workers = job->workers;
-        Graph *graph = NULL;
-        RegistryEntry *build;
-        Acquired how;
-        if (job->version != NULL)
-                return take_graph(job); // woken
+        void *woken_with = NULL;
+        Wait wait;
+        if (job->ticket.is_settled) {
+                TRY(ticket_take(&job->ticket, &woken_with));
+                job->graph = woken_with;
+                return STATUS_OK;
+        }
         if (job->call.route == ROUTE_RUN_INLINE) {
                 // others hold no more than what was sent while they wait for their graph
                 TRY(call_inflate(&job->call));
@@ -263,29 +244,23 @@ static Status step_graph(const Drive *drive, Next *next)
         }
         if (!api_needs_version(job->call.route))
                 return STATUS_OK;
-        TRY(api_find_version(engine, &job->call, &job->version));
+        TRY(api_find_version(drive->engine, &job->call, &job->version));
         atomic_store(&job->found_graph, true);
         if (!api_needs_graph(job->call.route))
                 return STATUS_OK;
-        if (drive->on_loop) {
-                job->graph = engine_cached_graph(engine, &job->version->key);
+        if (drive->worker == NULL) {
+                job->graph = engine_cached_graph(drive->engine, &job->version->key);
                 if (job->graph == NULL) {
                         job->version = graph_version_unref(job->version);
                         *next = NEXT_AWAY;
                 }
                 return STATUS_OK;
         }
-        GraphVersion *version = graph_version_ref(job->version);
-        Status status = engine_acquire(engine, version, &job->graph_ticket, &how, &graph, &build);
-        if (status == STATUS_OK && how != ACQUIRE_READY)
-                *next = NEXT_PARKED;
-        else
-                job->graph = graph;
-        if (*next == NEXT_PARKED && how == ACQUIRE_START)
-                load_graph(workers, engine, version, build);
-        else
-                graph_version_unref(version);
-        return status;
+        TRY(engine_acquire(drive->engine, job->version, &job->ticket, &job->graph, &wait));
+        *next = wait.parked ? NEXT_PARKED : NEXT_STEP;
+        if (wait.work != NULL)
+                see_to(drive, &wait);
+        return STATUS_OK;
 }
 
 static Status step_decode(Job *job)
@@ -319,41 +294,29 @@ static bool is_brief(const RunCall *run)
 
 static Status step_program(const Drive *drive, Next *next)
 {
-        Job *job = drive->job;
-        RunCall *run = &job->run;
-        Engine *engine = job->context.engine;
-        Workers *workers = job->workers;
-        ProgramBuild *build = NULL;
-        Planned how;
+        RunCall *run = &drive->job->run;
+        Ticket *ticket = &drive->job->ticket;
         bool again = true;
-        if (drive->on_loop) {
-                if (engine_plan_ready(engine, &run->plan) && is_brief(run))
+        Wait wait;
+        if (drive->worker == NULL) {
+                if (engine_plan_ready(drive->engine, &run->plan) && is_brief(run))
                         return STATUS_OK;
                 engine_unplan(&run->plan);
                 *next = NEXT_AWAY;
                 return STATUS_OK;
         }
-        if (job->planning)
-                TRY(engine_planned(&run->plan, &job->program_ticket, &again)); // woken
+        if (ticket->is_settled)
+                TRY(engine_planned(&run->plan, ticket, &again));
         if (!again && run->plan.n_threads <= drive->n_threads)
                 return STATUS_OK;
         engine_unplan(&run->plan); // it may have been made for a wider worker
-        job->planning = run->mode == RUN_MODE_COMPILED;
         run->plan.n_threads = engine_width(&run->plan, drive->n_threads);
-        TRY(engine_plan(engine, &run->plan, &job->program_ticket, &how, &build));
-        if (how == PLAN_PARKED)
-                *next = NEXT_PARKED;
-        else
-                job->planning = false;
-        if (build == NULL)
-                return STATUS_OK;
-        if (how == PLAN_PARKED || !engine_build_is_small(build)) {
-                submit_build(workers, engine, build);
-                return STATUS_OK;
-        }
-        wake(engine_build(build), offsetof(Job, program_ticket));
-        jobs_use_idle_time(workers, engine);
-        engine_plan_ready(engine, &run->plan);
+        TRY(engine_plan(drive->engine, &run->plan, ticket, &wait));
+        *next = wait.parked ? NEXT_PARKED : NEXT_STEP;
+        if (wait.work != NULL)
+                see_to(drive, &wait);
+        if (wait.work != NULL && wait.at_once)
+                engine_plan_ready(drive->engine, &run->plan); // never parked: the job is still here
         return STATUS_OK;
 }
 
@@ -404,7 +367,7 @@ static Status step_encode(const Drive *drive)
         // results may be weights themselves
         TRY(sound(job, job->run.graph, run_encode(&job->run, job->received_ns, &job->reply)));
         engine_record(job->context.engine, job->version, profile);
-        return drive->on_loop ? STATUS_OK : reply_gzip(&job->call, &job->run.ctx, &job->reply);
+        return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &job->run.ctx, &job->reply);
 }
 
 static Status do_step(const Drive *drive, Next *next)
@@ -512,7 +475,11 @@ static void let_go(Job *job)
 static void run_task(Task *task, Worker *worker)
 {
         Job *job = job_of_task(task);
-        Drive drive = { .job = job, .frame = &worker->frame, .n_threads = worker->n_threads };
+        Drive drive = { .job = job,
+                        .worker = worker,
+                        .frame = &worker->frame,
+                        .n_threads = worker->n_threads,
+                        .engine = job->context.engine };
         int64_t now = clock_ns();
         job->queue_ns += now - task->queued_ns;
         if (job->is_run) {
@@ -532,6 +499,6 @@ static void run_task(Task *task, Worker *worker)
 
 bool job_try_here(Job *job, Frame *frame)
 {
-        Drive drive = { .job = job, .frame = frame, .n_threads = 1, .on_loop = true };
+        Drive drive = { .job = job, .frame = frame, .n_threads = 1, .engine = job->context.engine };
         return job->is_run && job->call.route != ROUTE_RUN_INLINE && advance(&drive);
 }

@@ -46,8 +46,7 @@ struct Job {
         GraphVersion *version;
         _Atomic bool found_graph; // it has been: its name may be shown among the metrics
         Graph *graph;
-        Ticket graph_ticket, program_ticket;
-        bool planning; // its program ticket was parked
+        Ticket ticket; // for whatever the step waits for
         int64_t received_ns;
         int64_t began_ns; // the step it is in
         int64_t step_ns[STEP_COUNT];

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building programs. A build holds what compiling needs and nothing of the request that asked for
-// it: the graph, the signature (metas only), the nodes to fetch. It belongs to the registry's
-// entry, not to a caller: callers come and go while it runs; when the last one that waited has left
-// and nobody else wanted it, its context is cancelled and compiling stops at the next poll.
+// it: the graph, the signature (metas only), the nodes to fetch. When it is stopped, its context is
+// cancelled and compiling ends at the next poll.
 #include <string.h>
 #include "core/engine/private.h"
 
 enum { SMALL_NODES = 64, VALUES_FOR_ALL = 4 };
 
-struct ProgramBuild {
-        RefCount ref; // its owner's, and one of whoever holds its stop flag
-        Engine *engine;
-        RegistryEntry *entry;
+typedef struct ProgramBuild {
+        EngineWork work;
         RegistryKey key, base; // base: without the values of numbers
         PlannedRun plan;       // inputs without bytes
         Graph *graph;          // counted
@@ -20,7 +17,7 @@ struct ProgramBuild {
         bool learns;           // decides the tune record; no entry
         GraphVersion *version; // that it warms up, counted; NULL: it was asked for
         uint32_t n_stops;
-};
+} ProgramBuild;
 
 static Status copy_inputs(const PlannedRun *plan, PlannedRun *out)
 {
@@ -43,14 +40,27 @@ static Status copy_fetch(const PlannedRun *plan, ProgramBuild *build)
         return STATUS_OK;
 }
 
-Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key,
-                         ProgramBuild **out_build)
+static Ticket *run_build(EngineWork *take_work);
+
+static void free_build(EngineWork *work)
 {
+        ProgramBuild *build = (ProgramBuild *)work;
+        planned_run_deinit(&build->plan);
+        free(build->fetch);
+        graph_version_unref(build->version);
+        graph_unref(build->graph);
+        free(build);
+}
+
+Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key,
+                         EngineWork **out_build)
+{
+        static const EngineWorkType type = { .run = run_build, .free = free_build };
         ProgramBuild *build = calloc(1, sizeof(*build));
         if (build == NULL)
                 return fail_memory();
-        refcount_init(&build->ref);
-        build->engine = engine;
+        work_init(&build->work, &type, engine);
+        build->work.stop = &build->ctx.cancelled;
         build->key = *key;
         build->graph = graph_ref((Graph *)(uintptr_t)plan->graph);
         build->plan.graph = plan->graph;
@@ -67,63 +77,35 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         if (status == STATUS_OK)
                 status = copy_fetch(plan, build);
         if (status != STATUS_OK)
-                engine_build_unref(build);
+                engine_work_unref(&build->work);
         else
-                *out_build = build;
+                *out_build = &build->work;
         return status;
 }
 
-Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build)
+Status program_build_learning(Engine *engine, const PlannedRun *plan, EngineWork **out_build)
 {
         RegistryKey none = { { 0 } };
         TRY(program_build_new(engine, plan, &none, out_build));
-        (*out_build)->learns = true;
+        ((ProgramBuild *)*out_build)->learns = true;
         return STATUS_OK;
 }
 
-const Graph *program_build_graph(const ProgramBuild *build)
+const Graph *program_build_graph(const EngineWork *build)
 {
-        return build->graph;
+        return ((const ProgramBuild *)build)->graph;
 }
 
-void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_stops)
+void program_build_warms(EngineWork *work, GraphVersion *version, uint32_t n_stops)
 {
+        ProgramBuild *build = (ProgramBuild *)work;
         build->version = graph_version_ref(version);
         build->n_stops = n_stops;
 }
 
-void program_build_begin(ProgramBuild *build, RegistryEntry *entry)
+bool program_build_is_small(const Graph *graph)
 {
-        build->entry = entry;
-        registry_watch(build->engine->programs, entry, &build->ctx.cancelled);
-}
-
-ProgramBuild *engine_build_ref(ProgramBuild *build)
-{
-        refcount_get(&build->ref);
-        return build;
-}
-
-ProgramBuild *engine_build_unref(ProgramBuild *build)
-{
-        if (!refcount_put(&build->ref))
-                return NULL;
-        planned_run_deinit(&build->plan);
-        free(build->fetch);
-        graph_version_unref(build->version);
-        graph_unref(build->graph);
-        free(build);
-        return NULL;
-}
-
-bool engine_build_is_small(const ProgramBuild *build)
-{
-        return build->graph->n_nodes <= SMALL_NODES;
-}
-
-_Atomic int *engine_build_stop(ProgramBuild *build)
-{
-        return &build->ctx.cancelled;
+        return graph->n_nodes <= SMALL_NODES;
 }
 
 // What one node may not cost is refused before any node runs.
@@ -144,19 +126,19 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
         if (learning != NULL)
                 options.tune = learning;
         Program *program;
-        options.cache = build->engine->packs;
+        options.cache = build->work.engine->packs;
         TRY(run_poll(&build->ctx));
         TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options,
                           &build->ctx, &program));
         // what was folded or packed is worth what was read
-        Status status = engine_check_pages(build->engine, build->graph);
+        Status status = engine_check_pages(build->work.engine, build->graph);
         if (status == STATUS_OK)
                 status = check_costs(program);
         if (status != STATUS_OK) {
                 program_unref(program);
                 return status;
         }
-        atomic_fetch_add(&build->engine->n_compiles, 1u);
+        atomic_fetch_add(&build->work.engine->n_compiles, 1u);
         return cached_program_new(program, out_cached);
 }
 
@@ -165,7 +147,7 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
 static void settle_key(ProgramBuild *build, CachedProgram *cached)
 {
         RegistryKey key, group;
-        Engine *engine = build->engine;
+        Engine *engine = build->work.engine;
         memcpy(group.bytes, build->graph->content, sizeof(group.bytes));
         by_value_learn(engine, &build->base, cached->program->by_value);
         seen_forget(&engine->unplannable, &build->base);
@@ -179,8 +161,8 @@ static void settle_key(ProgramBuild *build, CachedProgram *cached)
 // A failure is not cached, but neither repeated at every request: two more sights.
 static void forget_sights(ProgramBuild *build)
 {
-        seen_forget(&build->engine->seen, &build->base);
-        seen_forget(&build->engine->seen, &build->key);
+        seen_forget(&build->work.engine->seen, &build->base);
+        seen_forget(&build->work.engine->seen, &build->key);
 }
 
 // As long as none was planned, some values of numbers that cannot be speak for all; one does not:
@@ -188,7 +170,7 @@ static void forget_sights(ProgramBuild *build)
 // last one the base.
 static void remember_unplannable(ProgramBuild *build)
 {
-        Engine *engine = build->engine;
+        Engine *engine = build->work.engine;
         RegistryKey word = build->base;
         uint64_t mask;
         seen_before(&engine->unplannable, &build->key);
@@ -207,7 +189,7 @@ static void remember_unplannable(ProgramBuild *build)
 static Status learn(ProgramBuild *build)
 {
         _cleanup_(tune_freep) TuneRecord *record = NULL;
-        Engine *engine = build->engine;
+        Engine *engine = build->work.engine;
         CachedProgram *cached = NULL;
         RegistryKey key, group;
         TRY(tune_new(true, &record));
@@ -232,51 +214,42 @@ static Status learn(ProgramBuild *build)
 
 static void learn_or_try_later(ProgramBuild *take_build)
 {
-        Engine *engine = take_build->engine;
+        Engine *engine = take_build->work.engine;
         Status status = learn(take_build);
         if (status == STATUS_CANCELLED && atomic_load(&take_build->ctx.cancelled) != 0) {
                 atomic_store(&take_build->ctx.cancelled, 0);
-                engine_learn_again(engine, take_build, ++take_build->n_stops);
+                engine_learn_again(engine, &take_build->work, ++take_build->n_stops);
                 return;
         }
         if (status != STATUS_OK)
                 engine_not_learnt(engine, take_build->graph);
-        engine_build_unref(take_build);
+        engine_work_unref(&take_build->work);
 }
 
-Ticket *engine_build(ProgramBuild *take_build)
+static Ticket *run_build(EngineWork *take_work)
 {
-        Engine *engine = take_build->engine;
+        ProgramBuild *build = (ProgramBuild *)take_work;
+        Engine *engine = take_work->engine;
         CachedProgram *cached = NULL;
-        if (take_build->learns) {
-                learn_or_try_later(take_build);
+        if (build->learns) {
+                learn_or_try_later(build);
                 return NULL;
         }
-        Status status = compile(take_build, NULL, &cached);
+        Status status = compile(build, NULL, &cached);
         if (status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED)
-                remember_unplannable(take_build);
+                remember_unplannable(build);
         else if (status != STATUS_OK)
-                forget_sights(take_build);
-        if (status == STATUS_CANCELLED && take_build->version != NULL)
-                engine_warm_up_again(engine, take_build->version, take_build->n_stops + 1);
+                forget_sights(build);
+        if (status == STATUS_CANCELLED && build->version != NULL)
+                engine_warm_up_again(engine, build->version, build->n_stops + 1);
         if (cached != NULL)
                 refcount_get(&cached->ref);
-        Ticket *tickets = registry_publish(engine->programs, take_build->entry, cached);
+        Ticket *tickets = work_publish(take_work, cached);
         if (cached != NULL) {
-                settle_key(take_build, cached);
-                engine_learn_later(engine, &take_build->plan);
+                settle_key(build, cached);
+                engine_learn_later(engine, &build->plan);
         }
         cached_program_unref(cached);
-        engine_build_unref(take_build);
-        return tickets;
-}
-
-Ticket *engine_build_drop(ProgramBuild *take_build)
-{
-        Ticket *tickets = NULL;
-        fail(STATUS_CANCELLED, "the build was given up");
-        if (!take_build->learns)
-                tickets = registry_publish(take_build->engine->programs, take_build->entry, NULL);
-        engine_build_unref(take_build);
+        engine_work_unref(take_work);
         return tickets;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any
-// thread; nothing here waits for another request: what is not ready yet parks a ticket
-// (registry.h).
+// thread; nothing here waits for another request: what is not ready yet parks a ticket (work.h).
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
 #include "core/compile/compile.h"
+#include "core/engine/work.h"
 #include "core/eval/bind.h"
 #include "core/eval/walk.h"
 #include "core/profile/profile.h"
@@ -143,15 +143,10 @@ Status engine_versions(Engine *engine, const char *name, VersionList *out);
 void version_list_deinit(VersionList *list);
 
 // ---- decoded graphs ----
-// READY: *out_graph counted. PARKED: ticket will be among those a publish
-// returns (its object is a Graph). START: it is parked, too; also call engine_load on a worker.
-Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how,
-                      Graph **out_graph, RegistryEntry **out_build);
-// Takes a parked ticket back. False: it is not parked, or was published already.
-bool engine_cancel_acquire(Engine *engine, Ticket *ticket);
-// Loads and publishes; returns the tickets to wake. Never fails: the failure travels in the
-// tickets.
-Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build);
+// *out_graph counted; or, when *out_wait says so, the ticket is parked and comes back with the Graph.
+// Once it is parked nothing but *out_wait is written.
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
+                      Wait *out_wait);
 // Whether the version's graph is decoded, so that a run need not read it first. Counts as no use.
 bool engine_is_resident(Engine *engine, const GraphVersion *version);
 // Blocking form for programs without a server (fxserve run).
@@ -193,15 +188,9 @@ void planned_run_deinit(PlannedRun *plan); // leaves it zeroed
 // Inputs against the signature: bind.h says what is checked. A failure leaves the plan zeroed.
 Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *plan);
 
-typedef enum Planned {
-        PLAN_READY,  // engine_execute may go on
-        PLAN_PARKED, // the ticket will be among those that engine_build returns; then engine_planned
-} Planned;
-typedef struct ProgramBuild ProgramBuild;
-// What to run it with. *out_build, when not NULL, is a build that the caller must give to
-// engine_build, now or later, on whichever worker; PARKED: the plan may be somebody else's by then.
-Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how,
-                   ProgramBuild **out_build);
+// What to run it with: when *out_wait says that the ticket is parked, engine_planned says it after
+// the ticket came back, and the plan may be somebody else's until then.
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Wait *out_wait);
 // After the ticket came back. STATUS_OK and *out_again: nothing was built and nothing is wrong;
 // plan again. Builds that find that the graph cannot be planned leave it to an eager run; any other
 // failure is the run's.
@@ -221,32 +210,6 @@ int64_t engine_predict_ns(const PlannedRun *plan);
 // Numbers and characters that its results have to be written with, each row of nothing counted as
 // one; INT64_MAX: not known, or some lie in a mapped file and may have to be read first.
 int64_t engine_result_values(const PlannedRun *plan);
-// Takes a parked ticket back. False: it is not parked, or came back already.
-bool engine_cancel_plan(Engine *engine, Ticket *ticket);
-// For a ticket that came back and is not looked at: lets go of what it holds.
-void engine_drop_ticket(Ticket *ticket);
-// A failed ticket's failure becomes this thread's; frees it.
-Status ticket_failure(Ticket *ticket);
-
-// Small enough to be built at once, by whoever asked.
-bool engine_build_is_small(const ProgramBuild *build);
-// Compiles and publishes; returns the tickets to wake. Never fails: the failure travels in the
-// tickets. Stops when nobody wants it.
-Ticket *engine_build(ProgramBuild *take_build);
-// What to set to 1 to make it stop. Whoever may do so while it is built has a reference of its own.
-_Atomic int *engine_build_stop(ProgramBuild *build);
-ProgramBuild *engine_build_ref(ProgramBuild *build);
-ProgramBuild *engine_build_unref(ProgramBuild *build);
-// The same without building: waiters get STATUS_CANCELLED.
-Ticket *engine_build_drop(ProgramBuild *take_build);
-
-// Work for when nobody waits: programs of graphs that came in with a closed signature, tuning of
-// stored graphs. True: there is some, *out_due_ns (clock_ns(), may be past) says from when on.
-bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns);
-// A build for engine_build, for runs that may use `n_threads`, one at a time; NULL: there was
-// nothing to do. Its stop flag may be set at any time; the work then comes back later.
-ProgramBuild *engine_idle_build(Engine *engine, int n_threads);
-
 // On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile`
 // (made by run_profile_new for this graph) receives rows, run time, memory figures and the program.
 Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile,

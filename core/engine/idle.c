@@ -144,7 +144,7 @@ void engine_forget_tune(Engine *engine, const RegistryKey *content)
 struct IdlePiece {
         IdlePiece *next;
         GraphVersion *version; // to warm up; counted, or NULL
-        ProgramBuild *build;   // to learn from; or NULL
+        EngineWork *build;     // to learn from; or NULL
         uint32_t n_stops;      // how often requests came between
         int64_t due_ns;        // clock_ns(); 0: now
 };
@@ -154,8 +154,7 @@ static void piece_free(IdlePiece *piece)
         if (piece == NULL)
                 return;
         graph_version_unref(piece->version);
-        if (piece->build != NULL)
-                engine_build_unref(piece->build);
+        engine_work_unref(piece->build);
         free(piece);
 }
 
@@ -168,7 +167,7 @@ static int64_t due_after(uint32_t n_stops)
 }
 
 // Best effort: what does not fit is built when it is run.
-static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_build, uint32_t n_stops)
+static void push(Engine *engine, GraphVersion *take_version, EngineWork *take_build, uint32_t n_stops)
 {
         IdlePiece *piece = calloc(1, sizeof(*piece));
         pthread_mutex_lock(&engine->mutex);
@@ -188,8 +187,7 @@ static void push(Engine *engine, GraphVersion *take_version, ProgramBuild *take_
         if (room)
                 return;
         graph_version_unref(take_version);
-        if (take_build != NULL)
-                engine_build_unref(take_build);
+        engine_work_unref(take_build);
         free(piece);
 }
 
@@ -289,10 +287,10 @@ static Status static_plan(const Graph *graph, int n_threads, PlannedRun *plan)
         return status;
 }
 
-static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, uint32_t n_stops, int n_threads)
+static EngineWork *warm_up(Engine *engine, GraphVersion *version, uint32_t n_stops, int n_threads)
 {
         PlannedRun plan = { .graph = NULL };
-        ProgramBuild *build = NULL;
+        EngineWork *build = NULL;
         Graph *graph = registry_peek(engine->decoded, &version->key);
         if (graph == NULL)
                 return NULL;
@@ -311,9 +309,9 @@ static ProgramBuild *warm_up(Engine *engine, GraphVersion *version, uint32_t n_s
         return build;
 }
 
-ProgramBuild *engine_idle_build(Engine *engine, int n_threads)
+EngineWork *engine_idle_work(Engine *engine, int n_threads)
 {
-        ProgramBuild *build = NULL;
+        EngineWork *build = NULL;
         IdlePiece *piece;
         while (build == NULL && (piece = pop(engine, clock_ns())) != NULL) {
                 if (piece->version != NULL)
@@ -345,13 +343,13 @@ static bool will_learn(Engine *engine, const Graph *graph)
 
 void engine_learn_later(Engine *engine, const PlannedRun *plan)
 {
-        ProgramBuild *build = NULL;
+        EngineWork *build = NULL;
         if (wants_tuning(engine, plan->graph) && !will_learn(engine, plan->graph) &&
             program_build_learning(engine, plan, &build) == STATUS_OK)
                 push(engine, NULL, build, 0);
 }
 
-void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_stops)
+void engine_learn_again(Engine *engine, EngineWork *take_build, uint32_t n_stops)
 {
         push(engine, NULL, take_build, n_stops);
 }

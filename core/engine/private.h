@@ -73,11 +73,11 @@ DEFINE_CLEANUP(EngineGraph, engine_graph_free)
 GraphVersion *engine_version_of(const EngineGraph *graph, int64_t number); // borrowed; NULL: there is none
 Status engine_not_found(const char *name);
 
-// ---- engine_change.c; while writing ----
+// ---- change.c; while writing ----
 // One version more has this content.
 Status engine_use_content(Engine *engine, const RegistryKey *key);
 
-// ---- engine_store.c ----
+// ---- store.c ----
 // Stores the parts of an upload (nothing without a store) and holds them;
 // the storages among `pieces` have the stored bytes then. Fills in documents and holes. Release
 // after the version was written, always.
@@ -119,23 +119,52 @@ void seen_forget(SeenTable *table, const RegistryKey *key);
 bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask);
 void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 
-// ---- builds (engine_build.c) ----
-// Copies what it needs of the plan. Begun when the registry says START; freed otherwise.
+// ---- work (work.c) ----
+typedef struct EngineWorkType {
+        Ticket *(*run)(EngineWork *take_work); // engine_work_do
+        void (*free)(EngineWork *work);
+} EngineWorkType;
+// The first member of what is to be done.
+struct EngineWork {
+        RefCount ref; // its owner's, and one of whoever holds its stop flag
+        const EngineWorkType *type;
+        Engine *engine;
+        Registry *registry;   // of `entry`
+        RegistryEntry *entry; // that it fills; NULL: nobody waits for it
+        _Atomic int *stop;    // NULL: it cannot be stopped
+};
+void work_init(EngineWork *work, const EngineWorkType *type, Engine *engine);
+typedef struct WorkPlace {
+        Registry *registry;
+        RegistryKey key, group;
+        bool has_group;
+} WorkPlace;
+// What is at the place (*out_object, counted); else parks the ticket (NULL: asks without waiting)
+// and, when nobody does it yet, hands out the work. `out_wait` is zeroed by the caller. Once the
+// ticket is parked, only *out_wait is written.
+Status work_begin(EngineWork *take_work, const WorkPlace *place, Ticket *ticket, void **out_object,
+                  Wait *out_wait);
+// registry_publish for its entry.
+Ticket *work_publish(EngineWork *work, void *take_object);
+
+// ---- builds (build.c) ----
+// Copies what it needs of the plan.
 Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key,
-                         ProgramBuild **out_build);
-// One that decides the graph's tune record. It has no entry in the registry: nobody waits for it.
-Status program_build_learning(Engine *engine, const PlannedRun *plan, ProgramBuild **out_build);
-const Graph *program_build_graph(const ProgramBuild *build);
+                         EngineWork **out_build);
+// One that decides the graph's tune record. Nobody waits for it.
+Status program_build_learning(Engine *engine, const PlannedRun *plan, EngineWork **out_build);
+const Graph *program_build_graph(const EngineWork *build);
 // Nobody asked for it: stopped, it is tried again later.
-void program_build_warms(ProgramBuild *build, GraphVersion *version, uint32_t n_stops);
-void program_build_begin(ProgramBuild *build, RegistryEntry *entry);
+void program_build_warms(EngineWork *build, GraphVersion *version, uint32_t n_stops);
+// Small enough to be built at once, by whoever asked.
+bool program_build_is_small(const Graph *graph);
 CompileOptions engine_compile_options(const PlannedRun *plan);
 Status engine_program_key(const PlannedRun *plan, uint64_t by_value, RegistryKey *out_key);
 // A build nobody waits for, begun, when the plan's program is neither there nor being built; else
 // NULL.
-Status engine_plan_background(Engine *engine, PlannedRun *plan, ProgramBuild **out_build);
+Status engine_plan_background(Engine *engine, PlannedRun *plan, EngineWork **out_build);
 
-// ---- idle work (engine_idle.c) ----
+// ---- idle work (idle.c) ----
 // Immutable once shared.
 struct SharedTune {
         RefCount ref;
@@ -155,7 +184,7 @@ void engine_prepare(Engine *engine, GraphVersion *version);
 // lacks it.
 void engine_learn_later(Engine *engine, const PlannedRun *plan);
 // After they were stopped for the n-th time: later.
-void engine_learn_again(Engine *engine, ProgramBuild *take_build, uint32_t n_stops);
+void engine_learn_again(Engine *engine, EngineWork *take_build, uint32_t n_stops);
 void engine_warm_up_again(Engine *engine, GraphVersion *version, uint32_t n_stops);
 // Keeps what was learnt, in the store first. Failing, the graph goes on without.
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune);

@@ -241,34 +241,24 @@ static bool is_unplannable(Engine *engine, const RegistryKey *key, const Registr
 // it. The build is made before the ticket is parked: from then on the plan belongs to whoever wakes
 // it.
 static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *key, Ticket *ticket_or_null,
-                          Planned *out_how, ProgramBuild **out_build)
+                          Wait *out_wait)
 {
-        RegistryKey group;
-        Acquisition got;
-        ProgramBuild *build;
-        memcpy(group.bytes, plan->graph->content, sizeof(group.bytes));
+        WorkPlace place = { .registry = engine->programs, .key = *key, .has_group = true };
+        EngineWork *build;
+        void *program = NULL;
+        memcpy(place.group.bytes, plan->graph->content, sizeof(place.group.bytes));
+        out_wait->at_once = ticket_or_null == NULL && program_build_is_small(plan->graph);
         TRY(program_build_new(engine, plan, key, &build));
-        Status status = registry_acquire(engine->programs, key, &group, ticket_or_null, &got);
-        if (status == STATUS_OK && got.how == ACQUIRE_START) {
-                program_build_begin(build, got.build);
-                *out_build = build;
-        } else {
-                engine_build_unref(build);
-        }
-        TRY(status);
-        if (got.how == ACQUIRE_READY)
-                plan->program = got.object;
-        else if (ticket_or_null != NULL)
-                *out_how = PLAN_PARKED;
+        TRY(work_begin(build, &place, ticket_or_null, &program, out_wait));
+        if (program != NULL)
+                plan->program = program;
         return STATUS_OK;
 }
 
-Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *out_how,
-                   ProgramBuild **out_build)
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Wait *out_wait)
 {
         RegistryKey key, sight;
-        *out_how = PLAN_READY;
-        *out_build = NULL;
+        *out_wait = (Wait){ .parked = false };
         RunMode mode = plan->request.mode;
         if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK ||
             is_unplannable(engine, &key, &sight))
@@ -277,21 +267,23 @@ Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Planned *ou
         if (plan->program != NULL)
                 return STATUS_OK;
         if (mode == RUN_MODE_COMPILED)
-                return start_build(engine, plan, &key, ticket, out_how, out_build);
+                return start_build(engine, plan, &key, ticket, out_wait);
         if (seen_before(&engine->seen, &sight) && !registry_has(engine->programs, &key))
                 // no memory for it: this run is eager
-                (void)start_build(engine, plan, &key, NULL, out_how, out_build);
+                (void)start_build(engine, plan, &key, NULL, out_wait);
         return STATUS_OK;
 }
 
-Status engine_plan_background(Engine *engine, PlannedRun *plan, ProgramBuild **out_build)
+Status engine_plan_background(Engine *engine, PlannedRun *plan, EngineWork **out_build)
 {
         RegistryKey key, sight;
-        Planned how;
+        Wait wait = { .parked = false };
         TRY(find_key(engine, plan, &key, &sight));
         if (registry_has(engine->programs, &key) || is_unplannable(engine, &key, &sight))
                 return STATUS_OK;
-        return start_build(engine, plan, &key, NULL, &how, out_build);
+        TRY(start_build(engine, plan, &key, NULL, &wait));
+        *out_build = wait.work;
+        return STATUS_OK;
 }
 
 void engine_unplan(PlannedRun *plan)
@@ -339,36 +331,11 @@ int64_t engine_result_values(const PlannedRun *plan)
         return plan->program == NULL ? INT64_MAX : plan->program->result_values;
 }
 
-bool engine_cancel_plan(Engine *engine, Ticket *ticket)
-{
-        return registry_cancel(engine->programs, ticket);
-}
-
-void engine_drop_ticket(Ticket *ticket)
-{
-        cached_program_unref(ticket->object);
-        free(ticket->failure);
-        *ticket = (Ticket){ .next = NULL };
-}
-
-Status ticket_failure(Ticket *ticket)
-{
-        if (ticket->failure == NULL)
-                return fail_memory();
-        Status status = ticket->status;
-        *failure_current() = *ticket->failure;
-        free(ticket->failure);
-        ticket->failure = NULL;
-        return status;
-}
-
 Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again)
 {
-        *out_again = false;
-        plan->program = take_ptr(ticket->object);
-        if (plan->program != NULL)
-                return STATUS_OK;
-        Status status = ticket_failure(ticket);
+        void *program = NULL;
+        Status status = ticket_take(ticket, &program);
+        plan->program = program;
         *out_again = status == STATUS_CANCELLED;
         return status == STATUS_CANCELLED || status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED
                        ? STATUS_OK

@@ -13,40 +13,68 @@ static Status damaged(const GraphVersion *version)
                     (long long)version->stored.version, graph_version_reason(version));
 }
 
-Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Acquired *out_how,
-                      Graph **out_graph, RegistryEntry **out_build)
-{
-        if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
-                return damaged(version);
-        Acquisition got;
-        TRY(registry_acquire(engine->decoded, &version->key, NULL, ticket, &got));
-        *out_how = got.how;
-        *out_graph = got.object;
-        if (got.how == ACQUIRE_START)
-                *out_build = got.build;
-        if (got.how == ACQUIRE_READY)
-                engine_mark(engine, version, STATUS_OK);
-        return STATUS_OK;
-}
+typedef struct GraphLoad {
+        EngineWork work;
+        GraphVersion *version; // counted
+} GraphLoad;
 
-bool engine_cancel_acquire(Engine *engine, Ticket *ticket)
-{
-        return registry_cancel(engine->decoded, ticket);
-}
-
-Ticket *engine_load(Engine *engine, GraphVersion *version, RegistryEntry *build)
+static Ticket *load(EngineWork *take_work)
 {
         Graph *graph = NULL;
+        Engine *engine = take_work->engine;
+        GraphVersion *version = ((GraphLoad *)take_work)->version;
         Status status = engine_read_graph(engine, version, &graph);
         engine_mark(engine, version, status);
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 damaged(version);
         if (status == STATUS_OK)
                 engine_recall_tune(engine, version);
-        Ticket *tickets = registry_publish(engine->decoded, build, status == STATUS_OK ? graph : NULL);
+        Ticket *tickets = work_publish(take_work, status == STATUS_OK ? graph : NULL);
         if (status == STATUS_OK)
                 engine_prepare(engine, version);
+        engine_work_unref(take_work);
         return tickets;
+}
+
+static void load_free(EngineWork *work)
+{
+        graph_version_unref(((GraphLoad *)work)->version);
+        free(work);
+}
+
+// Whoever comes first loads it, for everybody who waits.
+static Status wait_for_graph(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
+                             Wait *out_wait)
+{
+        static const EngineWorkType type = { .run = load, .free = load_free };
+        WorkPlace place = { .registry = engine->decoded, .key = version->key };
+        GraphLoad *work = calloc(1, sizeof(*work));
+        if (work == NULL)
+                return fail_memory();
+        work_init(&work->work, &type, engine);
+        work->version = graph_version_ref(version);
+        void *graph = NULL;
+        TRY(work_begin(&work->work, &place, ticket, &graph, out_wait));
+        out_wait->at_once = true;
+        if (graph != NULL)
+                *out_graph = graph;
+        return STATUS_OK;
+}
+
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
+                      Wait *out_wait)
+{
+        *out_wait = (Wait){ .parked = false };
+        if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
+                return damaged(version);
+        Graph *graph = registry_peek(engine->decoded, &version->key);
+        if (graph == NULL)
+                TRY(wait_for_graph(engine, version, ticket, &graph, out_wait));
+        if (out_wait->parked)
+                return STATUS_OK;
+        engine_mark(engine, version, STATUS_OK);
+        *out_graph = graph;
+        return STATUS_OK;
 }
 
 bool engine_is_resident(Engine *engine, const GraphVersion *version)
@@ -152,17 +180,15 @@ Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfil
 Status engine_plan_here(Engine *engine, PlannedRun *plan)
 {
         Ticket ticket = { .next = NULL };
-        ProgramBuild *build;
-        Planned how;
+        Wait wait;
         bool again;
-        TRY(engine_plan(engine, plan, &ticket, &how, &build));
-        if (build != NULL)
+        TRY(engine_plan(engine, plan, &ticket, &wait));
+        if (wait.work != NULL)
                 // whoever else waits for it is a caller of this function, too: it has left
-                engine_build(build);
-        if (how == PLAN_PARKED)
-                return engine_cancel_plan(engine, &ticket) ? STATUS_OK
-                                                           : engine_planned(plan, &ticket, &again);
-        if (build != NULL)
+                engine_work_do(wait.work);
+        if (wait.parked)
+                return ticket_cancel(&ticket) ? STATUS_OK : engine_planned(plan, &ticket, &again);
+        if (wait.work != NULL)
                 engine_plan_ready(engine, plan);
         return STATUS_OK;
 }

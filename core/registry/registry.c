@@ -29,6 +29,7 @@ struct RegistryEntry {
 enum { N_BUCKETS = 1024 };
 
 struct Registry {
+        TicketDesk desk; // first: cancel_at finds the registry by it
         pthread_mutex_t mutex;
         RegistryType type;
         size_t max_bytes;
@@ -196,6 +197,35 @@ static void make_ready(Registry *registry, RegistryEntry *entry, void *take_obje
         lru_push(registry, entry);
 }
 
+// ---- tickets taken back ----
+// Under the mutex: the ticket's owner has left.
+static void unpark(Registry *registry, Ticket *ticket)
+{
+        RegistryEntry *entry = ticket->place;
+        Ticket **link = &entry->waiting;
+        while (*link != ticket)
+                link = &(*link)->next;
+        *link = ticket->next;
+        ticket_leave(ticket);
+        if (entry->waiting != NULL)
+                return;
+        if (entry->dropped && entry->stop != NULL)
+                atomic_store(entry->stop, 1);
+        else if (!entry->dropped && !entry->pinned)
+                take_out(registry, entry, NULL);
+}
+
+static bool cancel_at(TicketDesk *desk, Ticket *ticket)
+{
+        Registry *registry = (Registry *)desk;
+        pthread_mutex_lock(&registry->mutex);
+        bool is_parked = ticket_is_at(ticket, desk);
+        if (is_parked)
+                unpark(registry, ticket);
+        pthread_mutex_unlock(&registry->mutex);
+        return is_parked;
+}
+
 // ---- open and close ----
 Status registry_open(const RegistryType *type, size_t max_bytes, Registry **out_registry)
 {
@@ -204,6 +234,7 @@ Status registry_open(const RegistryType *type, size_t max_bytes, Registry **out_
                 return fail_memory();
         pthread_mutex_init(&registry->mutex, NULL);
         registry->type = *type;
+        registry->desk = (TicketDesk){ .cancel = cancel_at, .unref = type->unref };
         registry->max_bytes = max_bytes;
         *out_registry = registry;
         return STATUS_OK;
@@ -236,16 +267,36 @@ static void *touch(Registry *registry, RegistryEntry *entry)
         return entry->object;
 }
 
-static void park(RegistryEntry *entry, Ticket *ticket)
+static Status park(Registry *registry, RegistryEntry *entry, Ticket *ticket)
 {
         if (ticket == NULL) {
                 entry->pinned = true;
-                return;
+                return STATUS_OK;
         }
-        memset(ticket, 0, sizeof(*ticket));
-        ticket->entry = entry;
+        TRY(ticket_park(ticket, &registry->desk, entry));
         ticket->next = entry->waiting;
         entry->waiting = ticket;
+        return STATUS_OK;
+}
+
+// Makes the entry of an object that nobody builds yet.
+static Status start(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
+                    RegistryEntry **out_build)
+{
+        RegistryEntry *entry = entry_add(registry, key, group);
+        if (entry == NULL)
+                return fail_memory();
+        entry->state = ENTRY_BUSY;
+        Status status = park(registry, entry, ticket);
+        if (status != STATUS_OK) {
+                table_remove(registry, entry);
+                free(entry);
+                return status;
+        }
+        registry->stats.misses++;
+        registry->stats.builds++;
+        *out_build = entry;
+        return STATUS_OK;
 }
 
 Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
@@ -257,16 +308,11 @@ Status registry_acquire(Registry *registry, const RegistryKey *key, const Regist
         if (entry != NULL && entry->state == ENTRY_READY) {
                 *out = (Acquisition){ .how = ACQUIRE_READY, .object = touch(registry, entry) };
         } else if (entry != NULL) {
-                park(entry, ticket);
+                status = park(registry, entry, ticket);
                 *out = (Acquisition){ .how = ACQUIRE_PARKED };
-        } else if ((entry = entry_add(registry, key, group)) != NULL) {
-                registry->stats.misses++;
-                registry->stats.builds++;
-                entry->state = ENTRY_BUSY;
-                park(entry, ticket);
-                *out = (Acquisition){ .how = ACQUIRE_START, .build = entry };
         } else {
-                status = fail_memory();
+                *out = (Acquisition){ .how = ACQUIRE_START };
+                status = start(registry, key, group, ticket, &out->build);
         }
         pthread_mutex_unlock(&registry->mutex);
         return status;
@@ -281,21 +327,13 @@ void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop)
         pthread_mutex_unlock(&registry->mutex);
 }
 
-// Gives every ticket its share of the outcome. Failures are copied per ticket: the thread that
-// wakes is not the one that failed.
+// Every ticket gets its share of the outcome.
 static void settle(Registry *registry, Ticket *tickets, void *object, const Failure *failure)
 {
         for (Ticket *ticket = tickets; ticket != NULL; ticket = ticket->next) {
-                ticket->entry = NULL;
-                if (object != NULL) {
+                if (object != NULL)
                         registry->type.ref(object);
-                        ticket->object = object;
-                        continue;
-                }
-                ticket->status = failure->status == STATUS_OK ? STATUS_INTERNAL : failure->status;
-                ticket->failure = malloc(sizeof(*ticket->failure));
-                if (ticket->failure != NULL)
-                        *ticket->failure = *failure;
+                ticket_settle(ticket, object, failure);
         }
 }
 
@@ -323,26 +361,6 @@ Ticket *registry_publish(Registry *registry, RegistryEntry *build, void *take_ob
                 registry->type.unref(take_object);
         free(build);
         return tickets;
-}
-
-bool registry_cancel(Registry *registry, Ticket *ticket)
-{
-        pthread_mutex_lock(&registry->mutex);
-        RegistryEntry *entry = ticket->entry;
-        if (entry != NULL) {
-                Ticket **link = &entry->waiting;
-                while (*link != ticket)
-                        link = &(*link)->next;
-                *link = ticket->next;
-                ticket->next = NULL;
-                ticket->entry = NULL;
-                if (entry->waiting == NULL && !entry->pinned && !entry->dropped)
-                        take_out(registry, entry, NULL);
-                else if (entry->waiting == NULL && entry->dropped && entry->stop != NULL)
-                        atomic_store(entry->stop, 1);
-        }
-        pthread_mutex_unlock(&registry->mutex);
-        return entry != NULL;
 }
 
 // ---- without building ----

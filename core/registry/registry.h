@@ -8,7 +8,7 @@
 // Holds decoded graphs by content id, and programs by program key in groups by graph. Any thread.
 // See README.md for the states.
 #pragma once
-#include "core/base/memory.h"
+#include "core/base/ticket.h"
 
 typedef struct Registry Registry;
 typedef struct RegistryEntry RegistryEntry;
@@ -17,20 +17,9 @@ typedef struct RegistryKey {
         uint8_t bytes[32];
 } RegistryKey;
 
-// Embedded in whatever waits; zeroed before its first use. The registry wakes nobody:
-// registry_publish hands the list to the publisher.
-typedef struct Ticket {
-        struct Ticket *next;
-        RegistryEntry *entry; // NULL when not parked
-        void *object;         // after publication: counted reference, or NULL
-        Status status;        // why there is none
-        // heap copy, owned by the ticket's owner; NULL when object is set or memory was out
-        Failure *failure;
-} Ticket;
-
 typedef enum Acquired {
         ACQUIRE_READY,  // `object` is a counted reference
-        ACQUIRE_PARKED, // somebody builds it already
+        ACQUIRE_PARKED, // somebody builds it already: the ticket will come back
         // the caller must see to it that `build` is built and published; with a ticket it is parked
         // itself, too
         ACQUIRE_START,
@@ -55,7 +44,8 @@ typedef struct RegistryType {
 Status registry_open(const RegistryType *type, size_t max_bytes, Registry **out_registry);
 Registry *registry_close(Registry *registry); // no ticket may be parked
 
-// `group` NULL: none. `ticket` NULL: asks for a build without waiting for it; such a build goes on
+// `group` NULL: none. STATUS_CANCELLED: the ticket was taken back before it was parked. `ticket`
+// NULL: asks for a build without waiting for it; such a build goes on
 // when all who wait for it have left.
 Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
                         Acquisition *out);
@@ -63,11 +53,8 @@ Status registry_acquire(Registry *registry, const RegistryKey *key, const Regist
 // already). For who builds.
 void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop);
 // Ends a build: takes `take_object` (NULL: failed with this thread's failure_current()). Returns
-// the tickets to wake, linked by next.
+// the tickets to wake, linked by next. Each has a reference to the object, or the failure.
 Ticket *registry_publish(Registry *registry, RegistryEntry *build, void *take_object);
-// Takes the ticket out of the waiting list. False: it is not parked, or was published already (the
-// wake-up is on its way).
-bool registry_cancel(Registry *registry, Ticket *ticket);
 // Puts a ready object in (an upload that has just been decoded); replaces nothing that is there.
 Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_object);
 Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group,

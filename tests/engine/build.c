@@ -75,17 +75,15 @@ typedef struct Caller {
         Ticket ticket;
         PlannedRun plan;
         Value input;
-        Planned how;
-        ProgramBuild *build;
+        Wait wait;
 } Caller;
 
 static void call_with(Caller *caller, Graph *graph, Value take_input, RunMode mode)
 {
-        *caller = (Caller){ .how = PLAN_READY, .input = take_input };
+        *caller = (Caller){ .input = take_input };
         RunRequest request = { .inputs = { &caller->input, 1 }, .mode = mode };
         cr_assert_eq(engine_bind(graph, &request, &caller->plan), STATUS_OK);
-        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->how, &caller->build),
-                     STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->wait), STATUS_OK);
 }
 
 static void call(Caller *caller, Graph *graph, int size, RunMode mode)
@@ -104,7 +102,7 @@ static void leave(Caller *caller)
 {
         planned_run_deinit(&caller->plan);
         value_clear(&caller->input);
-        engine_drop_ticket(&caller->ticket);
+        ticket_drop(&caller->ticket);
 }
 
 static uint32_t count(const Ticket *tickets)
@@ -151,11 +149,11 @@ Test(build, sixty_four_callers_that_want_a_program_get_it_from_one_build)
         uint32_t n_builds = 0;
         for (int i = 0; i < N; i++) {
                 call(&callers[i], graph, 3, RUN_MODE_COMPILED);
-                cr_assert_eq(callers[i].how, PLAN_PARKED);
-                n_builds += callers[i].build != NULL;
+                cr_assert(callers[i].wait.parked);
+                n_builds += callers[i].wait.work != NULL;
         }
         cr_assert_eq(n_builds, 1);
-        cr_assert_eq(count(engine_build(callers[0].build)), N);
+        cr_assert_eq(count(engine_work_do(callers[0].wait.work)), N);
         for (int i = 0; i < N; i++) {
                 bool again;
                 cr_assert_eq(engine_planned(&callers[i].plan, &callers[i].ticket, &again), STATUS_OK);
@@ -176,14 +174,14 @@ Test(build, the_second_sight_starts_a_build_and_everybody_goes_on_eagerly_until_
         Graph *graph = graph_of(version);
         Caller first, second, third, fourth;
         call(&first, graph, 3, RUN_MODE_AUTO);
-        cr_assert(first.how == PLAN_READY && first.plan.program == NULL && first.build == NULL);
+        cr_assert(!first.wait.parked && first.plan.program == NULL && first.wait.work == NULL);
         call(&second, graph, 3, RUN_MODE_AUTO);
-        cr_assert(second.how == PLAN_READY && second.plan.program == NULL && second.build != NULL);
-        cr_assert_not(engine_build_is_small(second.build));
+        cr_assert(!second.wait.parked && second.plan.program == NULL && second.wait.work != NULL);
+        cr_assert_not(second.wait.at_once);
         call(&third, graph, 3, RUN_MODE_AUTO);
-        cr_assert(third.how == PLAN_READY && third.plan.program == NULL && third.build == NULL,
+        cr_assert(!third.wait.parked && third.plan.program == NULL && third.wait.work == NULL,
                   "one build is enough");
-        cr_assert_null(engine_build(second.build), "nobody waited");
+        cr_assert_null(engine_work_do(second.wait.work), "nobody waited");
         call(&fourth, graph, 3, RUN_MODE_AUTO);
         cr_assert_not_null(fourth.plan.program);
         cr_assert_eq(run(&first), run(&fourth));
@@ -203,15 +201,15 @@ Test(build, a_failed_build_answers_all_its_waiters_with_its_failure_and_the_next
         bool again;
         call(&first, graph, 3, RUN_MODE_COMPILED);
         call(&second, graph, 3, RUN_MODE_COMPILED);
-        engine_build(first.build);
+        engine_work_do(first.wait.work);
         cr_assert_neq(engine_planned(&first.plan, &first.ticket, &again), STATUS_OK);
         cr_assert_not(again);
         Status status = engine_planned(&second.plan, &second.ticket, &again);
         cr_assert(status_class(status) == STATUS_CLASS_CALLER, "%s", status_code(status));
         cr_assert_neq(failure_current()->message[0], '\0');
         call(&third, graph, 3, RUN_MODE_COMPILED);
-        cr_assert_not_null(third.build, "a failure is not remembered");
-        engine_build(third.build);
+        cr_assert_not_null(third.wait.work, "a failure is not remembered");
+        engine_work_do(third.wait.work);
         leave(&first);
         leave(&second);
         leave(&third);
@@ -228,10 +226,10 @@ Test(build, the_one_that_came_first_may_leave_without_stopping_the_build_of_the_
         bool again;
         call(&first, graph, 3, RUN_MODE_COMPILED);
         call(&second, graph, 3, RUN_MODE_COMPILED);
-        ProgramBuild *build = first.build;
-        cr_assert(engine_cancel_plan(engine, &first.ticket));
+        EngineWork *build = first.wait.work;
+        cr_assert(ticket_cancel(&first.ticket));
         leave(&first);
-        cr_assert_eq(count(engine_build(build)), 1);
+        cr_assert_eq(count(engine_work_do(build)), 1);
         cr_assert_eq(engine_planned(&second.plan, &second.ticket, &again), STATUS_OK);
         cr_assert_not_null(second.plan.program);
         leave(&second);
@@ -245,15 +243,15 @@ Test(build, a_build_that_nobody_wants_any_more_stops_and_counts_as_nothing)
         Graph *graph = graph_of(version);
         Caller first, next;
         call(&first, graph, 3, RUN_MODE_COMPILED);
-        ProgramBuild *build = first.build;
-        cr_assert(engine_cancel_plan(engine, &first.ticket));
+        EngineWork *build = first.wait.work;
+        cr_assert(ticket_cancel(&first.ticket));
         leave(&first);
-        cr_assert_eq(atomic_load(engine_build_stop(build)), 1);
+        cr_assert_eq(atomic_load(engine_work_stop(build)), 1);
         call(&next, graph, 3, RUN_MODE_COMPILED);
-        cr_assert_not_null(next.build, "what is stopping is not waited for");
-        cr_assert_null(engine_build(build));
+        cr_assert_not_null(next.wait.work, "what is stopping is not waited for");
+        cr_assert_null(engine_work_do(build));
         cr_assert_eq(engine_stats(engine).compiles, 0);
-        cr_assert_eq(count(engine_build_drop(next.build)), 1);
+        cr_assert_eq(count(engine_work_drop(next.wait.work)), 1);
         bool again;
         cr_assert_eq(engine_planned(&next.plan, &next.ticket, &again), STATUS_OK);
         cr_assert(again, "given up by the server: plan again");
@@ -270,7 +268,7 @@ Test(build, a_graph_deleted_while_it_is_built_still_serves_who_waits)
         bool again;
         call(&caller, graph, 3, RUN_MODE_COMPILED);
         cr_assert_eq(engine_delete(engine, "many", 0), STATUS_OK);
-        cr_assert_eq(count(engine_build(caller.build)), 1);
+        cr_assert_eq(count(engine_work_do(caller.wait.work)), 1);
         cr_assert_eq(engine_planned(&caller.plan, &caller.ticket, &again), STATUS_OK);
         cr_assert_eq(run(&caller), 1.5f);
         leave(&caller);
@@ -287,11 +285,11 @@ Test(build, a_graph_keeps_its_sixty_four_most_recently_used_programs)
         ProgramInfo programs[ENGINE_MAX_PROGRAMS];
         Caller caller;
         call(&caller, graph_of_other, 3, RUN_MODE_COMPILED);
-        engine_build(caller.build);
+        engine_work_do(caller.wait.work);
         leave(&caller);
         for (int size = 1; size <= ENGINE_MAX_PROGRAMS + 3; size++) {
                 call(&caller, graph, size, RUN_MODE_COMPILED);
-                engine_build(caller.build);
+                engine_work_do(caller.wait.work);
                 leave(&caller);
         }
         cr_assert_eq(engine_programs(engine, other, programs), 1);
@@ -337,7 +335,7 @@ static size_t compiled_bytes(Graph *graph, int rows)
         meta_init(&meta, DTYPE_F32, 2, sizes);
         cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
         call_with(&caller, graph, value_tensor_take(tensor), RUN_MODE_COMPILED);
-        engine_build(caller.build);
+        engine_work_do(caller.wait.work);
         leave(&caller);
         return engine_stats(engine).programs.bytes;
 }
@@ -371,7 +369,7 @@ Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
         Graph *graph = graph_of(version);
         uint32_t n_builds = 0;
         for (int i = 0; i < 5; i++) {
-                Caller caller = { .how = PLAN_READY };
+                Caller caller = { .wait = { .parked = false } };
                 TensorMeta meta;
                 Tensor *tensor;
                 int64_t sizes[1] = { 2 };
@@ -382,14 +380,13 @@ Test(build, a_number_that_only_scales_is_no_part_of_the_key_once_that_is_known)
                 Value inputs[2] = { caller.input, { .kind = VALUE_FLOAT, .f = 0.5 * (i + 1) } };
                 RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_AUTO };
                 cr_assert_eq(engine_bind(graph, &request, &caller.plan), STATUS_OK);
-                cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build),
-                             STATUS_OK);
+                cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.wait), STATUS_OK);
                 cr_assert_eq(caller.plan.program != NULL, i >= 2,
                              "the first runs eagerly, the second builds");
                 cr_assert_eq(run(&caller), 2.0f * (float)(i + 1));
-                if (caller.build != NULL) {
+                if (caller.wait.work != NULL) {
                         n_builds++;
-                        engine_build(caller.build);
+                        engine_work_do(caller.wait.work);
                 }
                 leave(&caller);
         }
@@ -415,7 +412,7 @@ Test(build, what_eager_runs_leave_on_a_graph_is_counted_with_it)
 // Whether there is a program for x of one element and this n; it runs either way.
 static bool is_planned(Graph *graph, int64_t n)
 {
-        Caller caller = { .how = PLAN_READY };
+        Caller caller = { .wait = { .parked = false } };
         TensorMeta meta;
         Tensor *tensor;
         bool again;
@@ -427,10 +424,9 @@ static bool is_planned(Graph *graph, int64_t n)
         Value inputs[2] = { caller.input, value_int(n) };
         RunRequest request = { .inputs = { inputs, 2 }, .mode = RUN_MODE_COMPILED };
         cr_assert_eq(engine_bind(graph, &request, &caller.plan), STATUS_OK);
-        cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.how, &caller.build),
-                     STATUS_OK);
-        if (caller.build != NULL) {
-                engine_build(caller.build);
+        cr_assert_eq(engine_plan(engine, &caller.plan, &caller.ticket, &caller.wait), STATUS_OK);
+        if (caller.wait.work != NULL) {
+                engine_work_do(caller.wait.work);
                 cr_assert_eq(engine_planned(&caller.plan, &caller.ticket, &again), STATUS_OK, "%s",
                              failure_current()->message);
         }
@@ -503,9 +499,9 @@ Test(build, a_graph_whose_signature_leaves_nothing_open_is_built_before_its_firs
         int64_t due_ns = -1;
         cr_assert(engine_has_idle_work(engine, &due_ns));
         cr_assert_eq(due_ns, 0);
-        ProgramBuild *build = engine_idle_build(engine, 1);
+        EngineWork *build = engine_idle_work(engine, 1);
         cr_assert_not_null(build);
-        cr_assert_null(engine_build(build));
+        cr_assert_null(engine_work_do(build));
         cr_assert_not(engine_has_idle_work(engine, &due_ns));
         call(&caller, graph, 3, RUN_MODE_AUTO);
         cr_assert_not_null(caller.plan.program, "the first run is planned");
@@ -518,7 +514,7 @@ Test(build, a_graph_whose_signature_leaves_nothing_open_is_built_before_its_firs
 Test(build, sizes_that_are_open_are_not_guessed)
 {
         GraphVersion *open = put_typed("open", "\"N\"");
-        cr_assert_null(engine_idle_build(engine, 1));
+        cr_assert_null(engine_idle_work(engine, 1));
         graph_version_unref(open);
 }
 
@@ -526,7 +522,7 @@ Test(build, sizes_that_no_tensor_can_have_are_not_warmed_up)
 {
         GraphVersion *huge = put_typed("huge", "4611686018427387904, 4, 4"),
                      *large = put_typed("large", "65536, 65536");
-        cr_assert_null(engine_idle_build(engine, 1));
+        cr_assert_null(engine_idle_work(engine, 1));
         graph_version_unref(huge);
         graph_version_unref(large);
 }
@@ -544,28 +540,28 @@ Test(build, a_warm_up_that_was_stopped_is_tried_again_after_pauses_that_double)
 {
         enum { STOPS = 3, PAUSE_NS = 100000000 };
         GraphVersion *version = put_typed("closed", "5");
-        ProgramBuild *build = engine_idle_build(engine, 1);
+        EngineWork *build = engine_idle_work(engine, 1);
         int64_t due_ns = 0;
         for (int i = 0; i < STOPS; i++) {
                 cr_assert_not_null(build);
-                atomic_store(engine_build_stop(build), 1);
+                atomic_store(engine_work_stop(build), 1);
                 int64_t began_ns = clock_ns();
-                cr_assert_null(engine_build(build));
+                cr_assert_null(engine_work_do(build));
                 int64_t ended_ns = clock_ns(), pause_ns = (int64_t)PAUSE_NS << i;
                 cr_assert(engine_has_idle_work(engine, &due_ns));
                 cr_assert_geq(due_ns - began_ns, pause_ns);
                 cr_assert_leq(due_ns - ended_ns, pause_ns);
                 cr_assert_eq(engine_stats(engine).compiles, 0);
                 cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
-                build = engine_idle_build(engine, 1);
+                build = engine_idle_work(engine, 1);
                 cr_assert(build == NULL || clock_ns() >= due_ns, "not before it is due");
                 if (build == NULL) {
                         wait_until_due();
-                        build = engine_idle_build(engine, 1);
+                        build = engine_idle_work(engine, 1);
                 }
         }
         cr_assert_not_null(build);
-        cr_assert_null(engine_build(build));
+        cr_assert_null(engine_work_do(build));
         cr_assert_eq(engine_stats(engine).compiles, 1);
         cr_assert_not(engine_has_idle_work(engine, &due_ns));
         graph_version_unref(version);
@@ -581,10 +577,10 @@ Test(build, tuning_that_was_stopped_more_than_three_times_is_not_given_up)
         GraphVersion *version = put_typed("closed", "5");
         int64_t due_ns;
         for (int i = 0; i <= STOPS; i++) {
-                ProgramBuild *build = engine_idle_build(engine, 1);
+                EngineWork *build = engine_idle_work(engine, 1);
                 cr_assert_not_null(build, "after %d stops", i);
-                atomic_store(engine_build_stop(build), i < STOPS);
-                cr_assert_null(engine_build(build));
+                atomic_store(engine_work_stop(build), i < STOPS);
+                cr_assert_null(engine_work_do(build));
                 if (i < STOPS)
                         wait_until_due();
         }
@@ -600,13 +596,13 @@ Test(build, a_warm_up_that_was_stopped_because_its_graph_goes_is_not_tried_again
 {
         GraphVersion *version = put_typed("closed", "5");
         int64_t due_ns;
-        ProgramBuild *build = engine_idle_build(engine, 1);
+        EngineWork *build = engine_idle_work(engine, 1);
         cr_assert_not_null(build);
         cr_assert_eq(engine_delete(engine, "closed", 0), STATUS_OK);
-        atomic_store(engine_build_stop(build), 1);
-        cr_assert_null(engine_build(build));
+        atomic_store(engine_work_stop(build), 1);
+        cr_assert_null(engine_work_do(build));
         wait_until_due();
-        cr_assert_null(engine_idle_build(engine, 1));
+        cr_assert_null(engine_idle_work(engine, 1));
         cr_assert_not(engine_has_idle_work(engine, &due_ns));
         cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
         graph_version_unref(version);
@@ -642,15 +638,14 @@ static void *race(void *argument)
         RunRequest request = { .inputs = { &input, 1 }, .mode = RUN_MODE_COMPILED };
         PlannedRun plan = { .graph = NULL };
         Ticket ticket = { .next = NULL };
-        ProgramBuild *build = NULL;
-        Planned how;
+        Wait wait;
         if (engine_bind(racer->graph, &request, &plan) == STATUS_OK &&
-            engine_plan(engine, &plan, &ticket, &how, &build) == STATUS_OK && build != NULL)
-                engine_build(build);
+            engine_plan(engine, &plan, &ticket, &wait) == STATUS_OK && wait.work != NULL)
+                engine_work_do(wait.work);
         // Who is parked waits for its wake-up in the server; here it is enough to see that there
         // was one build.
-        if (!engine_cancel_plan(engine, &ticket))
-                engine_drop_ticket(&ticket);
+        if (!ticket_cancel(&ticket))
+                ticket_drop(&ticket);
         planned_run_deinit(&plan);
         value_clear(&input);
         return NULL;

@@ -189,22 +189,22 @@ Test(engine, stored_graphs_are_decoded_on_first_use_and_only_once)
         cr_assert_eq(engine_find(engine, "m", 0, &version), STATUS_OK);
         cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_UNREAD);
         cr_assert_eq(n_loads, 0);
-        Ticket first, second;
-        Acquired how;
-        RegistryEntry *build = NULL;
-        cr_assert_eq(engine_acquire(engine, version, &first, &how, &graph, &build), STATUS_OK);
-        cr_assert_eq(how, ACQUIRE_START);
-        cr_assert_eq(engine_acquire(engine, version, &second, &how, &graph, &build), STATUS_OK);
-        cr_assert_eq(how, ACQUIRE_PARKED);
+        Ticket first = { .next = NULL }, second = { .next = NULL };
+        Wait wait, other;
+        cr_assert_eq(engine_acquire(engine, version, &first, &graph, &wait), STATUS_OK);
+        cr_assert(wait.parked && wait.work != NULL && wait.at_once);
+        cr_assert_eq(engine_acquire(engine, version, &second, &graph, &other), STATUS_OK);
+        cr_assert(other.parked && other.work == NULL);
         int n_woken = 0;
-        for (Ticket *ticket = engine_load(engine, version, build); ticket != NULL;
-             ticket = ticket->next, n_woken++)
-                graph_unref(ticket->object);
+        for (Ticket *ticket = engine_work_do(wait.work), *next; ticket != NULL; ticket = next, n_woken++) {
+                next = ticket->next;
+                ticket_drop(ticket);
+        }
         cr_assert_eq(n_woken, 2);
         cr_assert_eq(n_loads, 1);
         cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_READY);
-        cr_assert_eq(engine_acquire(engine, version, &first, &how, &graph, &build), STATUS_OK);
-        cr_assert_eq(how, ACQUIRE_READY);
+        cr_assert_eq(engine_acquire(engine, version, &first, &graph, &wait), STATUS_OK);
+        cr_assert_not(wait.parked);
         graph_unref(graph);
         cr_assert_eq(n_loads, 1);
         graph_version_unref(version);
@@ -226,10 +226,9 @@ Test(engine, a_stored_graph_that_cannot_be_read_any_more_is_damaged_with_its_rea
         cr_assert_eq(engine_graph(engine, version, &graph), STATUS_MALFORMED);
         cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_DAMAGED);
         cr_assert_str_eq(version->reason, "broken bytes");
-        Ticket ticket;
-        Acquired how;
-        RegistryEntry *build;
-        cr_assert_eq(engine_acquire(engine, version, &ticket, &how, &graph, &build), STATUS_DAMAGED);
+        Ticket ticket = { .next = NULL };
+        Wait wait;
+        cr_assert_eq(engine_acquire(engine, version, &ticket, &graph, &wait), STATUS_DAMAGED);
         graph_version_unref(version);
         engine_close(engine);
         scratch_remove(folder);

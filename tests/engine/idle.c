@@ -78,12 +78,12 @@ static GraphVersion *put(const char *name, const char *text, const char *model)
 // x of `size` by `size` (1: a single number) and s, bound and planned; a build that is due is done
 // at once when `builds`.
 static void plan(GraphVersion *version, int64_t size, double s, bool builds, PlannedRun *out_plan,
-                 ProgramBuild **out_build)
+                 EngineWork **out_build)
 {
         TensorMeta meta;
         Tensor *x;
         Graph *graph = NULL;
-        Planned how;
+        Wait wait;
         Ticket ticket = { .next = NULL };
         bool again;
         int64_t sizes[4] = { 1, 1, size, size };
@@ -95,9 +95,10 @@ static void plan(GraphVersion *version, int64_t size, double s, bool builds, Pla
         *out_plan = (PlannedRun){ .graph = NULL };
         cr_assert_eq(engine_bind(graph, &request, out_plan), STATUS_OK, "%s", failure_current()->message);
         out_plan->n_threads = 1;
-        cr_assert_eq(engine_plan(engine, out_plan, &ticket, &how, out_build), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, out_plan, &ticket, &wait), STATUS_OK);
+        *out_build = wait.work;
         if (*out_build != NULL && builds) {
-                engine_build(*out_build);
+                engine_work_do(*out_build);
                 cr_assert_eq(engine_planned(out_plan, &ticket, &again), STATUS_OK, "%s",
                              failure_current()->message);
         }
@@ -109,7 +110,7 @@ static void plan(GraphVersion *version, int64_t size, double s, bool builds, Pla
 static bool run(GraphVersion *version, int64_t size, double s, char out_id[65])
 {
         PlannedRun planned;
-        ProgramBuild *build;
+        EngineWork *build;
         Frame frame;
         RunContext ctx;
         RunResult result;
@@ -134,15 +135,15 @@ Test(idle, a_graph_is_tuned_once_however_many_of_its_programs_are_built_meanwhil
 {
         char id[65];
         GraphVersion *version = put("m", conv, NULL);
-        cr_assert_null(engine_idle_build(engine, 1), "its sizes are open");
+        cr_assert_null(engine_idle_work(engine, 1), "its sizes are open");
         run(version, 8, 0.5, id);
         run(version, 9, 0.5, id);
-        ProgramBuild *learning = engine_idle_build(engine, 1);
+        EngineWork *learning = engine_idle_work(engine, 1);
         cr_assert_not_null(learning);
-        cr_assert_null(engine_idle_build(engine, 1), "one piece of work is enough");
+        cr_assert_null(engine_idle_work(engine, 1), "one piece of work is enough");
         run(version, 10, 0.5, id);
-        cr_assert_null(engine_build(learning));
-        cr_assert_null(engine_idle_build(engine, 1), "what came meanwhile has nothing left to decide");
+        cr_assert_null(engine_work_do(learning));
+        cr_assert_null(engine_idle_work(engine, 1), "what came meanwhile has nothing left to decide");
         graph_version_unref(version);
 }
 
@@ -151,7 +152,7 @@ Test(idle, what_was_learnt_serves_all_values_of_a_number_that_only_scales)
         char id[65], tuned[65];
         GraphVersion *version = put("m", conv, NULL);
         run(version, 8, 0.5, id);
-        engine_build(engine_idle_build(engine, 1));
+        engine_work_do(engine_idle_work(engine, 1));
         cr_assert_not(run(version, 8, 0.7, tuned), "the tuned program is there");
         cr_assert_str_neq(id, tuned);
         graph_version_unref(version);
@@ -162,7 +163,7 @@ Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_pro
         char id[65], again[65];
         GraphVersion *version = put("m", conv, NULL);
         run(version, 8, 0.5, id);
-        engine_build(engine_idle_build(engine, 1));
+        engine_work_do(engine_idle_work(engine, 1));
         run(version, 8, 0.5, id);
         graph_version_unref(version);
         engine_close(engine);
@@ -172,7 +173,7 @@ Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_pro
         cr_assert(engine_has_idle_work(engine, &due_ns), "it is warmed up");
         run(version, 8, 0.5, again);
         cr_assert_str_eq(id, again);
-        cr_assert_null(engine_idle_build(engine, 1), "and not tuned again");
+        cr_assert_null(engine_idle_work(engine, 1), "and not tuned again");
         graph_version_unref(version);
 }
 
@@ -181,7 +182,7 @@ Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
         char id[65], again[65];
         GraphVersion *version = put("m", conv, NULL);
         run(version, 8, 0.5, id);
-        engine_build(engine_idle_build(engine, 1));
+        engine_work_do(engine_idle_work(engine, 1));
         HashHex of = store_tune_id(&version->stored);
         graph_version_unref(version);
         engine_close(engine);
@@ -197,9 +198,9 @@ Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
         version = put("m", conv, NULL);
         run(version, 8, 0.5, again);
         cr_assert_str_eq(again, id, "the program of no record");
-        ProgramBuild *learning = engine_idle_build(engine, 1);
+        EngineWork *learning = engine_idle_work(engine, 1);
         cr_assert_not_null(learning, "it is tuned here");
-        engine_build(learning);
+        engine_work_do(learning);
         graph_version_unref(version);
 }
 
@@ -208,12 +209,12 @@ Test(idle, models_of_one_archive_are_tuned_apart)
         char id[65];
         GraphVersion *a = put("a", conv, "A");
         run(a, 8, 0.5, id);
-        engine_build(engine_idle_build(engine, 1));
+        engine_work_do(engine_idle_work(engine, 1));
         GraphVersion *b = put("b", conv, "B");
         run(b, 8, 0.5, id);
-        ProgramBuild *learning = engine_idle_build(engine, 1);
+        EngineWork *learning = engine_idle_work(engine, 1);
         cr_assert_not_null(learning);
-        engine_build(learning);
+        engine_work_do(learning);
         Text text = { 0 };
         Store *store = NULL;
         HashHex of_a = store_tune_id(&a->stored), of_b = store_tune_id(&b->stored);
@@ -251,7 +252,7 @@ Test(idle, recorded_runs_keep_neither_the_graph_nor_the_program)
         uint32_t n;
         GraphVersion *version = put("m", conv, NULL);
         run(version, 8, 0.5, id);
-        engine_build(engine_idle_build(engine, 1));
+        engine_work_do(engine_idle_work(engine, 1));
         cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK);
         cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
         cr_assert_eq(engine_stats(engine).programs.bytes, 0);

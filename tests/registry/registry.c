@@ -43,7 +43,7 @@ static Acquired acquire(Registry *registry, const RegistryKey *key, Ticket *tick
 Test(registry, the_first_caller_builds_and_later_ones_are_parked_and_served_by_its_publication)
 {
         Registry *registry = open_registry(1000);
-        Ticket first, second;
+        Ticket first = { 0 }, second = { 0 };
         void *object = NULL;
         RegistryEntry *build = NULL;
         Object made = { 1, 10 };
@@ -51,8 +51,10 @@ Test(registry, the_first_caller_builds_and_later_ones_are_parked_and_served_by_i
         cr_assert_eq(acquire(registry, &key_a, &second, &object, &build), ACQUIRE_PARKED);
         Ticket *woken = registry_publish(registry, build, &made);
         int n = 0;
-        for (Ticket *ticket = woken; ticket != NULL; ticket = ticket->next, n++)
-                cr_assert_eq(ticket->object, &made);
+        for (Ticket *ticket = woken; ticket != NULL; ticket = ticket->next, n++) {
+                cr_assert_eq(ticket_take(ticket, &object), STATUS_OK);
+                cr_assert_eq(object, &made);
+        }
         cr_assert_eq(n, 2);
         cr_assert_eq(made.n_references, 3, "the table's and one for each ticket");
         cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_READY);
@@ -65,7 +67,7 @@ Test(registry, the_first_caller_builds_and_later_ones_are_parked_and_served_by_i
 Test(registry, a_failed_build_answers_all_its_waiters_and_is_tried_again_by_the_next_caller)
 {
         Registry *registry = open_registry(1000);
-        Ticket first, second;
+        Ticket first = { 0 }, second = { 0 };
         void *object = NULL;
         RegistryEntry *build = NULL;
         acquire(registry, &key_a, &first, &object, &build);
@@ -80,7 +82,7 @@ Test(registry, a_failed_build_answers_all_its_waiters_and_is_tried_again_by_the_
         free(second.failure);
         cr_assert_eq(acquire(registry, &key_a, &first, &object, &build), ACQUIRE_START,
                      "a failure is not remembered");
-        registry_cancel(registry, &first);
+        ticket_cancel(&first);
         registry_publish(registry, build, NULL);
         registry_close(registry);
 }
@@ -88,19 +90,62 @@ Test(registry, a_failed_build_answers_all_its_waiters_and_is_tried_again_by_the_
 Test(registry, a_cancelled_ticket_is_not_among_those_published)
 {
         Registry *registry = open_registry(1000);
-        Ticket first, second;
+        Ticket first = { 0 }, second = { 0 };
         void *object = NULL;
         RegistryEntry *build = NULL;
         Object made = { 1, 10 };
         acquire(registry, &key_a, &first, &object, &build);
         acquire(registry, &key_a, &second, &object, &build);
-        cr_assert(registry_cancel(registry, &first));
-        cr_assert_not(registry_cancel(registry, &first), "only once");
+        cr_assert(ticket_cancel(&first));
+        cr_assert_not(ticket_cancel(&first), "only once");
         Ticket *woken = registry_publish(registry, build, &made);
         cr_assert_eq(woken, &second);
         cr_assert_null(woken->next);
-        cr_assert_not(registry_cancel(registry, &second), "published already");
+        cr_assert_not(ticket_cancel(&second), "published already");
         registry_close(registry);
+}
+
+// The loop thread takes a ticket back while a worker is about to park it.
+Test(registry, a_ticket_that_was_taken_back_before_it_was_parked_waits_for_nothing)
+{
+        Registry *registry = open_registry(1000);
+        Ticket ticket = { 0 }, other = { 0 };
+        Acquisition got;
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        Object made = { 1, 10 };
+        cr_assert_not(ticket_cancel(&ticket), "it was not parked");
+        cr_assert_eq(registry_acquire(registry, &key_a, NULL, &ticket, &got), STATUS_CANCELLED);
+        cr_assert_not(registry_has(registry, &key_a), "nobody builds for it");
+        cr_assert_eq(acquire(registry, &key_a, &other, &object, &build), ACQUIRE_START);
+        cr_assert_eq(registry_acquire(registry, &key_a, NULL, &ticket, &got), STATUS_CANCELLED);
+        cr_assert_eq(registry_publish(registry, build, &made), &other);
+        cr_assert_null(other.next);
+        ticket_drop(&other);
+        ticket_drop(&ticket);
+        cr_assert_eq(acquire(registry, &key_a, &ticket, &object, &build), ACQUIRE_READY);
+        registry_close(registry);
+}
+
+Test(registry, one_ticket_waits_at_one_desk_after_the_other_and_is_taken_back_wherever_it_is)
+{
+        Registry *graphs = open_registry(1000), *programs = open_registry(1000);
+        Ticket ticket = { 0 };
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        acquire(graphs, &key_a, &ticket, &object, &build);
+        (void)fail(STATUS_IO, "no such file");
+        cr_assert_eq(registry_publish(graphs, build, NULL), &ticket);
+        cr_assert(ticket.is_settled);
+        cr_assert_eq(ticket_take(&ticket, &object), STATUS_IO);
+        cr_assert_str_eq(failure_current()->message, "no such file");
+        cr_assert_not(ticket.is_settled);
+        acquire(programs, &key_a, &ticket, &object, &build);
+        cr_assert(ticket_cancel(&ticket));
+        cr_assert_not(registry_has(programs, &key_a));
+        cr_assert_null(registry_publish(programs, build, NULL));
+        registry_close(graphs);
+        registry_close(programs);
 }
 
 Test(registry, the_least_recently_used_objects_leave_when_the_byte_cap_is_passed)
@@ -134,7 +179,7 @@ Test(registry, an_object_larger_than_the_cap_stays_until_the_next_one_comes)
 Test(registry, dropping_a_key_during_its_build_still_serves_the_waiters)
 {
         Registry *registry = open_registry(1000);
-        Ticket ticket;
+        Ticket ticket = { 0 };
         void *object = NULL;
         RegistryEntry *build = NULL;
         Object made = { 1, 10 };
@@ -158,9 +203,9 @@ Test(registry, a_build_stops_when_the_last_caller_that_waits_for_it_has_left_and
         acquire(registry, &key_a, &first, &object, &build);
         registry_watch(registry, build, &stop);
         acquire(registry, &key_a, &second, &object, &build);
-        cr_assert(registry_cancel(registry, &first));
+        cr_assert(ticket_cancel(&first));
         cr_assert_eq(atomic_load(&stop), 0, "the one that came first is not the owner");
-        cr_assert(registry_cancel(registry, &second));
+        cr_assert(ticket_cancel(&second));
         cr_assert_eq(atomic_load(&stop), 1);
         cr_assert_not(registry_has(registry, &key_a));
         cr_assert_eq(acquire(registry, &key_a, &third, &object, &again), ACQUIRE_START,
@@ -186,7 +231,7 @@ Test(registry,
         cr_assert_eq(got.how, ACQUIRE_START);
         registry_watch(registry, got.build, &stop);
         cr_assert_eq(acquire(registry, &key_a, &ticket, &object, &none), ACQUIRE_PARKED);
-        registry_cancel(registry, &ticket);
+        ticket_cancel(&ticket);
         cr_assert_eq(atomic_load(&stop), 0);
         registry_drop(registry, &key_a);
         cr_assert_eq(atomic_load(&stop), 1);
@@ -208,7 +253,7 @@ Test(registry, a_dropped_build_with_waiters_is_finished_for_them)
         registry_drop_group(registry, &key_b);
         registry_drop(registry, &key_a);
         cr_assert_eq(atomic_load(&stop), 0);
-        registry_cancel(registry, &ticket);
+        ticket_cancel(&ticket);
         cr_assert_eq(atomic_load(&stop), 1, "now nobody is left");
         registry_publish(registry, build, NULL);
         registry_close(registry);

@@ -66,13 +66,18 @@ static void upload_slow_graph(void)
         text_deinit(&text);
 }
 
-static Job *make_run(void)
+static Job *make_run_in(const char *mode)
 {
         Text body = { .n = 0 };
-        text_add(&body, "{\"inputs\": {\"x\": [[0.001]]}, \"mode\": \"eager\"}");
+        text_addf(&body, "{\"inputs\": {\"x\": [[0.001]]}, \"mode\": \"%s\"}", mode);
         Job *job = make_job("POST", "/v1/graphs/slow/run", &body);
         text_deinit(&body);
         return job;
+}
+
+static Job *make_run(void)
+{
+        return make_run_in("eager");
 }
 
 static void set_up(void)
@@ -130,6 +135,47 @@ Test(job, cancelled_in_the_queue_it_comes_back_at_once_and_runs_nothing)
         job_cancel(first);
         sem_wait(&house.came_back);
         job_free(first);
+}
+
+// One run, then `parked` and another run behind it; the first one goes, so that the only worker parks
+// the job, whose build is queued behind the run that it has then.
+static void park(Job *parked, Job **out_running)
+{
+        Job *first = make_run();
+        *out_running = make_run();
+        cr_assert_eq(job_submit(first), STATUS_OK);
+        until(0, 1);
+        cr_assert_eq(job_submit(parked), STATUS_OK);
+        cr_assert_eq(job_submit(*out_running), STATUS_OK);
+        job_cancel(first);
+        sem_wait(&house.came_back);
+        job_free(first);
+        until(0, 1);
+}
+
+Test(job, cancelled_while_it_waits_for_its_program_it_comes_back_at_once)
+{
+        Job *job = make_run_in("compiled"), *other;
+        park(job, &other);
+        cr_assert_eq(job->step, STEP_PROGRAM);
+        job_cancel(job);
+        cr_assert_eq(sem_trywait(&house.came_back), 0);
+        cr_assert_eq(job->reply.status, 499);
+        job_free(job);
+        job_cancel(other);
+        sem_wait(&house.came_back);
+        job_free(other);
+}
+
+Test(job, detached_while_it_waits_for_its_program_it_frees_itself_at_once)
+{
+        Job *job = make_run_in("compiled"), *other;
+        park(job, &other);
+        job_detach(job);
+        job_cancel(other);
+        sem_wait(&house.came_back);
+        job_free(other);
+        cr_assert_neq(sem_trywait(&house.came_back), 0, "nobody is told");
 }
 
 Test(job, detached_it_stops_soon_and_frees_itself)

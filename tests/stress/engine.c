@@ -100,11 +100,11 @@ static void wake_all(Ticket *tickets)
 // Builds lie about for a while, as in a queue; whoever is about to wait builds what lies there
 // first.
 static pthread_mutex_t pending_mutex = PTHREAD_MUTEX_INITIALIZER;
-static ProgramBuild *pending[N_PENDING];
+static EngineWork *pending[N_PENDING];
 
-static ProgramBuild *take_pending(void)
+static EngineWork *take_pending(void)
 {
-        ProgramBuild *build = NULL;
+        EngineWork *build = NULL;
         pthread_mutex_lock(&pending_mutex);
         for (int i = 0; i < N_PENDING && build == NULL; i++)
                 build = take_ptr(pending[i]);
@@ -112,7 +112,7 @@ static ProgramBuild *take_pending(void)
         return build;
 }
 
-static bool put_pending(ProgramBuild *build)
+static bool put_pending(EngineWork *build)
 {
         pthread_mutex_lock(&pending_mutex);
         int i = 0;
@@ -126,9 +126,9 @@ static bool put_pending(ProgramBuild *build)
 
 static void build_pending(unsigned *seed)
 {
-        ProgramBuild *build;
+        EngineWork *build;
         while ((build = take_pending()) != NULL) {
-                wake_all(rand_r(seed) % 8 == 0 ? engine_build_drop(build) : engine_build(build));
+                wake_all(rand_r(seed) % 8 == 0 ? engine_work_drop(build) : engine_work_do(build));
                 atomic_fetch_add(&n_builds, 1);
         }
 }
@@ -136,7 +136,7 @@ static void build_pending(unsigned *seed)
 // False: the caller left. The waiter may not go before its ticket has come back or was taken back.
 static bool wait_for_program(Waiter *waiter, PlannedRun *plan, unsigned *seed, bool *out_again)
 {
-        if (rand_r(seed) % 3 == 0 && engine_cancel_plan(engine, &waiter->ticket)) {
+        if (rand_r(seed) % 3 == 0 && ticket_cancel(&waiter->ticket)) {
                 atomic_fetch_add(&n_left, 1);
                 return false;
         }
@@ -149,6 +149,7 @@ static bool wait_for_program(Waiter *waiter, PlannedRun *plan, unsigned *seed, b
         atomic_fetch_add(&n_waits, 1);
         if (engine_planned(plan, &waiter->ticket, out_again) != STATUS_OK)
                 complain("a build failed");
+        ticket_drop(&waiter->ticket); // as good as new, also when ticket_cancel came too late
         return true;
 }
 
@@ -159,14 +160,13 @@ static bool plan_run(PlannedRun *plan, unsigned *seed)
         pthread_mutex_init(&waiter.mutex, NULL);
         pthread_cond_init(&waiter.woken, NULL);
         while (again && stays) {
-                ProgramBuild *build;
-                Planned how;
+                Wait wait;
                 again = false;
-                if (engine_plan(engine, plan, &waiter.ticket, &how, &build) != STATUS_OK)
+                if (engine_plan(engine, plan, &waiter.ticket, &wait) != STATUS_OK)
                         complain("plan");
-                while (build != NULL && !put_pending(build))
+                while (wait.work != NULL && !put_pending(wait.work))
                         build_pending(seed);
-                if (how == PLAN_PARKED)
+                if (wait.parked)
                         stays = wait_for_program(&waiter, plan, seed, &again);
         }
         pthread_mutex_destroy(&waiter.mutex);

@@ -88,16 +88,16 @@ static void take(Waiter *waiter, int key)
                 complain("a ticket came back twice");
         waiter->n_wakes = 0;
         pthread_mutex_unlock(&waiter->mutex);
-        Object *object = waiter->ticket.object;
-        if (object != NULL) {
-                if (object->key != key)
-                        complain("a ticket got another key's object");
-                object_unref(object);
-        } else if (waiter->ticket.status != STATUS_IO || waiter->ticket.failure == NULL) {
+        void *object = NULL;
+        Status status = ticket_take(&waiter->ticket, &object);
+        if (status != STATUS_OK && status != STATUS_IO)
                 complain("a failed build did not say why");
-        }
-        free(waiter->ticket.failure);
-        waiter->ticket.failure = NULL;
+        if (object != NULL && ((Object *)object)->key != key)
+                complain("a ticket got another key's object");
+        if (object != NULL)
+                object_unref(object);
+        // as good as new, also when ticket_cancel came too late
+        ticket_drop(&waiter->ticket);
 }
 
 static void *work(void *argument)
@@ -123,8 +123,9 @@ static void *work(void *argument)
                 }
                 if (got.how == ACQUIRE_START)
                         build(got.build, key, rand_r(&seed) % 3 == 0);
-                else if (rand_r(&seed) % 4 == 0 && registry_cancel(registry, &waiter.ticket)) {
+                else if (rand_r(&seed) % 4 == 0 && ticket_cancel(&waiter.ticket)) {
                         atomic_fetch_add(&n_cancels, 1);
+                        ticket_drop(&waiter.ticket);
                         continue;
                 }
                 atomic_fetch_add(&n_waits, 1);

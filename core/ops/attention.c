@@ -347,6 +347,6 @@ const OpDef attention_ops[] = {
           "attn_mask=None, float dropout_p=0., bool "
           "is_causal=False, *, float? "
           "scale=None, bool enable_gqa=False) -> Tensor",
-          DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost },
+          DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost, .traits = TRAIT_FRESH },
 };
 OP_FILE(attention_ops);

@@ -417,7 +417,8 @@ static const ConvRow conv_1d = { 1, 3, 4, 5, 6, -1, -1, false }, conv_2d = { 2, 
 #define CONV(schema, row_)                                                                                   \
         {                                                                                                    \
                 schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .pack = conv_pack,             \
-                                     .cost = conv_cost, .row = &(row_)                                       \
+                                     .cost = conv_cost, .row = &(row_), .traits = TRAIT_FRESH,               \
+                                     .role = ROLE_CONV                                                       \
         }
 
 const OpDef conv_ops[] = {

@@ -202,22 +202,28 @@ static Status zero_run(const OpRun *run)
         return fill_region(run->ctx, &to, zero);
 }
 
-#define COPY_KERNEL(schema_, infer_)                                                                         \
+#define COPY_KERNEL(schema_)                                                                                 \
         {                                                                                                    \
-                .schema = "aten::" schema_, .infer = infer_, .run = copy_run                                 \
+                .schema = "aten::" schema_, .infer = dense_copy_infer, .run = copy_run,                      \
+                .traits = TRAIT_FRESH | TRAIT_COPIES                                                         \
         }
 
 const OpDef copy_ops[] = {
-        COPY_KERNEL("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_infer),
-        COPY_KERNEL("lift_fresh_copy(Tensor self) -> Tensor", dense_copy_infer),
-        COPY_KERNEL("detach_copy(Tensor self) -> Tensor", dense_copy_infer),
-        COPY_KERNEL("alias_copy(Tensor self) -> Tensor", dense_copy_infer),
+        { .schema = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+          .infer = clone_infer,
+          .run = copy_run,
+          .traits = TRAIT_FRESH | TRAIT_COPIES,
+          .role = ROLE_CLONE },
+        COPY_KERNEL("lift_fresh_copy(Tensor self) -> Tensor"),
+        COPY_KERNEL("detach_copy(Tensor self) -> Tensor"),
+        COPY_KERNEL("alias_copy(Tensor self) -> Tensor"),
         { .schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                     "device=None, bool? pin_memory=None, "
                     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
           .flags = OP_NUMBERS,
           .infer = to_copy_infer,
-          .run = copy_run },
+          .run = copy_run,
+          .traits = TRAIT_FRESH | TRAIT_COPIES },
         { .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool "
                     "copy=False, MemoryFormat? "
                     "memory_format=None) -> Tensor(a)",
@@ -237,25 +243,32 @@ const OpDef copy_ops[] = {
                     "MemoryFormat? "
                     "memory_format=None) -> Tensor(a)",
           .expand = to_other_expand },
-        { .schema = "aten::type_as(Tensor self, Tensor other) -> Tensor", .expand = type_as_expand },
+        { .schema = "aten::type_as(Tensor self, Tensor other) -> Tensor",
+          .expand = type_as_expand,
+          .traits = TRAIT_MAY_SHARE },
         { .schema = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
           .flags = OP_NUMBERS,
-          .expand = copy_into_expand },
+          .expand = copy_into_expand,
+          .role = ROLE_WRITE },
         { .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
           .flags = OP_NUMBERS,
-          .expand = copy_expand },
+          .expand = copy_expand,
+          .traits = TRAIT_MAY_SHARE },
         { .schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
           .flags = OP_INPLACE | OP_ELEMENTWISE,
           .infer = fill_scalar_infer,
           .prepare = fill_scalar_prepare,
-          .run = fill_scalar_run },
+          .run = fill_scalar_run,
+          .traits = TRAIT_FRESH },
         { .schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
           .flags = OP_INPLACE,
           .infer = fill_tensor_infer,
-          .run = fill_tensor_run },
+          .run = fill_tensor_run,
+          .traits = TRAIT_FRESH },
         { .schema = "aten::zero(Tensor self) -> Tensor",
           .flags = OP_INPLACE | OP_ELEMENTWISE,
           .infer = plain_copy_infer,
-          .run = zero_run },
+          .run = zero_run,
+          .traits = TRAIT_FRESH },
 };
 OP_FILE(copy_ops);

@@ -306,12 +306,12 @@ static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
 #define MAPPED_PAD(schema_, kind_)                                                                           \
         {                                                                                                    \
                 .schema = "aten::" schema_, .dtypes = DTYPES_ALL & ~DTYPES_BOOL, .infer = mapped_pad_infer,  \
-                .run = mapped_pad_run, .row = &(kind_)                                                       \
+                .run = mapped_pad_run, .row = &(kind_), .traits = TRAIT_FRESH                                \
         }
 
 const OpDef copy_pad_ops[] = {
         { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-          .infer = constant_pad_infer, .run = constant_pad_run },
+          .infer = constant_pad_infer, .run = constant_pad_run, .traits = TRAIT_FRESH },
         MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect),
@@ -319,10 +319,10 @@ const OpDef copy_pad_ops[] = {
         MAPPED_PAD("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_replicate),
         MAPPED_PAD("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_replicate),
         { "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", .infer = mapped_pad_infer,
-          .run = mapped_pad_run, .row = &pad_circular },
+          .run = mapped_pad_run, .row = &pad_circular, .traits = TRAIT_FRESH },
         { "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
-          .expand = pad_expand },
+          .expand = pad_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
-          .expand = pad_enum_expand },
+          .expand = pad_enum_expand, .traits = TRAIT_MAY_SHARE },
 };
 OP_FILE(copy_pad_ops);

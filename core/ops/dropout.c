@@ -62,14 +62,14 @@ static Status native_dropout_run(const OpRun *run)
 
 const OpDef dropout_ops[] = {
         { "aten::dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
-          .expand = dropout_expand },
+          .expand = dropout_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
-          .expand = dropout_expand },
+          .expand = dropout_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
-          .expand = dropout_expand },
+          .expand = dropout_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", 0, OP_INPLACE,
-          .expand = dropout_expand },
+          .expand = dropout_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", 0,
-          .infer = native_dropout_infer, .run = native_dropout_run },
+          .infer = native_dropout_infer, .run = native_dropout_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(dropout_ops);

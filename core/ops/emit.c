@@ -177,6 +177,23 @@ static Status emit_expand(OpCall *call, Value *out)
         return write_result(call, result, out);
 }
 
+// A row that claims fresh results and shares bytes after all could let a run write to the model.
+static Status check_fresh(const OpCall *call)
+{
+        for (uint32_t k = 0; k < call->n_outs && op_has(call, TRAIT_FRESH); k++) {
+                if (call->outs[k].kind == OUT_VIEW || call->outs[k].kind == OUT_SAME)
+                        return fail(STATUS_INTERNAL, "%s claims fresh results, but result %u shares bytes",
+                                    call->schema->name, k);
+        }
+        return STATUS_OK;
+}
+
+static Status infer_bound(OpCall *call)
+{
+        TRY(call->op->infer(call));
+        return check_fresh(call);
+}
+
 static Status emit_bound(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
                          Value *out)
 {
@@ -191,7 +208,7 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         if (status == STATUS_OK) {
                 if (call.op->infer == NULL)
                         status = emit_expand(&call, out);
-                else if ((status = call.op->infer(&call)) == STATUS_OK)
+                else if ((status = infer_bound(&call)) == STATUS_OK)
                         status = call.inplace ? emit_inplace_kernel(&call, out)
                                               : emitter->vtbl->op(emitter, &call, out);
         }

@@ -430,7 +430,7 @@ static Status triangle_run(const OpRun *run)
 #define OPTIONS_FORMAT OPTIONS ", MemoryFormat? memory_format=None"
 #define FACTORY(schema_, infer_, run_)                                                                       \
         {                                                                                                    \
-                .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_                        \
+                .schema = "aten::" schema_ " -> Tensor", .infer = infer_, .run = run_, .traits = TRAIT_FRESH \
         }
 
 const OpDef factory_ops[] = {
@@ -460,11 +460,13 @@ const OpDef factory_ops[] = {
         { .schema = "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
           .flags = OP_INPLACE,
           .infer = triangle_infer,
-          .run = triangle_run },
+          .run = triangle_run,
+          .traits = TRAIT_FRESH },
         { .schema = "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
           .flags = OP_INPLACE,
           .infer = triangle_infer,
           .run = triangle_run,
-          .row = "upper" },
+          .row = "upper",
+          .traits = TRAIT_FRESH },
 };
 OP_FILE(factory_ops);

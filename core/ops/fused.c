@@ -452,6 +452,8 @@ const OpDef fused_ops[] = {
           .run = fused_run,
           .pack = fused_pack,
           .cost = fused_cost,
-          .kernel = "tile" },
+          .kernel = "tile",
+          .traits = TRAIT_FRESH,
+          .role = ROLE_FUSED },
 };
 OP_FILE(fused_ops);

@@ -2,6 +2,8 @@
 // fused_conv.c: convolution and linear with what follows them: a residual is added, then an
 // activation. Passes make these calls out of chains. The activation is the very loop of the
 // pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose NaN.
+#include "core/ops/fused_conv.h"
+
 #include <math.h>
 #include <string.h>
 #include "core/kernels/pointwise/pointwise.h"
@@ -24,6 +26,35 @@ static const struct Activation {
         { "silu", &point_silu }, { "gelu", &point_gelu },       { "gelu_tanh", &point_gelu_tanh },
         { "tanh", &point_tanh }, { "sigmoid", &point_sigmoid }, { "hardswish", &point_hardswish },
 };
+
+// ---- which activations ----
+static bool clamp_bound(const OpCall *call, int index, double if_none, double *out)
+{
+        *out = if_none;
+        if (arg_is_none(call, index))
+                return true;
+        return arg_double(call, index, out) == STATUS_OK && !isnan(*out);
+}
+
+bool fused_activation(const OpCall *call, FusedActivation *out)
+{
+        enum { FORM = 1, LOW = 1, HIGH = 2 };
+        const char *name = call->schema->text == call->op->schema ? call->op->activation : NULL;
+        if (name == NULL)
+                return false;
+        *out = (FusedActivation){ .name = name };
+        if (strcmp(name, "gelu") == 0 && arg_text(call, FORM) != NULL &&
+            strcmp(arg_text(call, FORM), "tanh") == 0)
+                out->name = "gelu_tanh";
+        if (strcmp(name, "clamp") != 0)
+                return true;
+        if (call->n_args == 1) { // relu6
+                out->beta = 6;
+                return true;
+        }
+        return clamp_bound(call, LOW, -INFINITY, &out->alpha) &&
+               clamp_bound(call, HIGH, INFINITY, &out->beta);
+}
 
 // activation, alpha, beta and residual are the last four arguments.
 static int first_of_epilogue(const OpCall *call)
@@ -232,7 +263,9 @@ const OpDef fused_conv_ops[] = {
           .run = fused_conv_run,
           .pack = fused_conv_pack,
           .cost = conv_cost,
-          .row = &fused_conv_row },
+          .row = &fused_conv_row,
+          .traits = TRAIT_FRESH,
+          .role = ROLE_FUSED_CONV },
         { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", "
                     "float alpha=0., float beta=0., "
                     "Tensor? residual=None) -> Tensor",
@@ -241,6 +274,8 @@ const OpDef fused_conv_ops[] = {
           .infer = fused_linear_infer,
           .run = fused_linear_run,
           .pack = fused_linear_pack,
-          .cost = product_cost },
+          .cost = product_cost,
+          .traits = TRAIT_FRESH,
+          .role = ROLE_FUSED_LINEAR },
 };
 OP_FILE(fused_conv_ops);

@@ -11,40 +11,26 @@
 
 enum { BLOCK_FLOATS = 16384, LONGEST_ROW = 65536 };
 
-typedef enum RowsBy { BY_DIM, BY_DIMS, BY_SHAPE } RowsBy;
-
-static const struct RowOperator {
-        const char *schema; // up to the bracket
-        RowsBy by;
-        int dtype_arg; // -1: none
-} row_operators[] = {
-        { "aten::softmax.int(", BY_DIM, 2 },      { "aten::_softmax(", BY_DIM, -1 },
-        { "aten::log_softmax.int(", BY_DIM, 2 },  { "aten::_log_softmax(", BY_DIM, -1 },
-        { "aten::sum.dim_IntList(", BY_DIMS, 3 }, { "aten::mean.dim(", BY_DIMS, 3 },
-        { "aten::amax(", BY_DIMS, -1 },           { "aten::amin(", BY_DIMS, -1 },
-        { "aten::layer_norm(", BY_SHAPE, -1 },    { "aten::rms_norm(", BY_SHAPE, -1 },
-};
-
-static const struct RowOperator *find_row_operator(const OpDef *op)
+static bool asks_for_dtype(const OpCall *call)
 {
-        for (size_t i = 0; i < ARRAY_LENGTH(row_operators); i++) {
-                if (strncmp(op->schema, row_operators[i].schema, strlen(row_operators[i].schema)) == 0)
-                        return &row_operators[i];
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                if (call->schema->args[i].type == ARG_DTYPE && !arg_is_none(call, (int)i))
+                        return true;
         }
-        return NULL;
+        return false;
 }
 
 // Dimensions before the rows'; -1: the call does not go along the last ones.
-static int lead_of(const OpCall *call, const struct RowOperator *row)
+static int lead_of(const OpCall *call)
 {
         int rank = arg_meta(call, 0)->rank, dim, n;
         int64_t shape[MAX_RANK];
         uint32_t mask;
-        if (row->dtype_arg >= 0 && !arg_is_none(call, row->dtype_arg))
+        if (asks_for_dtype(call))
                 return -1;
-        if (row->by == BY_DIM)
+        if (call->op->row_end == END_BY_DIM)
                 return arg_dim(call, 1, rank, &dim) == STATUS_OK && dim == rank - 1 ? dim : -1;
-        if (row->by == BY_SHAPE)
+        if (call->op->row_end == END_BY_SHAPE)
                 return arg_ints(call, 1, MAX_RANK, shape, &n) == STATUS_OK && n > 0 && n < rank ? rank - n
                                                                                                 : -1;
         if (arg_dims(call, 1, rank, true, &mask) != STATUS_OK)
@@ -66,27 +52,25 @@ static int64_t rows_of(const TensorMeta *meta, int lead)
 
 bool fused_takes_tail(const OpCall *call)
 {
-        const struct RowOperator *row = find_row_operator(call->op);
-        if (row == NULL || call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
+        if (call->op->row_end == END_NONE || call->inplace || call->n_outs != 1 ||
+            call->outs[0].kind != OUT_FRESH)
                 return false;
         const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
         if (in == NULL || in->dtype != DTYPE_F32 || out->dtype != DTYPE_F32 || in->rank < 2 ||
             !meta_is_contiguous(in) || !meta_is_contiguous(out) || meta_numel(in) == 0)
                 return false;
-        int lead = lead_of(call, row);
+        int lead = lead_of(call);
         return lead > 0 && meta_numel(in) / rows_of(in, lead) <= LONGEST_ROW;
 }
 
 bool fused_tail_reduces(const OpDef *op)
 {
-        const struct RowOperator *row = find_row_operator(op);
-        return row != NULL && row->by == BY_DIMS;
+        return op->row_end == END_BY_DIMS;
 }
 
 Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand)
 {
-        const struct RowOperator *row = find_row_operator(call->op);
-        if (row == NULL)
+        if (call->op->row_end == END_NONE)
                 return fail(STATUS_VALUE, "fxserve::fused: %s cannot end a group", call->schema->name);
         tail->call = (OpCall){ .op = call->op,
                                .schema = call->schema,
@@ -102,7 +86,7 @@ Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand)
                 tail->args[i] = (Value){ .kind = VALUE_TENSOR, .tensor = &tail->tensors[i] };
         }
         tail->out = call->outs[0].meta;
-        tail->lead = lead_of(call, row);
+        tail->lead = lead_of(call);
         tail->n_rows = rows_of(&tail->tensors[0].meta, tail->lead);
         tail->n_in = meta_numel(&tail->tensors[0].meta) / tail->n_rows;
         tail->n_out = meta_numel(&tail->out) / tail->n_rows;

@@ -160,11 +160,13 @@ static Status one_hot_run(const OpRun *run)
 }
 
 const OpDef index_mask_ops[] = {
-        { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run },
-        { "aten::argwhere(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run },
+        { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run,
+          .traits = TRAIT_FRESH },
+        { "aten::argwhere(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run,
+          .traits = TRAIT_FRESH },
         { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ALL, .infer = masked_select_infer,
-          .run = masked_select_run },
+          .run = masked_select_run, .traits = TRAIT_FRESH },
         { "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", DTYPES_ALL, OP_CHECKS,
-          .infer = one_hot_infer, .run = one_hot_run },
+          .infer = one_hot_infer, .run = one_hot_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(index_mask_ops);

@@ -330,7 +330,7 @@ static const ScatterRow copy_row = { SCATTER_COPY, false, false, false },
 #define SCATTER(schema, dtypes, row_)                                                                        \
         {                                                                                                    \
                 schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run,          \
-                                                        .row = &(row_)                                       \
+                                                        .row = &(row_), .traits = TRAIT_FRESH                \
         }
 
 const OpDef index_scatter_ops[] = {

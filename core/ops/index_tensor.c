@@ -443,16 +443,16 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define INDEX(schema)                                                                                        \
         {                                                                                                    \
-                schema, DTYPES_ALL, OP_CHECKS, .infer = index_infer, .run = index_run                        \
+                schema, DTYPES_ALL, OP_CHECKS, .infer = index_infer, .run = index_run, .traits = TRAIT_FRESH \
         }
 
 const OpDef index_tensor_ops[] = {
         INDEX("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
         INDEX("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
         { "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-          DTYPES_REAL, OP_INPLACE, .expand = put_expand },
+          DTYPES_REAL, OP_INPLACE, .expand = put_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "
           "Tensor",
-          DTYPES_REAL, OP_CHECKS, .infer = put_infer, .run = put_run },
+          DTYPES_REAL, OP_CHECKS, .infer = put_infer, .run = put_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(index_tensor_ops);

@@ -300,16 +300,19 @@ static Cost addbmm_cost(const OpCall *call)
 }
 
 const OpDef matmul_composite_ops[] = {
-        { "aten::outer(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
-        { "aten::ger(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand },
+        { "aten::outer(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand,
+          .traits = TRAIT_MAY_SHARE },
+        { "aten::ger(Tensor self, Tensor vec2) -> Tensor", 0, .expand = outer_expand,
+          .traits = TRAIT_MAY_SHARE },
         { "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", 0,
-          OP_INPLACE, .expand = addr_expand },
-        { "aten::inner(Tensor self, Tensor other) -> Tensor", 0, .expand = inner_expand },
+          OP_INPLACE, .expand = addr_expand, .traits = TRAIT_MAY_SHARE },
+        { "aten::inner(Tensor self, Tensor other) -> Tensor", 0, .expand = inner_expand,
+          .traits = TRAIT_MAY_SHARE },
         { "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", 0,
-          .expand = tensordot_expand },
+          .expand = tensordot_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
           "Tensor",
           DTYPES_INTS | DTYPES_FLOATS, OP_INPLACE, .infer = addbmm_infer, .run = addbmm_run,
-          .cost = addbmm_cost },
+          .cost = addbmm_cost, .traits = TRAIT_FRESH },
 };
 OP_FILE(matmul_composite_ops);

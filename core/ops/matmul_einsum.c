@@ -461,6 +461,6 @@ static Status einsum_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 const OpDef matmul_einsum_ops[] = {
         { "aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", 0,
-          .expand = einsum_expand },
+          .expand = einsum_expand, .traits = TRAIT_MAY_SHARE },
 };
 OP_FILE(matmul_einsum_ops);

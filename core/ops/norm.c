@@ -306,24 +306,26 @@ const OpDef norm_ops[] = {
           "float "
           "eps=1.0000000000000001e-05, bool cudnn_enable=True) "
           "-> Tensor",
-          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH,
+          .row_end = END_BY_SHAPE },
         { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
           "float eps) -> (Tensor, Tensor, "
           "Tensor)",
-          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run },
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH },
         { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
           "Tensor",
-          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row },
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row, .traits = TRAIT_FRESH,
+          .row_end = END_BY_SHAPE },
         { "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
           "(Tensor, Tensor)",
-          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row },
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row, .traits = TRAIT_FRESH },
         { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
           "eps=1.0000000000000001e-05, bool "
           "cudnn_enabled=True) -> Tensor",
-          DTYPES_FLOATS, .infer = group_infer, .run = group_run },
+          DTYPES_FLOATS, .infer = group_infer, .run = group_run, .traits = TRAIT_FRESH },
         { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
           "HxW, int group, float eps) -> "
           "(Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .infer = group_infer, .run = group_run },
+          DTYPES_FLOATS, .infer = group_infer, .run = group_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(norm_ops);

@@ -463,45 +463,48 @@ const OpDef norm_batch_ops[] = {
         { "fxserve::batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
           "Tensor? running_var, float momentum, "
           "float eps) -> Tensor",
-          DTYPES_FLOATS, OP_HIDDEN, .infer = eval_infer, .run = eval_run, .kernel = "batch_norm" },
+          DTYPES_FLOATS, OP_HIDDEN, .infer = eval_infer, .run = eval_run, .kernel = "batch_norm",
+          .traits = TRAIT_FRESH | TRAIT_LAYOUT, .role = ROLE_BATCH_NORM_EVAL },
         { "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
           "running_mean, Tensor running_var, "
           "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
+          DTYPES_FLOATS, .infer = eval_infer, .run = eval_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT,
+          .role = ROLE_BATCH_NORM_EVAL },
         { "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
           "Tensor? running_var, float "
           "momentum, float eps) -> (Tensor, "
           "Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .infer = eval_infer, .run = eval_run },
+          DTYPES_FLOATS, .infer = eval_infer, .run = eval_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT,
+          .role = ROLE_BATCH_NORM_EVAL },
         { "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
           "running_mean, Tensor running_var, "
           "bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
-          DTYPES_FLOATS, .infer = train_infer, .run = train_run },
+          DTYPES_FLOATS, .infer = train_infer, .run = train_run, .traits = TRAIT_FRESH },
         { "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
           "training, float momentum, float eps) "
           "-> (Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .infer = train_infer, .run = train_run },
+          DTYPES_FLOATS, .infer = train_infer, .run = train_run, .traits = TRAIT_FRESH },
         { "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
           "running_var, bool training, float "
           "momentum, float eps, bool "
           "cudnn_enabled) -> Tensor",
-          DTYPES_FLOATS, .expand = batch_norm_expand },
+          DTYPES_FLOATS, .expand = batch_norm_expand, .traits = TRAIT_FRESH | TRAIT_STATISTICS },
         { "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
           "running_var, bool training, "
           "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .expand = native_expand },
+          DTYPES_FLOATS, .expand = native_expand, .traits = TRAIT_MAY_SHARE | TRAIT_STATISTICS },
         { "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
           "running_mean, Tensor(b!) running_var, "
           "bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .expand = native_expand },
+          DTYPES_FLOATS, .expand = native_expand, .traits = TRAIT_MAY_SHARE | TRAIT_STATISTICS },
         { "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
           "running_mean, Tensor(b!) running_var, "
           "float momentum, float eps) -> "
           "(Tensor, Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .expand = with_update_expand },
+          DTYPES_FLOATS, .expand = with_update_expand, .traits = TRAIT_MAY_SHARE | TRAIT_STATISTICS },
 };
 OP_FILE(norm_batch_ops);

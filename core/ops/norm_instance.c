@@ -90,6 +90,6 @@ const OpDef norm_instance_ops[] = {
           "running_var, bool "
           "use_input_stats, float momentum, float eps, "
           "bool cudnn_enabled) -> Tensor",
-          DTYPES_FLOATS, .expand = instance_expand },
+          DTYPES_FLOATS, .expand = instance_expand, .traits = TRAIT_FRESH | TRAIT_STATISTICS },
 };
 OP_FILE(norm_instance_ops);

@@ -44,6 +44,55 @@ enum OpFlags {
         OP_CHECKS = 1 << 7, // run refuses some values (indices): made even when nobody reads the result
 };
 
+// What a row claims about its results. tests/ops/traits.c tries each claim on the golden cases; a
+// row that claims nothing is safe, only slower.
+enum OpTraits {
+        // No result ever shares bytes with an argument. emit() fails where infer says otherwise.
+        TRAIT_FRESH = 1 << 0,
+        // A result may be an argument or a view of one, though the schema does not say so. The
+        // default; said so that the row is seen to have been thought about.
+        TRAIT_MAY_SHARE = 1 << 1,
+        // Python's + and *: with TRAIT_FRESH, but lists give a list of the same tensors.
+        TRAIT_KEEPS_ITEMS = 1 << 2,
+        // An expansion in which nothing is drawn.
+        TRAIT_DRAWS_NOTHING = 1 << 3,
+        // Results are laid out as the operands are (contiguous or channels_last), and their elements
+        // have the same bits in both layouts.
+        TRAIT_LAYOUT = 1 << 4,
+        // The same, but sums are taken in another order: elements are equal within rounding.
+        TRAIT_LAYOUT_NEAR = 1 << 5,
+        // The one result has the elements of argument 0, cast to its dtype.
+        TRAIT_COPIES = 1 << 6,
+        // Writes running statistics in training mode, though the schema does not say so.
+        TRAIT_STATISTICS = 1 << 7,
+        // A Python row that hands numbers to operators as they are, so they may stay open.
+        TRAIT_LEAVES_OPEN = 1 << 8,
+        // A view of self's own geometry: the in-place twin moves nothing.
+        TRAIT_SAME_GEOMETRY = 1 << 9,
+};
+
+// What an operator is to those who look for a pattern or build a call.
+typedef enum OpRole {
+        ROLE_NONE,
+        // one row each: op_for() gives it
+        ROLE_CLONE,        // (self, memory_format)
+        ROLE_WRITE,        // (self, src): copies into self
+        ROLE_AS_STRIDED,   // (self, size, stride, offset)
+        ROLE_FUSED,        // (inputs, body): pointwise operators run together
+        ROLE_FUSED_CONV,   // convolution, then a residual, then an activation
+        ROLE_FUSED_LINEAR, // linear, then a residual, then an activation
+        ROLE_ADD,          // (self, other, alpha) of tensors
+        ROLE_MUL,          // (self, other) of tensors
+        // several rows
+        ROLE_CONV,            // conv_args() reads the arguments; input, weight, bias come first
+        ROLE_LINEAR,          // (input, weight, bias)
+        ROLE_ADDMM,           // (bias, mat1, mat2, beta, alpha)
+        ROLE_BATCH_NORM_EVAL, // (input, weight, bias, mean, var, ..., eps), affine per channel
+} OpRole;
+
+// Along what a row operator that may end a group of pointwise operators works: its argument 1.
+typedef enum RowEnd { END_NONE, END_BY_DIM, END_BY_DIMS, END_BY_SHAPE } RowEnd;
+
 // ---- packing (programs only) ----
 typedef struct PackCache PackCache; // kernels/pack_cache.h
 typedef struct PackContext {
@@ -86,6 +135,11 @@ struct OpDef {
         Cost (*cost)(const OpCall *call);
         const void *row;    // data shared by generic functions: the pointwise or reduction row
         const char *kernel; // name shown in profiles; NULL: the op's own name
+        uint32_t traits;    // OpTraits
+        OpRole role;
+        RowEnd row_end;
+        // What the fused products call it (fused_activation): "relu", "clamp" ...; NULL: none.
+        const char *activation;
 };
 
 typedef enum OutKind { OUT_UNSET, OUT_FRESH, OUT_VIEW, OUT_SAME, OUT_VALUE } OutKind;
@@ -129,6 +183,17 @@ struct OpRun {
         const OpCall *call; // attributes that need no preparing; NULL never
         RunContext *ctx;
 };
+
+// ---- what an operator is ----
+static inline bool op_has(const OpCall *call, enum OpTraits trait)
+{
+        return (call->op->traits & trait) != 0;
+}
+// ROLE_NONE for in-place twins: they write.
+static inline OpRole op_role(const OpCall *call)
+{
+        return call->schema->text == call->op->schema ? call->op->role : ROLE_NONE;
+}
 
 // ---- reading arguments (index = position in the schema). Type mismatches cannot happen: the
 // binder has checked. ----
@@ -193,6 +258,17 @@ Status ops_init(void);
 const Overload *op_find(const char *name);
 // All overloads of "aten::add", in table order; *out_n = 0 if none.
 const Overload *const *op_overloads(const char *base_name, uint32_t *out_n);
+// The row of a role that one row has; never NULL after ops_init.
+const Overload *op_for(OpRole role);
+// Whether results may share bytes with arguments.
+typedef enum OpAlias {
+        ALIAS_FRESH,     // never: the row claims so, or no result is a tensor
+        ALIAS_SCHEMA,    // the schema says which: Tensor(a), Tensor(a!)
+        ALIAS_MAY_SHARE, // nobody says: they may
+} OpAlias;
+OpAlias op_alias(const Overload *overload);
+// Whether a number among the arguments may stay open: the row looks at none by itself.
+bool op_leaves_open(const Overload *overload);
 const Overload *op_at(uint32_t index);
 uint32_t n_ops(void);
 // Closes an op file: OP_FILE(view_ops) makes `const OpGroup view_ops_group`; ops.def lists it.

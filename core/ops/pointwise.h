@@ -104,11 +104,14 @@ Status point_adjust_clamp(const OpCall *call, PointBound *bound);
 const char *dtype_c_name(Dtype dtype);
 
 // Rows of the tables. `description` is the initialiser of a PointOp.
-#define POINT_OP(schema_, flags_, ...)                                                                       \
+#define POINT_OP(schema_, flags_, ...) POINT_AS(.role = ROLE_NONE, schema_, flags_, __VA_ARGS__)
+// `as_`: the row's role or activation.
+#define POINT_AS(as_, schema_, flags_, ...)                                                                  \
         {                                                                                                    \
-                .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_),       \
-                .infer = pointwise_infer, .prepare = pointwise_prepare, .run = pointwise_run_op,             \
-                .pack = pointwise_pack, .cost = pointwise_cost, .row = &(const PointOp)                      \
+                as_, .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_),  \
+                     .traits = TRAIT_FRESH | TRAIT_LAYOUT, .infer = pointwise_infer,                         \
+                     .prepare = pointwise_prepare, .run = pointwise_run_op, .pack = pointwise_pack,          \
+                     .cost = pointwise_cost, .row = &(const PointOp)                                         \
                 {                                                                                            \
                         __VA_ARGS__                                                                          \
                 }                                                                                            \

@@ -136,25 +136,26 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
 #define MODE      "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
 #define MODE_NUM  "(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
 
-#define ARITHMETIC(name, ...)                                                                                \
-        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__),                \
+#define ARITHMETIC(name, ...) ARITHMETIC_AS(ROLE_NONE, name, __VA_ARGS__)
+#define ARITHMETIC_AS(role_, name, ...)                                                                      \
+        POINT_AS(.role = role_, name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__), \
                 POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
-#define WITH_ALPHA(name, ...)                                                                                \
-        POINT_OP(name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),                 \
+#define WITH_ALPHA(role_, name, ...)                                                                         \
+        POINT_AS(.role = role_, name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),  \
                 POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsa", __VA_ARGS__)
 #define PAIR(name, kernel_) POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_)
 #define PAIR_INPLACE(name, kernel_, ...)                                                                     \
         POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
 
 const OpDef pointwise_binary_ops[] = {
-        WITH_ALPHA("add", .kernel = &point_add, .check = check_alpha),
-        WITH_ALPHA("sub", .kernel = &point_sub, .check = check_sub),
-        WITH_ALPHA("subtract", .kernel = &point_sub, .check = check_sub),
+        WITH_ALPHA(ROLE_ADD, "add", .kernel = &point_add, .check = check_alpha),
+        WITH_ALPHA(ROLE_NONE, "sub", .kernel = &point_sub, .check = check_sub),
+        WITH_ALPHA(ROLE_NONE, "subtract", .kernel = &point_sub, .check = check_sub),
         POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "tta", .kernel = &point_rsub,
                  .layout = LAYOUT_LAST_FIRST, .check = check_sub),
         POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsa", .kernel = &point_rsub,
                  .layout = LAYOUT_LAST_FIRST, .check = check_sub),
-        ARITHMETIC("mul", .kernel = &point_mul, .exact_scalar = true),
+        ARITHMETIC_AS(ROLE_MUL, "mul", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("multiply", .kernel = &point_mul, .exact_scalar = true),
         ARITHMETIC("div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
         ARITHMETIC("divide", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),

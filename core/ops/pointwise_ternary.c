@@ -92,15 +92,15 @@ static Status check_addcdiv(const OpCall *call, const PointBound *bound)
                                   "tensor1 / tensor2), for all dtypes.");
 }
 
-#define CLAMP(name)                                                                                          \
-        POINT_OP(name "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", OP_INPLACE,             \
+#define CLAMP(as_, name)                                                                                     \
+        POINT_AS(as_, name "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", OP_INPLACE,        \
                  .select = select_clamp),                                                                    \
                 POINT_OP(name ".Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",          \
                          OP_INPLACE, .select = select_clamp_tensors)
 
 const OpDef pointwise_ternary_ops[] = {
-        CLAMP("clamp"),
-        CLAMP("clip"),
+        CLAMP(.activation = "clamp", "clamp"),
+        CLAMP(.role = ROLE_NONE, "clip"),
         POINT_OP("clamp_min(Tensor self, Scalar min) -> Tensor", OP_INPLACE, .args = "tq",
                  .kernel = &point_clamp_min, .adjust = adjust_clamp),
         POINT_OP("clamp_max(Tensor self, Scalar max) -> Tensor", OP_INPLACE, .args = "tq",

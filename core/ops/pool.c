@@ -376,68 +376,69 @@ static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX
                      adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false },
                      adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true },
                      adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
-#define POOL_OP(schema, dtypes, row_)                                                                        \
+#define POOL_OP(schema, dtypes, row_, traits_)                                                               \
         {                                                                                                    \
-                schema, dtypes, .infer = pool_infer, .run = pool_run, .cost = pool_cost, .row = &(row_)      \
+                schema, dtypes, .infer = pool_infer, .run = pool_run, .cost = pool_cost, .row = &(row_),     \
+                                .traits = TRAIT_FRESH | (traits_)                                            \
         }
 
 const OpDef pool_ops[] = {
         POOL_OP("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], "
                 "int[1] dilation=[1], bool "
                 "ceil_mode=False) -> Tensor",
-                DTYPES_FLOATS, max_1d),
+                DTYPES_FLOATS, max_1d, 0),
         POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
                 "int[2] dilation=1, bool "
                 "ceil_mode=False) -> Tensor",
-                MAX_DTYPES, max_2d),
+                MAX_DTYPES, max_2d, TRAIT_LAYOUT),
         POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
                 "int[3] dilation=1, bool "
                 "ceil_mode=False) -> Tensor",
-                MAX_DTYPES, max_3d),
+                MAX_DTYPES, max_3d, 0),
         POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
                 "padding=[0], int[1] dilation=[1], "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
-                MAX_DTYPES, max_1d_indices),
+                MAX_DTYPES, max_1d_indices, 0),
         POOL_OP("aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
                 "padding=0, int[2] dilation=1, "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
-                MAX_DTYPES, max_2d_indices),
+                MAX_DTYPES, max_2d_indices, TRAIT_LAYOUT),
         POOL_OP("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
                 "padding=0, int[3] dilation=1, "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
-                MAX_DTYPES, max_3d_indices),
+                MAX_DTYPES, max_3d_indices, 0),
         POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], "
                 "bool ceil_mode=False, bool "
                 "count_include_pad=True) -> Tensor",
-                AVERAGE_DTYPES, average_1d),
+                AVERAGE_DTYPES, average_1d, 0),
         POOL_OP("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                 "ceil_mode=False, bool "
                 "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
-                AVERAGE_DTYPES, average_2d),
+                AVERAGE_DTYPES, average_2d, TRAIT_LAYOUT),
         POOL_OP("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
                 "ceil_mode=False, bool "
                 "count_include_pad=True, int? "
                 "divisor_override=None) -> Tensor",
-                AVERAGE_DTYPES & ~DTYPES_HALFS, average_3d),
+                AVERAGE_DTYPES & ~DTYPES_HALFS, average_3d, 0),
         POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_1d),
+                adaptive_average_1d, 0),
         POOL_OP("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_2d),
+                adaptive_average_2d, TRAIT_LAYOUT),
         POOL_OP("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_2d),
+                adaptive_average_2d, TRAIT_LAYOUT),
         POOL_OP("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_3d),
+                adaptive_average_3d, 0),
         POOL_OP("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_3d),
+                adaptive_average_3d, 0),
         POOL_OP("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-                DTYPES_FLOATS, adaptive_max_1d),
+                DTYPES_FLOATS, adaptive_max_1d, 0),
         POOL_OP("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-                DTYPES_FLOATS, adaptive_max_2d),
+                DTYPES_FLOATS, adaptive_max_2d, 0),
         POOL_OP("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
-                DTYPES_FLOATS, adaptive_max_3d),
+                DTYPES_FLOATS, adaptive_max_3d, 0),
 };
 OP_FILE(pool_ops);

@@ -217,26 +217,32 @@ static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 },
                        nonzero_one = { REDUCE_NONZERO, RESULT_INT, DIMS_ONE, -1, -1 },
                        nonzero_list = { REDUCE_NONZERO, RESULT_INT, DIMS_LIST, -1, -1 },
                        logsumexp_list = { REDUCE_LOGSUMEXP, RESULT_FLOAT, DIMS_LIST, 2, -1 };
-#define REDUCE(schema, row_)                                                                                 \
+#define REDUCE(schema, row_) REDUCE_ROWS(schema, row_, 0, END_NONE)
+// Along some dimensions: the last ones are rows.
+#define REDUCE_ROWS(schema, row_, traits_, end_)                                                             \
         {                                                                                                    \
-                schema, DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .row = &(row_)             \
+                schema, DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .row = &(row_),            \
+                                     .traits = TRAIT_FRESH | (traits_), .row_end = end_                      \
         }
 
 const OpDef reduce_ops[] = {
         REDUCE("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum_all),
-        REDUCE("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
-               "dtype=None) -> Tensor",
-               sum_list),
+        REDUCE_ROWS("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
+                    "dtype=None) -> Tensor",
+                    sum_list, 0, END_BY_DIMS),
         REDUCE("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean_all),
-        REDUCE("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
-               "Tensor",
-               mean_list),
+        REDUCE_ROWS(
+                "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+                "Tensor",
+                mean_list, TRAIT_LAYOUT_NEAR, END_BY_DIMS),
         REDUCE("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", prod_all),
         REDUCE("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
                "Tensor",
                prod_one),
-        REDUCE("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", max_list),
-        REDUCE("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", min_list),
+        REDUCE_ROWS("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", max_list, 0,
+                    END_BY_DIMS),
+        REDUCE_ROWS("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", min_list, 0,
+                    END_BY_DIMS),
         REDUCE("aten::max(Tensor self) -> Tensor", max_all),
         REDUCE("aten::min(Tensor self) -> Tensor", min_all),
         REDUCE("aten::all(Tensor self) -> Tensor", all_all),
@@ -250,6 +256,6 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_list),
         { "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
           "Tensor",
-          DTYPES_REAL, .expand = nansum_expand },
+          DTYPES_REAL, .expand = nansum_expand, .traits = TRAIT_MAY_SHARE },
 };
 OP_FILE(reduce_ops);

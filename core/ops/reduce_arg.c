@@ -117,14 +117,14 @@ static Status aminmax_run(const OpRun *run)
 
 const OpDef reduce_arg_ops[] = {
         { "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest },
+          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest, .traits = TRAIT_FRESH },
         { "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest },
+          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest, .traits = TRAIT_FRESH },
         { "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL,
-          .infer = arg_infer, .run = arg_run, .row = &largest },
+          .infer = arg_infer, .run = arg_run, .row = &largest, .traits = TRAIT_FRESH },
         { "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL,
-          .infer = arg_infer, .run = arg_run, .row = &smallest },
+          .infer = arg_infer, .run = arg_run, .row = &smallest, .traits = TRAIT_FRESH },
         { "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-          DTYPES_REAL, .infer = aminmax_infer, .run = aminmax_run },
+          DTYPES_REAL, .infer = aminmax_infer, .run = aminmax_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(reduce_arg_ops);

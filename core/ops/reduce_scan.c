@@ -78,14 +78,14 @@ static Status scan_op_run(const OpRun *run)
 
 const OpDef reduce_scan_ops[] = {
         { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE,
-          .infer = scan_infer, .run = scan_op_run, .row = &sum_row },
+          .infer = scan_infer, .run = scan_op_run, .row = &sum_row, .traits = TRAIT_FRESH },
         { "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE,
-          .infer = scan_infer, .run = scan_op_run, .row = &prod_row },
+          .infer = scan_infer, .run = scan_op_run, .row = &prod_row, .traits = TRAIT_FRESH },
         { "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL,
-          .infer = scan_infer, .run = scan_op_run, .row = &max_row },
+          .infer = scan_infer, .run = scan_op_run, .row = &max_row, .traits = TRAIT_FRESH },
         { "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", DTYPES_REAL,
-          .infer = scan_infer, .run = scan_op_run, .row = &min_row },
+          .infer = scan_infer, .run = scan_op_run, .row = &min_row, .traits = TRAIT_FRESH },
         { "aten::logcumsumexp(Tensor self, int dim) -> Tensor", DTYPES_FLOATS, .infer = scan_infer,
-          .run = scan_op_run, .row = &log_row },
+          .run = scan_op_run, .row = &log_row, .traits = TRAIT_FRESH },
 };
 OP_FILE(reduce_scan_ops);

@@ -179,11 +179,13 @@ static const NormRow vector_norm = { 1, 2, 3, 4, true }, norm_scalar = { 1, -1, 
                      norm_dim_dtype = { 1, 2, 3, 4, false };
 #define VAR(schema, row_)                                                                                    \
         {                                                                                                    \
-                schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_)                      \
+                schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_),                     \
+                                     .traits = TRAIT_FRESH                                                   \
         }
 #define NORM(schema, row_)                                                                                   \
         {                                                                                                    \
-                schema, DTYPES_REAL, .infer = norm_infer, .run = norm_run, .row = &(row_)                    \
+                schema, DTYPES_REAL, .infer = norm_infer, .run = norm_run, .row = &(row_),                   \
+                                     .traits = TRAIT_FRESH                                                   \
         }
 
 const OpDef reduce_stats_ops[] = {

@@ -216,76 +216,76 @@ static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false },
                          cubic_2d = { RESAMPLE_CUBIC, 2, false }, cubic_2d_vec = { RESAMPLE_CUBIC, 2, true },
                          linear_3d = { RESAMPLE_LINEAR, 3, false },
                          linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
-#define RESAMPLE(schema, dtypes, row_)                                                                       \
+#define RESAMPLE(schema, dtypes, row_, traits_)                                                              \
         {                                                                                                    \
                 schema, dtypes, .infer = resample_infer, .run = resample_op_run, .cost = resample_cost,      \
-                                .row = &(row_)                                                               \
+                                .row = &(row_), .traits = TRAIT_FRESH | (traits_)                            \
         }
 
 const OpDef resample_ops[] = {
         RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_1d),
+                 IMAGE_DTYPES, nearest_1d, 0),
         RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
                  "-> Tensor",
-                 IMAGE_DTYPES, nearest_1d_vec),
+                 IMAGE_DTYPES, nearest_1d_vec, 0),
         RESAMPLE("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_2d),
+                 IMAGE_DTYPES, nearest_2d, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
                  "-> Tensor",
-                 IMAGE_DTYPES, nearest_2d_vec),
+                 IMAGE_DTYPES, nearest_2d_vec, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "
                  "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_3d),
+                 IMAGE_DTYPES, nearest_3d, 0),
         RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
                  "-> Tensor",
-                 IMAGE_DTYPES, nearest_3d_vec),
+                 IMAGE_DTYPES, nearest_3d_vec, 0),
         RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> "
                  "Tensor",
-                 IMAGE_DTYPES, nearest_exact_1d),
+                 IMAGE_DTYPES, nearest_exact_1d, 0),
         RESAMPLE("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? "
                  "scale_factors) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_1d_vec),
+                 IMAGE_DTYPES, nearest_exact_1d_vec, 0),
         RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, "
                  "float? scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_3d),
+                 IMAGE_DTYPES, nearest_exact_3d, 0),
         RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? "
                  "scale_factors) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_3d_vec),
+                 IMAGE_DTYPES, nearest_exact_3d_vec, 0),
         RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, "
                  "float? scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_2d),
+                 IMAGE_DTYPES, nearest_exact_2d, 0),
         RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? "
                  "scale_factors) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_2d_vec),
+                 IMAGE_DTYPES, nearest_exact_2d_vec, 0),
         RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? "
                  "scales=None) -> Tensor",
-                 DTYPES_FLOATS, linear_1d),
+                 DTYPES_FLOATS, linear_1d, 0),
         RESAMPLE("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
                  "float[]? scale_factors) -> Tensor",
-                 DTYPES_FLOATS, linear_1d_vec),
+                 DTYPES_FLOATS, linear_1d_vec, 0),
         RESAMPLE("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "
                  "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, linear_2d),
+                 IMAGE_DTYPES, linear_2d, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
                  "float[]? scale_factors) -> Tensor",
-                 IMAGE_DTYPES, linear_2d_vec),
+                 IMAGE_DTYPES, linear_2d_vec, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "
                  "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, cubic_2d),
+                 IMAGE_DTYPES, cubic_2d, 0),
         RESAMPLE("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
                  "float[]? scale_factors) -> Tensor",
-                 IMAGE_DTYPES, cubic_2d_vec),
+                 IMAGE_DTYPES, cubic_2d_vec, 0),
         RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? "
                  "scales_d=None, float? "
                  "scales_h=None, float? scales_w=None) -> Tensor",
-                 DTYPES_FLOATS, linear_3d),
+                 DTYPES_FLOATS, linear_3d, 0),
         RESAMPLE("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
                  "float[]? scale_factors) -> Tensor",
-                 DTYPES_FLOATS, linear_3d_vec),
+                 DTYPES_FLOATS, linear_3d_vec, 0),
 };
 OP_FILE(resample_ops);

@@ -158,12 +158,12 @@ static Status shuffle_run(const OpRun *run)
 
 const OpDef resample_shuffle_ops[] = {
         { "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", DTYPES_ALL,
-          .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_shuffle },
+          .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_shuffle, .traits = TRAIT_FRESH },
         { "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", DTYPES_ALL,
-          .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_unshuffle },
+          .infer = shuffle_infer, .run = shuffle_run, .row = &pixel_unshuffle, .traits = TRAIT_FRESH },
         { "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL, .infer = shuffle_infer,
-          .run = shuffle_run, .row = &channel_shuffle },
+          .run = shuffle_run, .row = &channel_shuffle, .traits = TRAIT_FRESH },
         { "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", DTYPES_ALL,
-          .infer = shuffle_infer, .run = shuffle_run, .row = &channel_shuffle },
+          .infer = shuffle_infer, .run = shuffle_run, .row = &channel_shuffle, .traits = TRAIT_FRESH },
 };
 OP_FILE(resample_shuffle_ops);

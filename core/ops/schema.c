@@ -105,6 +105,7 @@ static Status take_type(SchemaCursor *cursor, SchemaArg *arg)
                         const char *end = strchr(cursor->at, ')');
                         if (end == NULL)
                                 return cursor_fail(cursor, ")");
+                        arg->is_alias = true;
                         arg->is_written |= memchr(cursor->at, '!', (size_t)(end - cursor->at)) != NULL;
                         cursor->at = end + 1;
                 } else if (*cursor->at == '?') {
@@ -262,40 +263,58 @@ static Status take_args(SchemaCursor *cursor, Schema *schema)
         return STATUS_OK;
 }
 
+enum { RETURN_CAP = 16 };
+
+typedef struct Returns {
+        SchemaReturn types[RETURN_CAP];
+        const char *names[RETURN_CAP];
+        uint32_t n, n_named;
+} Returns;
+
+static Status take_return(SchemaCursor *cursor, Returns *returns)
+{
+        SchemaArg type = { 0 };
+        TRY(take_type(cursor, &type));
+        skip_space(cursor);
+        returns->types[returns->n] = (SchemaReturn){ type.type, type.is_list, type.is_alias };
+        returns->names[returns->n++] = NULL;
+        return STATUS_OK;
+}
+
+// "(Tensor values, Tensor indices)"; the bracket is open.
+static Status take_return_tuple(SchemaCursor *cursor, Returns *returns)
+{
+        while (!accept(cursor, ")")) {
+                if (returns->n == RETURN_CAP || (returns->n > 0 && !accept(cursor, ",")))
+                        return cursor_fail(cursor, ")");
+                TRY(take_return(cursor, returns));
+                if (word_length(cursor->at) == 0)
+                        continue;
+                TRY(take_word(cursor, &returns->names[returns->n - 1]));
+                returns->n_named++;
+        }
+        return STATUS_OK;
+}
+
 static Status take_returns(SchemaCursor *cursor, Schema *schema)
 {
-        enum { RETURN_CAP = 16 };
-        const char *names[RETURN_CAP];
-        uint32_t n = 0, n_named = 0;
-        SchemaArg type = { 0 };
+        Returns returns = { .n = 0 };
         TRY(expect(cursor, "->"));
-        if (!accept(cursor, "(")) {
-                TRY(take_type(cursor, &type));
-                schema->returns = type.is_list ? RETURN_LIST : RETURN_ONE;
-                schema->n_returns = 1;
-                return STATUS_OK;
-        }
-        while (!accept(cursor, ")")) {
-                if (n == RETURN_CAP || (n > 0 && !accept(cursor, ",")))
-                        return cursor_fail(cursor, ")");
-                TRY(take_type(cursor, &type));
-                skip_space(cursor);
-                names[n] = NULL;
-                if (word_length(cursor->at) > 0) {
-                        TRY(take_word(cursor, &names[n]));
-                        n_named++;
-                }
-                n++;
-        }
-        schema->n_returns = n;
-        schema->returns = n == 0 ? RETURN_NOTHING : n == 1 ? RETURN_ONE : RETURN_TUPLE;
-        if (n < 2 || n_named != n)
-                return STATUS_OK;
-        const char **copy = arena_array(cursor->arena, n, sizeof(*copy));
-        if (copy == NULL)
+        bool tuple = accept(cursor, "(");
+        TRY(tuple ? take_return_tuple(cursor, &returns) : take_return(cursor, &returns));
+        uint32_t n = schema->n_returns = returns.n;
+        schema->returns = n == 0                               ? RETURN_NOTHING
+                          : n > 1                              ? RETURN_TUPLE
+                          : !tuple && returns.types[0].is_list ? RETURN_LIST
+                                                               : RETURN_ONE;
+        SchemaReturn *types = arena_array(cursor->arena, MAX(n, 1u), sizeof(*types));
+        const char **names = arena_array(cursor->arena, MAX(n, 1u), sizeof(*names));
+        if (types == NULL || names == NULL)
                 return fail_memory();
-        memcpy(copy, names, n * sizeof(*copy));
-        schema->return_names = copy;
+        memcpy(types, returns.types, n * sizeof(*types));
+        memcpy(names, returns.names, n * sizeof(*names));
+        schema->return_types = types;
+        schema->return_names = n > 1 && returns.n_named == n ? names : NULL;
         return STATUS_OK;
 }
 

@@ -31,10 +31,17 @@ typedef struct SchemaArg {
         bool kwarg_only;
         bool varargs;    // Python-side rows "(Tensor self, *int[] size)": trailing positionals gather here
         bool is_written; // (a!)
+        bool is_alias;   // (a), (a!)
         bool has_default;
         int list_size; // int[2]: a single int is repeated; 0 = none
         Value default_value;
 } SchemaArg;
+
+typedef struct SchemaReturn {
+        ArgType type;
+        bool is_list;
+        bool is_alias; // (a), (a!): an argument, or a view of one
+} SchemaReturn;
 
 typedef enum ReturnShape { RETURN_NOTHING, RETURN_ONE, RETURN_TUPLE, RETURN_LIST } ReturnShape;
 
@@ -46,7 +53,8 @@ typedef struct Schema {
         uint32_t n_positional; // arguments before the keyword-only ones
         ReturnShape returns;
         uint32_t n_returns;
-        const char *const *return_names; // named tuple fields; NULL if unnamed
+        const char *const *return_names;  // named tuple fields; NULL if unnamed
+        const SchemaReturn *return_types; // n_returns
 } Schema;
 
 Status schema_parse(const char *text, Arena *arena, Schema *out_schema);

@@ -65,14 +65,18 @@ static Status softmax_op_run(const OpRun *run)
 
 const OpDef softmax_ops[] = {
         { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS,
-          .infer = softmax_infer, .run = softmax_op_run, .row = &plain },
+          .infer = softmax_infer, .run = softmax_op_run, .row = &plain, .traits = TRAIT_FRESH,
+          .row_end = END_BY_DIM },
         { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
-          .infer = converting_infer, .run = softmax_op_run, .row = &plain },
+          .infer = converting_infer, .run = softmax_op_run, .row = &plain, .traits = TRAIT_FRESH,
+          .row_end = END_BY_DIM },
         { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS,
-          .infer = softmax_infer, .run = softmax_op_run, .row = &logarithm },
+          .infer = softmax_infer, .run = softmax_op_run, .row = &logarithm, .traits = TRAIT_FRESH,
+          .row_end = END_BY_DIM },
         { "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
-          .infer = converting_infer, .run = softmax_op_run, .row = &logarithm },
+          .infer = converting_infer, .run = softmax_op_run, .row = &logarithm, .traits = TRAIT_FRESH,
+          .row_end = END_BY_DIM },
         { "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
-          .infer = converting_infer, .run = softmax_op_run, .row = &safe },
+          .infer = converting_infer, .run = softmax_op_run, .row = &safe, .traits = TRAIT_FRESH },
 };
 OP_FILE(softmax_ops);

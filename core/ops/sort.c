@@ -233,12 +233,14 @@ static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 },
                      top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 }, median = { SORT_MEDIAN, 1, -1 };
 #define SORT_OP(schema, row_)                                                                                \
         {                                                                                                    \
-                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .cost = sort_cost, .row = &(row_) \
+                schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .cost = sort_cost,                \
+                                     .row = &(row_), .traits = TRAIT_FRESH                                   \
         }
 #define RANK_OP(schema, kernel_, row_)                                                                       \
         {                                                                                                    \
                 schema, DTYPES_INTS | DTYPES_FLOATS, .infer = sort_infer, .run = sort_run,                   \
-                                                     .cost = sort_cost, .row = &(row_), .kernel = kernel_    \
+                                                     .cost = sort_cost, .row = &(row_), .kernel = kernel_,   \
+                                                     .traits = TRAIT_FRESH                                   \
         }
 
 const OpDef sort_ops[] = {
@@ -262,7 +264,8 @@ const OpDef sort_ops[] = {
                 "indices)",
                 "median_out", median),
         { "aten::median(Tensor self) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, .expand = median_expand,
-          .kernel = "median_cpu" },
-        { "aten::msort(Tensor self) -> Tensor", DTYPES_REAL, .expand = msort_expand },
+          .kernel = "median_cpu", .traits = TRAIT_MAY_SHARE },
+        { "aten::msort(Tensor self) -> Tensor", DTYPES_REAL, .expand = msort_expand,
+          .traits = TRAIT_MAY_SHARE },
 };
 OP_FILE(sort_ops);

@@ -32,8 +32,9 @@ static struct {
         Arena arena;
         Overload **overloads;
         uint32_t n, capacity;
-        StringMap by_name; // "aten::add.Tensor", "aten::relu"
-        StringMap by_base; // "aten::add" -> OverloadList
+        StringMap by_name;                  // "aten::add.Tensor", "aten::relu"
+        StringMap by_base;                  // "aten::add" -> OverloadList
+        const Overload *by_role[ROLE_CONV]; // of the roles that one row has
 } table;
 
 static Status table_add_base(Overload *overload)
@@ -134,6 +135,26 @@ static Status table_add_twin(const OpDef *op)
         return exists ? table_add(op, twin) : STATUS_OK;
 }
 
+// Roles that one row has: each exactly once.
+static Status table_add_roles(void)
+{
+        for (uint32_t i = 0; i < table.n; i++) {
+                const Overload *overload = table.overloads[i];
+                OpRole role = overload->op->role;
+                if (role == ROLE_NONE || role >= ROLE_CONV || overload->schema.text != overload->op->schema)
+                        continue;
+                if (table.by_role[role] != NULL)
+                        return fail(STATUS_INTERNAL, "operators %s and %s have the same role",
+                                    table.by_role[role]->name, overload->name);
+                table.by_role[role] = overload;
+        }
+        for (OpRole role = ROLE_NONE + 1; role < ROLE_CONV; role++) {
+                if (table.by_role[role] == NULL)
+                        return fail(STATUS_INTERNAL, "no operator has role %d", (int)role);
+        }
+        return STATUS_OK;
+}
+
 Status ops_init(void)
 {
         if (table.ready)
@@ -147,6 +168,7 @@ Status ops_init(void)
                                 TRY(table_add_twin(op));
                 }
         }
+        TRY(table_add_roles());
         table.ready = true;
         return STATUS_OK;
 }
@@ -175,6 +197,31 @@ const Overload *const *op_overloads(const char *base_name, uint32_t *out_n)
         const OverloadList *list = string_map_get(&table.by_base, base_name);
         *out_n = list == NULL ? 0 : list->n;
         return list == NULL ? NULL : list->items;
+}
+
+const Overload *op_for(OpRole role)
+{
+        return role > ROLE_NONE && role < ROLE_CONV ? table.by_role[role] : NULL;
+}
+
+OpAlias op_alias(const Overload *overload)
+{
+        const Schema *schema = &overload->schema;
+        bool gives_tensors = false;
+        for (uint32_t i = 0; i < schema->n_returns; i++) {
+                if (schema->return_types[i].is_alias)
+                        return ALIAS_SCHEMA;
+                gives_tensors |=
+                        schema->return_types[i].type == ARG_TENSOR || schema->return_types[i].type == ARG_ANY;
+        }
+        bool fresh = (overload->op->traits & (TRAIT_FRESH | TRAIT_KEEPS_ITEMS)) == TRAIT_FRESH;
+        return fresh || !gives_tensors ? ALIAS_FRESH : ALIAS_MAY_SHARE;
+}
+
+bool op_leaves_open(const Overload *overload)
+{
+        return strcmp(overload->schema.ns, "aten") == 0 ||
+               (overload->op->traits & TRAIT_LEAVES_OPEN) != 0;
 }
 
 const Overload *op_at(uint32_t index)

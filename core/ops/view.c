@@ -442,12 +442,14 @@ static Status movedim_infer(OpCall *call)
 
 const OpDef view_ops[] = {
         { "aten::alias(Tensor(a) self) -> Tensor(a)", .infer = alias_infer },
-        { "aten::detach(Tensor(a) self) -> Tensor(a)", .flags = OP_INPLACE, .infer = alias_infer },
+        { "aten::detach(Tensor(a) self) -> Tensor(a)", .flags = OP_INPLACE, .infer = alias_infer,
+          .traits = TRAIT_SAME_GEOMETRY },
         { "aten::lift_fresh(Tensor(a) self) -> Tensor(a)", .infer = same_infer },
         { "aten::resolve_conj(Tensor(a) self) -> Tensor(a)", .infer = same_infer },
         { "aten::resolve_neg(Tensor(a) self) -> Tensor(a)", .infer = same_infer },
         { "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", .infer = view_infer },
-        { "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", .infer = view_infer },
+        { "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", .infer = view_infer,
+          .traits = TRAIT_MAY_SHARE },
         { "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", .infer = view_dtype_infer },
         { "aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", .infer = view_as_infer },
         { "aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",

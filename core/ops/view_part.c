@@ -277,7 +277,7 @@ const OpDef view_part_ops[] = {
           .infer = unfold_infer },
         { "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
           "Tensor(a)",
-          .flags = OP_INPLACE, .infer = as_strided_infer },
+          .flags = OP_INPLACE, .infer = as_strided_infer, .role = ROLE_AS_STRIDED },
         { "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
           .infer = reshape_alias_infer },
 };

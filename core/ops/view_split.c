@@ -188,10 +188,11 @@ const OpDef view_split_ops[] = {
         { "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
           .infer = tensor_split_indices_infer },
         { "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-          .infer = split_infer },
+          .infer = split_infer, .traits = TRAIT_MAY_SHARE },
         { "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-          .infer = split_sizes_infer },
-        { "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", .infer = chunk_infer },
+          .infer = split_sizes_infer, .traits = TRAIT_MAY_SHARE },
+        { "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", .infer = chunk_infer,
+          .traits = TRAIT_MAY_SHARE },
         { "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", .infer = unbind_infer },
 };
 OP_FILE(view_split_ops);

@@ -5,21 +5,7 @@
 // do anything with it.
 #include "core/compile/open_numbers.h"
 
-#include <string.h>
 #include "core/targets/targets.h"
-
-static bool is_arithmetic(const Overload *overload)
-{
-        static const char *const names[] = { "add", "sub", "mul", "truediv", "eq",   "ne",   "lt",
-                                             "le",  "gt",  "ge",  "iadd",    "isub", "imul", "itruediv" };
-        if (strcmp(overload->schema.ns, "aten") == 0)
-                return true;
-        for (size_t i = 0; i < ARRAY_LENGTH(names) && strcmp(overload->schema.ns, "py") == 0; i++) {
-                if (strcmp(names[i], overload->schema.name) == 0)
-                        return true;
-        }
-        return false;
-}
 
 static bool hands_on(const Node *node)
 {
@@ -27,7 +13,7 @@ static bool hands_on(const Node *node)
         if ((node->op != OP_CALL_FUNCTION && node->op != OP_CALL_METHOD) || target == NULL)
                 return false;
         for (uint32_t i = 0; i < target->n_overloads; i++) {
-                if (!is_arithmetic(target->overloads[i]))
+                if (!op_leaves_open(target->overloads[i]))
                         return false;
         }
         return true;

@@ -220,8 +220,7 @@ OpAlias op_alias(const Overload *overload)
 
 bool op_leaves_open(const Overload *overload)
 {
-        return strcmp(overload->schema.ns, "aten") == 0 ||
-               (overload->op->traits & TRAIT_LEAVES_OPEN) != 0;
+        return strcmp(overload->schema.ns, "aten") == 0 || (overload->op->traits & TRAIT_LEAVES_OPEN) != 0;
 }
 
 const Overload *op_at(uint32_t index)

@@ -89,23 +89,22 @@ static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static const PyRow rows[] = {
         { "torch.ops.higher_order.cond",
-          "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", NULL, cond_expand,
-          NULL },
+          "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", .expand = cond_expand },
         { "torch.ops.higher_order.while_loop",
           "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any",
-          NULL, while_expand, NULL },
+          .expand = while_expand },
         { "torch.ops.higher_order.wrap_with_set_grad_enabled",
-          "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any", NULL,
-          set_grad_expand, NULL },
+          "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any",
+          .expand = set_grad_expand },
         { "torch.ops.higher_order.wrap_with_autocast",
           "py::wrap_with_autocast(Any device_type, Any dtype, Any enabled, Any cache_enabled, Any "
           "wrapped_func, *Any[] args) -> Any",
-          NULL, autocast_expand, NULL },
-        { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any", NULL,
-          assert_expand, NULL },
+          .expand = autocast_expand },
+        { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any",
+          .expand = assert_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
         { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value",
-          "py::_assert_is_none(Any value, Any msg=None) -> Any", NULL, assert_none_expand, NULL },
-        { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any", NULL,
-          nothing_expand, NULL },
+          "py::_assert_is_none(Any value, Any msg=None) -> Any", .expand = assert_none_expand },
+        { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any",
+          .expand = nothing_expand },
 };
 const PyTable py_control_rows = PY_TABLE(rows);

@@ -433,8 +433,9 @@ static Status getitem_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define VIEWS "aten::select.int aten::slice.Tensor aten::unsqueeze"
 static const PyRow rows[] = {
-        { "_operator.getitem .__getitem__", "py::getitem(Any a, Any b) -> Any", NULL, getitem_expand, VIEWS },
-        { "_operator.setitem .__setitem__", "py::setitem(Any a, Any b, Any c) -> Any", NULL, setitem_expand,
-          VIEWS },
+        { "_operator.getitem .__getitem__", "py::getitem(Any a, Any b) -> Any", .expand = getitem_expand,
+          .needs = VIEWS },
+        { "_operator.setitem .__setitem__", "py::setitem(Any(a!) a, Any b, Any c) -> Any",
+          .expand = setitem_expand, .needs = VIEWS },
 };
 const PyTable py_index_rows = PY_TABLE(rows);

@@ -118,12 +118,12 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
 }
 
 // ---- rows ----
-#define BINARY(name, code)                                                                                   \
+#define BINARY(name, code, traits)                                                                           \
         static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
         {                                                                                                    \
                 return operator_binary(emitter, code, call->args[0], call->args[1], out);                    \
         }
-#define INPLACE(name, code)                                                                                  \
+#define INPLACE(name, schema, code, traits)                                                                  \
         static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
         {                                                                                                    \
                 return operator_inplace(emitter, code, call->args[0], call->args[1], out);                   \
@@ -226,33 +226,47 @@ static Status contains_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
-#define BINARY(name, code)                                                                                   \
-        { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", NULL, name##_expand, NULL },
-#define INPLACE(name, code)                                                                                  \
-        { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", NULL, name##_expand, NULL },
+// Python's operators: of tensors and numbers. + and * of lists give lists of the same items.
+#define OPERATOR (TRAIT_FRESH | TRAIT_DRAWS_NOTHING)
+#define ON_LISTS (OPERATOR | TRAIT_KEEPS_ITEMS)
+#define WRITES   "(Any(a!) a, Any b) -> Any(a)"
+#define BINARY(name, code, traits_)                                                                          \
+        { "_operator." #name, "py::" #name "(Any a, Any b) -> Any", .expand = name##_expand,                 \
+          .traits = traits_ },
+#define INPLACE(name, arguments, code, traits_)                                                              \
+        { "_operator." #name, "py::" #name arguments, .expand = name##_expand, .traits = traits_ },
 static const PyRow rows[] = {
 #include "core/targets/operators.def"
-        { "_operator.neg .__neg__", "py::neg(Any a) -> Any", NULL, neg_expand, NULL },
-        { "_operator.pos", "py::pos(Any a) -> Any", NULL, pos_expand, NULL },
-        { "_operator.abs abs builtins.abs", "py::abs(Any a) -> Any", NULL, abs_expand, NULL },
-        { "_operator.invert _operator.inv .__invert__", "py::invert(Any a) -> Any", NULL, invert_expand,
-          NULL },
-        { "_operator.not_ torch.sym_not", "py::not_(Any a) -> Any", NULL, not_expand, NULL },
-        { "_operator.truth bool builtins.bool", "py::truth(Any a=False) -> Any", NULL, truth_expand, NULL },
-        { "_operator.is_", "py::is_(Any a, Any b) -> Any", NULL, is_expand, NULL },
-        { "_operator.is_not", "py::is_not(Any a, Any b) -> Any", NULL, is_not_expand, NULL },
-        { "_operator.contains", "py::contains(Any a, Any b) -> Any", NULL, contains_expand, NULL },
-        { "_operator.concat _operator.iconcat", "py::concat(Any a, Any b) -> Any", NULL, add_expand, NULL },
-        { ".__add__ .__radd__", "py::add(Any a, Any b) -> Any", NULL, add_expand, NULL },
-        { ".__sub__", "py::sub(Any a, Any b) -> Any", NULL, sub_expand, NULL },
-        { ".__mul__ .__rmul__", "py::mul(Any a, Any b) -> Any", NULL, mul_expand, NULL },
-        { ".__truediv__", "py::truediv(Any a, Any b) -> Any", NULL, truediv_expand, NULL },
-        { ".__pow__", "py::pow(Any a, Any b) -> Any", NULL, pow_expand, NULL },
-        { ".__matmul__", "py::matmul(Any a, Any b) -> Any", NULL, matmul_expand, NULL },
-        { ".__eq__", "py::eq(Any a, Any b) -> Any", NULL, eq_expand, NULL },
-        { ".__ne__", "py::ne(Any a, Any b) -> Any", NULL, ne_expand, NULL },
-        { ".__iadd__", "py::iadd(Any a, Any b) -> Any", NULL, iadd_expand, NULL },
-        { ".__imul__", "py::imul(Any a, Any b) -> Any", NULL, imul_expand, NULL },
+        { "_operator.neg .__neg__", "py::neg(Any a) -> Any", .expand = neg_expand, .traits = OPERATOR },
+        { "_operator.pos", "py::pos(Any a) -> Any", .expand = pos_expand },
+        { "_operator.abs abs builtins.abs", "py::abs(Any a) -> Any", .expand = abs_expand,
+          .traits = OPERATOR },
+        { "_operator.invert _operator.inv .__invert__", "py::invert(Any a) -> Any", .expand = invert_expand,
+          .traits = OPERATOR },
+        { "_operator.not_ torch.sym_not", "py::not_(Any a) -> Any", .expand = not_expand,
+          .traits = OPERATOR },
+        { "_operator.truth bool builtins.bool", "py::truth(Any a=False) -> Any", .expand = truth_expand,
+          .traits = OPERATOR },
+        { "_operator.is_", "py::is_(Any a, Any b) -> Any", .expand = is_expand },
+        { "_operator.is_not", "py::is_not(Any a, Any b) -> Any", .expand = is_not_expand },
+        { "_operator.contains", "py::contains(Any a, Any b) -> Any", .expand = contains_expand },
+        { "_operator.concat _operator.iconcat", "py::concat(Any a, Any b) -> Any", .expand = add_expand },
+        { ".__add__ .__radd__", "py::add(Any a, Any b) -> Any", .expand = add_expand,
+          .traits = ON_LISTS | TRAIT_LEAVES_OPEN },
+        { ".__sub__", "py::sub(Any a, Any b) -> Any", .expand = sub_expand,
+          .traits = OPERATOR | TRAIT_LEAVES_OPEN },
+        { ".__mul__ .__rmul__", "py::mul(Any a, Any b) -> Any", .expand = mul_expand,
+          .traits = ON_LISTS | TRAIT_LEAVES_OPEN },
+        { ".__truediv__", "py::truediv(Any a, Any b) -> Any", .expand = truediv_expand,
+          .traits = OPERATOR | TRAIT_LEAVES_OPEN },
+        { ".__pow__", "py::pow(Any a, Any b) -> Any", .expand = pow_expand, .traits = OPERATOR },
+        { ".__matmul__", "py::matmul(Any a, Any b) -> Any", .expand = matmul_expand, .traits = OPERATOR },
+        { ".__eq__", "py::eq(Any a, Any b) -> Any", .expand = eq_expand,
+          .traits = OPERATOR | TRAIT_LEAVES_OPEN },
+        { ".__ne__", "py::ne(Any a, Any b) -> Any", .expand = ne_expand,
+          .traits = OPERATOR | TRAIT_LEAVES_OPEN },
+        { ".__iadd__", "py::iadd" WRITES, .expand = iadd_expand, .traits = TRAIT_LEAVES_OPEN },
+        { ".__imul__", "py::imul" WRITES, .expand = imul_expand, .traits = TRAIT_LEAVES_OPEN },
 };
 #undef BINARY
 #undef INPLACE

@@ -48,10 +48,10 @@ typedef struct PyRow {
         const char *schema; // "py::relu(Tensor input, bool inplace=False) -> Tensor"
         const char *emits;  // a template; NULL: expand
         Status (*expand)(Emitter *emitter, const OpCall *call, Value *out);
-        // operators that expand calls, space-separated, alternatives with '|'; the row is left out
-        // when one is missing.
+        // Operators that expand calls, space-separated, alternatives with '|'; the row is left out
+        // when one is missing. NULL: none.
         const char *needs;
-        // May be NULL
+        uint32_t traits; // OpTraits
 } PyRow;
 typedef struct PyTable {
         const PyRow *rows;

@@ -100,7 +100,9 @@ static Status row_overload(const PyRow *row, const Overload **out_overload)
         Template *template = arena_alloc(&names.arena, sizeof(*template));
         if (overload == NULL || op == NULL || template == NULL)
                 return fail_memory();
-        *op = (OpDef){ .schema = row->schema, .flags = OP_HIDDEN, .expand = row->expand };
+        *op = (OpDef){
+                .schema = row->schema, .flags = OP_HIDDEN, .traits = row->traits, .expand = row->expand
+        };
         bool found = true;
         if (row->emits != NULL) {
                 TRY(template_parse(row->emits, &names.arena, template, &found));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // written.c: which graphs may write to their state. One pass in node order carries two bits per
-// node: "may share bytes with state" and "may be a container of such". Operators that always return
-// fresh tensors clear them (a list of names below), all others pass them on; a write to a value
-// that shares marks the whole state of the graph, so that runs see it through copy-on-write shells.
-// Too many marks cost a little time; one too few would let a run change the model, so unknown means
-// yes.
+// node: "may share bytes with state" and "may be a container of such". Operators that claim fresh
+// results clear them (op_alias), all others pass them on; a write to a value that shares marks the
+// whole state of the graph, so that runs see it through copy-on-write shells. Too many marks cost a
+// little time; one too few would let a run change the model, so unknown means yes.
 #include "core/targets/resolve.h"
 
 #include <string.h>
@@ -17,84 +16,25 @@ typedef struct Writes {
         bool found;     // a node writes to a value that shares
 } Writes;
 
-// Operators and functions whose results never share bytes with their arguments.
-static bool returns_fresh(const char *name)
+// Whether no overload's result shares bytes with its arguments. `in_containers`: tensors of state may
+// stand in lists that are arguments; Python's + and * hand the items of those on.
+static bool returns_fresh(const Target *target, bool in_containers)
 {
-        static const char *const fresh[] = { "linear",
-                                             "conv1d",
-                                             "conv2d",
-                                             "conv3d",
-                                             "convolution",
-                                             "conv_transpose1d",
-                                             "conv_transpose2d",
-                                             "batch_norm",
-                                             "matmul",
-                                             "mm",
-                                             "bmm",
-                                             "addmm",
-                                             "baddbmm",
-                                             "layer_norm",
-                                             "group_norm",
-                                             "instance_norm",
-                                             "softmax",
-                                             "log_softmax",
-                                             "embedding",
-                                             "cat",
-                                             "stack",
-                                             "max_pool1d",
-                                             "max_pool2d",
-                                             "max_pool3d",
-                                             "avg_pool1d",
-                                             "avg_pool2d",
-                                             "avg_pool3d",
-                                             "adaptive_avg_pool1d",
-                                             "adaptive_avg_pool2d",
-                                             "adaptive_max_pool2d",
-                                             "interpolate",
-                                             "clone",
-                                             "sum",
-                                             "mean",
-                                             "_assert" };
-        for (size_t i = 0; i < ARRAY_LENGTH(fresh); i++) {
-                if (strcmp(fresh[i], name) == 0)
-                        return true;
+        bool fresh = target->n_overloads > 0;
+        for (uint32_t i = 0; i < target->n_overloads && fresh; i++) {
+                uint32_t traits = target->overloads[i]->op->traits;
+                bool items = (traits & TRAIT_KEEPS_ITEMS) != 0 && (traits & TRAIT_FRESH) != 0;
+                fresh = op_alias(target->overloads[i]) == ALIAS_FRESH || (items && !in_containers);
         }
-        return false;
-}
-
-static bool is_elementwise(const Target *target)
-{
-        bool all = target->n_overloads > 0;
-        for (uint32_t i = 0; i < target->n_overloads; i++)
-                all &= (target->overloads[i]->op->flags & OP_ELEMENTWISE) != 0 &&
-                       !target->overloads[i]->inplace;
-        return all;
-}
-
-// Python's operators give fresh tensors too; of lists, + and * give lists of the same tensors.
-static bool is_python_operator(const Target *target, uint8_t reads)
-{
-        static const char *const operators[] = { "sub",  "truediv", "floordiv", "mod",    "pow",    "matmul",
-                                                 "and_", "or_",     "xor",      "lshift", "rshift", "eq",
-                                                 "ne",   "lt",      "le",       "gt",     "ge",     "neg",
-                                                 "abs",  "invert",  "not_",     "truth" };
-        const Schema *schema = &target->overloads[0]->schema;
-        if (target->n_overloads != 1 || strcmp(schema->ns, "py") != 0)
-                return false;
-        for (size_t i = 0; i < ARRAY_LENGTH(operators); i++) {
-                if (strcmp(operators[i], schema->name) == 0)
-                        return true;
-        }
-        return (strcmp(schema->name, "add") == 0 || strcmp(schema->name, "mul") == 0) &&
-               (reads & CONTAINER) == 0;
+        return fresh;
 }
 
 // Whether the result can be nothing but one tensor.
 static bool gives_tensor(const Target *target)
 {
         for (uint32_t i = 0; i < target->n_overloads; i++) {
-                const char *arrow = strstr(target->overloads[i]->schema.text, "-> Tensor");
-                if (arrow == NULL || target->overloads[i]->schema.returns != RETURN_ONE)
+                const Schema *schema = &target->overloads[i]->schema;
+                if (schema->returns != RETURN_ONE || schema->return_types[0].type != ARG_TENSOR)
                         return false;
         }
         return true;
@@ -142,35 +82,29 @@ static bool asks(const Node *node, const Schema *schema, const char *name, bool 
 }
 
 // NODE_WRITES, NODE_WRITES_FIRST or 0.
+static uint32_t overload_writes(const Node *node, const Overload *overload)
+{
+        const Schema *schema = &overload->schema;
+        for (uint32_t k = 1; k < schema->n_args; k++) {
+                if (schema->args[k].is_written)
+                        return NODE_WRITES;
+        }
+        if ((overload->op->traits & TRAIT_STATISTICS) != 0 &&
+            (asks(node, schema, "training", false) || asks(node, schema, "use_input_stats", true)))
+                return NODE_WRITES;
+        bool first = overload->inplace || (schema->n_args > 0 && schema->args[0].is_written) ||
+                     asks(node, schema, "inplace", false);
+        return first ? NODE_WRITES_FIRST : 0;
+}
+
 static uint32_t target_writes(const Node *node, const Target *target)
 {
         uint32_t found = 0;
-        static const char *const writers[] = { "setitem",   "iadd",    "isub",   "imul", "itruediv",
-                                               "ifloordiv", "imod",    "ipow",   "iand", "ior",
-                                               "ixor",      "ilshift", "irshift" };
         for (uint32_t i = 0; i < target->n_overloads; i++) {
-                const Overload *overload = target->overloads[i];
-                const char *name = overload->schema.name;
-                if (overload->inplace ||
-                    (overload->schema.n_args > 0 && overload->schema.args[0].is_written) ||
-                    asks(node, &overload->schema, "inplace", false))
-                        found = NODE_WRITES_FIRST;
-                for (uint32_t k = 1; k < overload->schema.n_args; k++) {
-                        if (overload->schema.args[k].is_written)
-                                return NODE_WRITES;
-                }
-                // Statistics are updated without the schema saying so.
-                if (asks(node, &overload->schema, "training", false) ||
-                    asks(node, &overload->schema, "use_input_stats", true))
+                uint32_t writes = overload_writes(node, target->overloads[i]);
+                if (writes == NODE_WRITES)
                         return NODE_WRITES;
-                size_t n = strlen(name);
-                if (strcmp(overload->schema.ns, "py") != 0 && n > 1 && name[n - 1] == '_' &&
-                    name[n - 2] != '_')
-                        found = NODE_WRITES_FIRST;
-                for (size_t k = 0; k < ARRAY_LENGTH(writers) && strcmp(overload->schema.ns, "py") == 0; k++) {
-                        if (strcmp(writers[k], name) == 0)
-                                found = NODE_WRITES_FIRST;
-                }
+                found |= writes;
         }
         return found;
 }
@@ -204,56 +138,35 @@ static void visit_call(const Node *node, uint8_t reads, Writes *writes)
                 writes->flags[node->index] = reads;
                 return;
         }
-        bool fresh = is_elementwise(target) || returns_fresh(target->overloads[0]->schema.name) ||
-                     is_python_operator(target, reads);
-        if (!fresh && (reads & SHARES) != 0)
+        if ((reads & SHARES) != 0 && !returns_fresh(target, (reads & CONTAINER) != 0))
                 writes->flags[node->index] = gives_tensor(target) ? SHARES : SHARES | CONTAINER;
 }
 
 // ---- effects of one node, for those who run a part of a graph ----
-// An operator whose results are
-// computed, or no tensors at all: nothing in its schema says that they alias an argument.
-static bool computes_fresh(const Overload *overload)
+// An expansion may emit anything that is drawn, unless its row says that it does not.
+static bool may_draw(const OpDef *op)
 {
-        const char *arrow = strstr(overload->schema.text, "->");
-        bool computed = overload->op->infer != NULL && overload->op->expand == NULL;
-        return computed && arrow != NULL && strstr(arrow, "Tensor(") == NULL &&
-               (overload->op->run != NULL || strstr(arrow, "Tensor") == NULL);
+        return (op->flags & OP_RANDOM) != 0 ||
+               (op->expand != NULL && (op->traits & TRAIT_DRAWS_NOTHING) == 0);
 }
 
-static bool gives_numbers(const Schema *schema)
+// unsqueeze_ and the like: twins of rows that are nothing but views.
+static bool moves(const Overload *overload)
 {
-        static const char *const names[] = { "int_", "float_", "len", "index", "floor", "ceil",  "trunc",
-                                             "sqrt", "prod",   "exp", "log",   "isnan", "isinf", "_assert" };
-        for (size_t i = 0; i < ARRAY_LENGTH(names) && strcmp(schema->ns, "py") == 0; i++) {
-                if (strcmp(names[i], schema->name) == 0)
-                        return true;
-        }
-        return false;
+        const OpDef *op = overload->op;
+        return overload->inplace && op->run == NULL && op->expand == NULL &&
+               (op->traits & TRAIT_SAME_GEOMETRY) == 0;
 }
 
 static uint32_t target_effects(const Node *node, const Target *target)
 {
         uint32_t effects = target_writes(node, target);
-        bool fresh = is_elementwise(target) || is_python_operator(target, CONTAINER);
-        for (uint32_t i = 0; i < target->n_overloads && !fresh; i++) {
-                const Overload *overload = target->overloads[i];
-                if ((overload->op->flags & OP_RANDOM) != 0)
-                        effects |= NODE_DRAWS;
-                if (computes_fresh(overload) || gives_numbers(&overload->schema))
-                        continue;
-                effects |= NODE_SHARES;
-                if (overload->op->expand != NULL && !is_python_operator(target, 0))
-                        effects |= NODE_DRAWS;
-        }
         for (uint32_t i = 0; i < target->n_overloads; i++) {
-                const OpDef *op = target->overloads[i]->op;
-                effects |= (op->flags & OP_RANDOM) != 0 ? NODE_DRAWS : 0;
-                bool view_twin = target->overloads[i]->inplace && op->run == NULL && op->expand == NULL;
-                effects |= view_twin && strcmp(target->overloads[i]->schema.name, "detach_") != 0 ? NODE_MOVES
-                                                                                                  : 0;
+                effects |= may_draw(target->overloads[i]->op) ? NODE_DRAWS : 0;
+                effects |= moves(target->overloads[i]) ? NODE_MOVES : 0;
         }
-        return (effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0 ? effects | NODE_SHARES : effects;
+        bool shares = (effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0 || !returns_fresh(target, true);
+        return shares ? effects | NODE_SHARES : effects;
 }
 
 enum { EFFECTS_MAX_NODES = 4000, NODE_EVERYTHING = NODE_WRITES | NODE_SHARES | NODE_DRAWS | NODE_MOVES };

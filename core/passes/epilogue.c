@@ -171,54 +171,66 @@ static Status fill_arguments(Recording *recording, const RecordedCall *call, Pro
         return STATUS_OK;
 }
 
-static Status fuse(Recording *recording, Uses *uses, uint32_t at, RecordedCall *product, ProductKind kind,
-                   const Addition *addition)
+// `last` is the end of the chain that `product` begins.
+static Status fuse(Recording *recording, Uses *uses, RecordedCall *last, RecordedCall *product,
+                   const Overload *overload, Value *take_args)
 {
-        const Overload *overload =
-                kind == PRODUCT_FUSED
-                        ? product->overload
-                        : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
-        Value args[SCHEMA_MAX_ARGS] = { 0 };
-        RecordedCall *added;
-        if (overload == NULL)
-                return fail(STATUS_INTERNAL, "the table lacks the fused products");
-        Status status = fill_arguments(recording, product, kind, addition, overload, args);
-        if (status == STATUS_OK)
-                return rewrite_call(recording, uses, at, overload, args, product, &added);
-        for (uint32_t i = 0; i < overload->schema.n_args; i++)
-                value_unref(args[i]);
-        return status;
+        RecordedCall *chain[] = { last, product }, *fused;
+        NewCall new_call = { .overload = overload,
+                             .take_args = take_args,
+                             .outs = last->outs,
+                             .n_outs = 1,
+                             .stands_for = chain,
+                             .n_stands_for = 2,
+                             .replaces = true };
+        TRY(recording_insert(recording, last, &new_call, &fused));
+        if (fused != NULL)
+                uses_moved(uses, fused);
+        return STATUS_OK;
 }
 
 // ---- readers ----
-static Status try_input(Recording *recording, Uses *uses, uint32_t at, int position, Addition addition)
+static Status try_input(Recording *recording, Uses *uses, RecordedCall *call, int position, Addition addition)
 {
-        RecordedCall *call = recording->calls[at];
         Recorded *input = rewrite_arg(call, position);
         if (input == NULL || input->from != FROM_CALL || uses_only_reader(uses, input) != call ||
             input->tensor.meta.dtype != call->outs[0]->tensor.meta.dtype ||
             !meta_same_places(&input->tensor.meta, &call->outs[0]->tensor.meta))
                 return STATUS_OK;
-        ProductKind kind = kind_of(input->call, addition.residual != NULL);
-        return kind == PRODUCT_NONE ? STATUS_OK : fuse(recording, uses, at, input->call, kind, &addition);
+        RecordedCall *product = input->call;
+        ProductKind kind = kind_of(product, addition.residual != NULL);
+        if (kind == PRODUCT_NONE)
+                return STATUS_OK;
+        const Overload *overload =
+                kind == PRODUCT_FUSED
+                        ? product->overload
+                        : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
+        if (overload == NULL)
+                return fail(STATUS_INTERNAL, "the table lacks the fused products");
+        Value args[SCHEMA_MAX_ARGS] = { 0 };
+        Status status = fill_arguments(recording, product, kind, &addition, overload, args);
+        if (status == STATUS_OK)
+                return fuse(recording, uses, call, product, overload, args);
+        for (uint32_t i = 0; i < overload->schema.n_args; i++)
+                value_unref(args[i]);
+        return status;
 }
 
-static Status try_call(Recording *recording, Uses *uses, uint32_t at)
+static Status try_call(Recording *recording, Uses *uses, RecordedCall *call)
 {
-        RecordedCall *call = recording->calls[at];
         Addition addition = { .activation = { .name = "none" } };
         if (strcmp(call->overload->name, "aten::add.Tensor") != 0)
                 return find_activation(call, &addition.activation)
-                               ? try_input(recording, uses, at, 0, addition)
+                               ? try_input(recording, uses, call, 0, addition)
                                : STATUS_OK;
         if (!value_is_one(call->call.args[2]) || !call_is_movable(call))
                 return STATUS_OK;
-        for (int position = 0; position < 2 && recording->calls[at] == call; position++) {
+        for (int position = 0; position < 2 && !call->removed; position++) {
                 addition.residual = rewrite_arg(call, 1 - position);
                 if (addition.residual != NULL && !recorded_is_constant(addition.residual) &&
                     addition.residual->tensor.meta.dtype == call->outs[0]->tensor.meta.dtype &&
                     meta_same_places(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))
-                        TRY(try_input(recording, uses, at, position, addition));
+                        TRY(try_input(recording, uses, call, position, addition));
         }
         return STATUS_OK;
 }
@@ -228,16 +240,15 @@ Status pass_fuse_epilogues(Recording *recording, PassContext *context)
         Uses uses;
         TRY(uses_count(recording, &uses));
         Status status = STATUS_OK;
-        uint32_t n = recording->n_calls;
-        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
-                const RecordedCall *call = recording->calls[i];
+        for (uint32_t i = 0; i < recording->n_calls && status == STATUS_OK; i++) {
+                RecordedCall *call = recording->calls[i];
                 if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 ||
                     call->outs[0] == NULL || call->outs[0]->call != call ||
                     recorded_is_constant(call->outs[0]))
                         continue;
                 status = run_poll(context->poll);
                 if (status == STATUS_OK)
-                        status = try_call(recording, &uses, i);
+                        status = try_call(recording, &uses, call);
         }
         uses_deinit(&uses);
         recording_compact(recording);

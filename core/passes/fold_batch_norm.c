@@ -259,11 +259,12 @@ static Status new_bias(Recording *recording, const Product *product, const Affin
         return STATUS_OK;
 }
 
-static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product *product,
+// `reader` is what scales and shifts the product's channels.
+static Status fold(Recording *recording, Uses *uses, RecordedCall *reader, const Product *product,
                    const Affine *affine, PassContext *context)
 {
         Recorded *weight = NULL, *bias;
-        RecordedCall *call = product->call, *added;
+        RecordedCall *call = product->call, *both[] = { reader, call }, *folded;
         Value args[SCHEMA_MAX_ARGS];
         bool finite = true;
         TRY(new_bias(recording, product, affine, &bias, &finite));
@@ -275,15 +276,24 @@ static Status fold(Recording *recording, Uses *uses, uint32_t at, const Product 
                 args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight)
                           : (int)i == product->bias_arg ? rewrite_tensor(bias)
                                                         : value_ref(call->call.args[i]);
-        TRY(rewrite_call(recording, uses, at, call->overload, args, call, &added));
-        if (added != NULL)
-                context->folded_bytes += bias->tensor.storage->n_bytes;
+        NewCall new_call = { .overload = call->overload,
+                             .take_args = args,
+                             .outs = reader->outs,
+                             .n_outs = 1,
+                             .stands_for = both,
+                             .n_stands_for = 2,
+                             .replaces = true };
+        TRY(recording_insert(recording, reader, &new_call, &folded));
+        if (folded == NULL)
+                return STATUS_OK;
+        uses_moved(uses, folded);
+        context->folded_bytes += bias->tensor.storage->n_bytes;
         return STATUS_OK;
 }
 
-static Status try_fold(Recording *recording, Uses *uses, uint32_t at, int position, PassContext *context)
+static Status try_fold(Recording *recording, Uses *uses, RecordedCall *call, int position,
+                       PassContext *context)
 {
-        RecordedCall *call = recording->calls[at];
         Recorded *input = rewrite_arg(call, position);
         Product product;
         if (input == NULL || uses_only_reader(uses, input) != call || input->from != FROM_CALL ||
@@ -297,7 +307,7 @@ static Status try_fold(Recording *recording, Uses *uses, uint32_t at, int positi
         Affine affine = { .scale = both, .shift = both + product.n_channels };
         bool found = is_norm(call) ? norm_affine(call, &product, &affine)
                                    : pointwise_affine(call, &product, position, &affine);
-        return found ? fold(recording, uses, at, &product, &affine, context) : STATUS_OK;
+        return found ? fold(recording, uses, call, &product, &affine, context) : STATUS_OK;
 }
 
 // What batch norm makes beside its result must be unread.
@@ -315,17 +325,16 @@ Status pass_fold_batch_norm(Recording *recording, PassContext *context)
         Uses uses;
         TRY(uses_count(recording, &uses));
         Status status = STATUS_OK;
-        uint32_t n = recording->n_calls;
-        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
+        for (uint32_t i = 0; i < recording->n_calls && status == STATUS_OK; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (call->removed || call->call.inplace || !call->computes || !is_affine(call) ||
                     recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
                         continue;
                 status = run_poll(context->poll);
                 if (status == STATUS_OK)
-                        status = try_fold(recording, &uses, i, 0, context);
-                if (status == STATUS_OK && recording->calls[i] == call && !is_norm(call))
-                        status = try_fold(recording, &uses, i, 1, context);
+                        status = try_fold(recording, &uses, call, 0, context);
+                if (status == STATUS_OK && !call->removed && !is_norm(call))
+                        status = try_fold(recording, &uses, call, 1, context);
         }
         uses_deinit(&uses);
         recording_compact(recording);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rewrite.c: a replaced call keeps its output values, so that whoever reads them needs no change.
+// rewrite.c: who reads what, and constants that passes make.
 #include "core/passes/rewrite.h"
-
-#include <string.h>
 
 // ---- who reads what ----
 typedef struct Counting {
@@ -82,61 +80,13 @@ static Status move_reader(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-// ---- replacing ----
-static Status settle(Recording *recording, Uses *uses, uint32_t at, RecordedCall *merged, RecordedCall *added)
+void uses_moved(Uses *uses, RecordedCall *call)
 {
-        RecordedCall *old = recording->calls[at];
-        recording->calls[at] = added;
-        recording->calls[recording->n_calls - 1] = old;
-        old->removed = true;
-        added->computes = true;
-        added->outs[0] = old->outs[0];
-        added->outs[0]->call = added;
-        added->outs[0]->out = 0;
-        added->call.outs[0].meta = old->outs[0]->tensor.meta;
-        Counting moving = { .uses = uses, .call = added };
-        (void)recorded_visit_inputs(added, move_reader, &moving);
-        for (uint32_t i = 0; i < old->n_nodes; i++)
-                TRY(recording_add_node(recording, added, old->nodes[i]));
-        for (uint32_t i = 0; merged != NULL && i < merged->n_nodes; i++)
-                TRY(recording_add_node(recording, added, merged->nodes[i]));
-        if (merged != NULL)
-                merged->removed = true;
-        return STATUS_OK;
+        Counting moving = { .uses = uses, .call = call };
+        (void)recorded_visit_inputs(call, move_reader, &moving);
 }
 
-static void drop_args(Value *args, uint32_t n)
-{
-        for (uint32_t i = 0; i < n; i++)
-                value_unref(args[i]);
-}
-
-Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args,
-                    RecordedCall *merged, RecordedCall **out_call)
-{
-        const Recorded *old = recording->calls[at]->outs[0];
-        uint32_t n = overload->schema.n_args;
-        OpCall call;
-        *out_call = NULL;
-        Status status = call_open(NULL, overload, take_args, ((uint64_t)1 << n) - 1, &call);
-        if (status == STATUS_OK)
-                status = overload->op->infer(&call);
-        if (status != STATUS_OK || call.n_outs == 0 || call.outs[0].kind != OUT_FRESH ||
-            call.outs[0].meta.dtype != old->tensor.meta.dtype ||
-            !meta_same_places(&call.outs[0].meta, &old->tensor.meta)) {
-                call_close(&call);
-                drop_args(take_args, n);
-                return status == STATUS_NO_MEMORY ? status : STATUS_OK;
-        }
-        RecordedCall *added;
-        status = recording_add_call(recording, &call, take_args, &added);
-        call_close(&call);
-        TRY(status);
-        TRY(settle(recording, uses, at, merged, added));
-        *out_call = added;
-        return STATUS_OK;
-}
-
+// ---- constants ----
 Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name,
                            Recorded **out_value)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes that replace calls share: who reads what, and putting one call where another stood.
+// What passes that replace calls share: who reads what, arguments, and new constants.
 #pragma once
 #include "core/program/recording.h"
 
@@ -21,12 +21,8 @@ RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value);
 // Reads only bytes that are written once: it may be made later.
 bool call_is_movable(const RecordedCall *call);
 
-// Puts a call of `overload` in the place of calls[at]: it makes that call's first output and stands
-// for its nodes and those of `merged` (may be NULL), and both are removed. The arguments are taken.
-// *out_call is NULL (STATUS_OK) and nothing changes when the new result would not have dtype, shape
-// and strides of the old one.
-Status rewrite_call(Recording *recording, Uses *uses, uint32_t at, const Overload *overload, Value *take_args,
-                    RecordedCall *merged, RecordedCall **out_call);
+// `call`, inserted after counting, reads from now on what a removed call read.
+void uses_moved(Uses *uses, RecordedCall *call);
 
 // A constant of `meta` on `storage`, which is counted.
 Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name,

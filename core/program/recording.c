@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording.c: building and rewriting recordings. Everything lives in the recording's arena; what
+// recording.c: life, walking and rewriting of recordings. Everything lives in the recording's arena; what
 // is counted elsewhere (argument values, storages) is dropped at the end. The Tensor inside a
 // Recorded keeps one reference of its own for the recording's whole life, so that it is never freed
 // by value_unref.
@@ -18,7 +18,7 @@ Status recording_new(const Graph *graph, Recording **out_recording)
         return STATUS_OK;
 }
 
-static void call_deinit(RecordedCall *call)
+static void call_deinit(const RecordedCall *call)
 {
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 value_unref(call->call.args[i]);
@@ -28,8 +28,10 @@ Recording *recording_free(Recording *recording)
 {
         if (recording == NULL)
                 return NULL;
-        for (uint32_t i = 0; i < recording->n_calls; i++)
-                call_deinit(recording->calls[i]);
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                for (const RecordedCall *call = recording->calls[i]; call != NULL; call = call->before)
+                        call_deinit(call);
+        }
         value_unref(recording->result);
         for (uint32_t i = 0; i < recording->n_fetched; i++)
                 value_unref(recording->fetched[i]);
@@ -88,79 +90,6 @@ Status recording_add_value(Recording *recording, RecordedFrom from, Storage *sto
                 storage->buffer->base = value;
         recording->values[recording->n_values++] = value;
         *out_value = value;
-        return STATUS_OK;
-}
-
-Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args, RecordedCall **out_call)
-{
-        RecordedCall *added = NULL;
-        Value *args = arena_array(&recording->arena, call->n_args, sizeof(*args));
-        Status status = array_reserve(&recording->calls, &recording->calls_capacity, recording->n_calls + 1,
-                                      sizeof(RecordedCall *));
-        if (status == STATUS_OK &&
-            ((added = arena_alloc(&recording->arena, sizeof(*added))) == NULL || args == NULL))
-                status = fail_memory();
-        if (status == STATUS_OK) {
-                added->call = *call;
-                added->call.outs = call->n_outs <= OP_INLINE_OUTS
-                                           ? added->call.inline_outs
-                                           : arena_array(&recording->arena, call->n_outs, sizeof(OutSpec));
-                added->outs = arena_array(&recording->arena, call->n_outs, sizeof(Recorded *));
-                if (added->call.outs == NULL || added->outs == NULL)
-                        status = fail_memory();
-        }
-        if (status != STATUS_OK) {
-                for (uint32_t i = 0; i < call->n_args; i++)
-                        value_unref(take_args[i]);
-                return status;
-        }
-        memcpy(args, take_args, call->n_args * sizeof(*args));
-        memcpy(added->call.outs, call->outs, call->n_outs * sizeof(OutSpec));
-        for (uint32_t k = 0; k < call->n_outs; k++) {
-                if (added->call.outs[k].kind == OUT_VALUE)
-                        added->call.outs[k].kind = OUT_UNSET; // plain values are known, nobody computes them
-        }
-        added->call.args = args;
-        added->call.emitter = NULL;
-        // A schema stands inside its overload.
-        added->overload = (const Overload *)((const char *)call->schema - offsetof(Overload, schema));
-        recording->calls[recording->n_calls++] = added;
-        *out_call = added;
-        return STATUS_OK;
-}
-
-static Status grow_nodes(Recording *recording, RecordedCall *call)
-{
-        uint32_t capacity = call->nodes_capacity == 0 ? 1 : 2 * call->nodes_capacity;
-        const Node **nodes = arena_array(&recording->arena, capacity, sizeof(*nodes));
-        if (nodes == NULL)
-                return fail_memory();
-        if (call->n_nodes > 0)
-                memcpy(nodes, call->nodes, call->n_nodes * sizeof(*nodes));
-        call->nodes = nodes;
-        call->nodes_capacity = capacity;
-        return STATUS_OK;
-}
-
-Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node)
-{
-        uint32_t low = 0, high = call->n_nodes;
-        while (low < high) {
-                uint32_t middle = (low + high) / 2;
-                if (call->nodes[middle]->index < node->index)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        for (uint32_t i = low; i < call->n_nodes && call->nodes[i]->index == node->index; i++) {
-                if (call->nodes[i] == node)
-                        return STATUS_OK;
-        }
-        if (call->n_nodes == call->nodes_capacity)
-                TRY(grow_nodes(recording, call));
-        memmove(call->nodes + low + 1, call->nodes + low, (call->n_nodes - low) * sizeof(*call->nodes));
-        call->nodes[low] = node;
-        call->n_nodes++;
         return STATUS_OK;
 }
 
@@ -285,14 +214,21 @@ void standing_move(Standing *standing, const Storage *from, Storage *to)
         standing->first[from->buffer->index] = NULL;
 }
 
+// From the back: no call moves to a lower position than its own before all in front of it are read.
 void recording_compact(Recording *recording)
 {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < recording->n_calls; i++) {
-                if (recording->calls[i]->removed)
-                        call_deinit(recording->calls[i]);
-                else
-                        recording->calls[n++] = recording->calls[i];
+        uint32_t end = recording->n_calls + recording->n_inserted, at = end;
+        for (uint32_t i = recording->n_calls; i-- > 0;) {
+                RecordedCall *before;
+                for (RecordedCall *call = recording->calls[i]; call != NULL; call = before) {
+                        before = take_ptr(call->before);
+                        if (call->removed)
+                                call_deinit(call);
+                        else
+                                recording->calls[--at] = call;
+                }
         }
-        recording->n_calls = n;
+        recording->n_calls = end - at;
+        recording->n_inserted = 0;
+        memmove(recording->calls, recording->calls + at, recording->n_calls * sizeof(RecordedCall *));
 }

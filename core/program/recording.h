@@ -62,6 +62,7 @@ struct RecordedCall {
         uint32_t n_nodes, nodes_capacity;
         bool computes; // has something to run; else views only
         bool removed;
+        RecordedCall *before; // inserted in front of it since the last recording_compact; NULL
 };
 
 typedef struct RecordedNode { // what became of an authored node
@@ -82,9 +83,9 @@ typedef struct DynamicRest {
 
 typedef struct Recording {
         Arena arena;
-        Graph *graph; // counted: the authored graph
-        RecordedCall **calls;
-        uint32_t n_calls, calls_capacity;
+        Graph *graph;         // counted: the authored graph
+        RecordedCall **calls; // in order
+        uint32_t n_calls, calls_capacity, n_inserted;
         Recorded **values;
         uint32_t n_values, values_capacity;
         Buffer **buffers;
@@ -129,7 +130,52 @@ Status recording_add_value(Recording *recording, RecordedFrom from, Storage *sto
 Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args,
                           RecordedCall **out_call);
 Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node);
+// `call` computes what `other` stood for, too.
+Status recording_add_nodes(Recording *recording, RecordedCall *call, const RecordedCall *other);
+// A value that a call makes on a new buffer; `call` and `out` are the caller's to fill in.
+// STATUS_TOO_LARGE over --max-run-memory.
+Status recording_add_fresh(Recording *recording, const TensorMeta *meta, Recorded **out_value);
 
+// ---- inserting (recording_insert.c) ----
+// What the results of a new call are, given the values that other calls make now (NewCall.outs).
+typedef enum NewResults {
+        // Those very values: who reads them needs no change.
+        // Declined unless dtype, shape and strides are equal.
+        RESULTS_TAKEN_OVER,
+        RESULTS_ALIKE, // new values; declined unless dtype, shape and strides are equal
+        // Where the strides are equal, that value; else a new one. Declined unless dtype and shape
+        // are equal and the result is dense.
+        RESULTS_RESTRIDED,
+} NewResults;
+
+typedef struct NewCall {
+        const Overload *overload;
+        Value *take_args; // one counted value per argument of the schema
+        uint64_t given;   // OpCall.given; 0: all
+        // one value per result, none NULL; NULL: all results are new, as the operator infers them
+        Recorded *const *outs;
+        uint32_t n_outs;                 // with `outs`: another number of results declines
+        NewResults results;              // with `outs`
+        RecordedCall *const *stands_for; // calls whose authored nodes it computes
+        uint32_t n_stands_for;
+        bool replaces; // they are removed
+        // Asked after infer; a failure declines, as one of infer does. NULL: takes all.
+        Status (*accept)(const OpCall *call);
+} NewCall;
+
+// Puts a call in front of `at` (NULL: at the end). The operator infers it; its results become
+// values of the recording, on buffers of their own where they are new. The arguments are taken in
+// any case. Positions in `calls` stay as they are until recording_compact.
+//
+// *out_call NULL with STATUS_OK: declined, nothing has changed. The operator refuses these
+// arguments, or its results are not what NewCall.results asks for. A failure (memory, deadline,
+// cancel) ends the build: the recording can only be freed.
+Status recording_insert(Recording *recording, RecordedCall *at, const NewCall *new_call,
+                        RecordedCall **out_call);
+// Drops removed calls and puts inserted ones in their places. O(n).
+void recording_compact(Recording *recording);
+
+// ---- walking and rewriting ----
 // Tensor arguments in schema order, lists flattened; visit gets NULL for absent ones.
 typedef Status (*RecordedVisit)(void *context, Recorded *value);
 Status recorded_visit_inputs(const RecordedCall *call, RecordedVisit visit, void *context);
@@ -151,8 +197,6 @@ Status standing_find(const Recording *recording, Standing *out_standing);
 void standing_deinit(Standing *standing);
 // All values on the buffer of `from` come to stand on `to`: the same bytes at the same offsets.
 void standing_move(Standing *standing, const Storage *from, Storage *to);
-// Drops removed calls from the array.
-void recording_compact(Recording *recording);
 
 // `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per
 // value in `inputs`, the tuple of `outputs` as result. All tensors that the calls read are inputs,

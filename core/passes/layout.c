@@ -10,22 +10,15 @@
 #include "core/ops/conv.h"
 #include "core/ops/pack.h"
 #include "core/ops/pointwise.h"
+#include "core/passes/rewrite.h"
 
 typedef struct Layout {
         Recording *recording;
-        RecordedCall **order; // calls in their new order
-        uint32_t n_order, capacity;
+        RecordedCall *at; // the call that is looked at: copies go in front of it; NULL: the results
         Recorded **twins; // by value of before; NULL: none
         bool *missing;    // by value of before: only the twin is computed
         uint32_t n_values;
 } Layout;
-
-static Status push(Layout *layout, RecordedCall *call)
-{
-        TRY(array_reserve(&layout->order, &layout->capacity, layout->n_order + 1, sizeof(RecordedCall *)));
-        layout->order[layout->n_order++] = call;
-        return STATUS_OK;
-}
 
 static Recorded *twin_of(const Layout *layout, const Recorded *value)
 {
@@ -81,49 +74,26 @@ static bool follows_layout(const RecordedCall *call)
 }
 
 // ---- copies between the two ----
-static Status add_copy(Layout *layout, const Recorded *from, MemoryFormat format, Recorded *to,
+// A copy of `from` in another layout: `to`, or a new value where that is NULL.
+static Status add_copy(const Layout *layout, const Recorded *from, MemoryFormat format, Recorded *to,
                        Recorded **out_value)
 {
-        const Overload *overload = op_find("aten::clone");
-        Recording *recording = layout->recording;
-        if (overload == NULL || overload->schema.n_args != 2)
-                return fail(STATUS_INTERNAL, "the table lacks aten::clone");
-        Value args[2] = { value_ref((Value){ .kind = VALUE_TENSOR,
-                                             .tensor = (Tensor *)(uintptr_t)&from->tensor }),
-                          { .kind = VALUE_MEMORY_FORMAT, .memory_format = format } };
-        OpCall call;
-        RecordedCall *added;
-        Status status = call_open(NULL, overload, args, 3, &call);
-        if (status == STATUS_OK)
-                status = overload->op->infer(&call);
-        if (status != STATUS_OK) {
-                call_close(&call);
-                value_unref(args[0]);
-                return status;
-        }
-        status = recording_add_call(recording, &call, args, &added);
-        call_close(&call);
-        TRY(status);
-        if (to == NULL) {
-                Buffer *buffer;
-                TRY(recording_add_buffer(recording, BUFFER_RUN,
-                                         (size_t)meta_numel(&from->tensor.meta) *
-                                                 dtype_info[from->tensor.meta.dtype].bytes,
-                                         &buffer));
-                TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &added->call.outs[0].meta, 0,
-                                        &to));
-        }
-        added->computes = true;
-        added->outs[0] = to;
-        to->call = added;
-        to->out = 0;
-        for (uint32_t i = 0; from->call != NULL && i < from->call->n_nodes; i++)
-                TRY(recording_add_node(recording, added, from->call->nodes[i]));
-        *out_value = to;
-        return push(layout, added);
+        Value args[] = { rewrite_tensor(from), { .kind = VALUE_MEMORY_FORMAT, .memory_format = format } };
+        RecordedCall *maker = from->call, *copy;
+        NewCall new_call = { .overload = op_find("aten::clone"),
+                             .take_args = args,
+                             .outs = to == NULL ? NULL : &to,
+                             .n_outs = 1,
+                             .stands_for = &maker,
+                             .n_stands_for = maker == NULL ? 0 : 1 };
+        TRY(recording_insert(layout->recording, layout->at, &new_call, &copy));
+        if (copy == NULL)
+                return fail(STATUS_INTERNAL, "an image cannot be copied to another layout");
+        *out_value = copy->outs[0];
+        return STATUS_OK;
 }
 
-static Status ask_for_twin(Layout *layout, Recorded *value)
+static Status ask_for_twin(const Layout *layout, Recorded *value)
 {
         if (twin_of(layout, value) != NULL || !can_have_twin(layout, value))
                 return STATUS_OK;
@@ -186,83 +156,43 @@ static bool can_infer_again(const Layout *layout, const RecordedCall *call)
                (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;
 }
 
-static Status adopt_outs(Layout *layout, const RecordedCall *old, RecordedCall *added)
+// The same operator on twins, where it takes them. Results that come out in the other layout are
+// twins of those before.
+static Status infer_again(const Layout *layout, RecordedCall *old)
 {
-        Recording *recording = layout->recording;
-        for (uint32_t k = 0; k < old->call.n_outs; k++) {
-                Recorded *out = old->outs[k];
-                if (meta_same_places(&added->call.outs[k].meta, &out->tensor.meta)) {
-                        added->call.outs[k].meta = out->tensor.meta;
-                        out->call = added;
-                } else {
-                        Buffer *buffer;
-                        Recorded *twin;
-                        TRY(recording_add_buffer(recording, BUFFER_RUN, recorded_buffer(out)->n_bytes,
-                                                 &buffer));
-                        TRY(recording_add_value(recording, FROM_CALL, buffer->storage,
-                                                &added->call.outs[k].meta, 0, &twin));
-                        twin->name = out->name;
-                        twin->call = added;
-                        twin->out = k;
-                        layout->twins[out->index] = twin;
-                        layout->missing[out->index] = true;
-                        out = twin;
-                }
-                added->outs[k] = out;
+        Value args[SCHEMA_MAX_ARGS] = { 0 };
+        RecordedCall *again;
+        uint32_t n = old->call.n_args;
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
+                status = value_map(old->call.args[i], take_twin, (void *)(uintptr_t)layout, &args[i]);
+        if (status != STATUS_OK) {
+                for (uint32_t i = 0; i < n; i++)
+                        value_unref(args[i]);
+                return status;
+        }
+        NewCall new_call = { .overload = old->overload,
+                             .take_args = args,
+                             .given = old->call.given,
+                             .outs = old->outs,
+                             .n_outs = old->call.n_outs,
+                             .results = RESULTS_RESTRIDED,
+                             .stands_for = &old,
+                             .n_stands_for = 1,
+                             .replaces = true };
+        TRY(recording_insert(layout->recording, old, &new_call, &again));
+        for (uint32_t k = 0; again != NULL && k < again->call.n_outs; k++) {
+                if (again->outs[k] == old->outs[k])
+                        continue;
+                layout->twins[old->outs[k]->index] = again->outs[k];
+                layout->missing[old->outs[k]->index] = true;
         }
         return STATUS_OK;
 }
 
-static bool can_take(const RecordedCall *old, const OpCall *call)
-{
-        if (call->n_outs != old->call.n_outs)
-                return false;
-        for (uint32_t k = 0; k < call->n_outs; k++) {
-                const OutSpec *spec = &call->outs[k];
-                if (spec->kind != OUT_FRESH || spec->undefined ||
-                    spec->meta.dtype != old->outs[k]->tensor.meta.dtype ||
-                    !meta_same_shape(&spec->meta, &old->outs[k]->tensor.meta) ||
-                    !meta_is_non_overlapping_and_dense(&spec->meta))
-                        return false;
-        }
-        return true;
-}
-
-// *out_done false: the call stays as it is.
-static Status infer_again(Layout *layout, RecordedCall *old, bool *out_done)
-{
-        Value args[SCHEMA_MAX_ARGS] = { 0 };
-        OpCall call;
-        RecordedCall *added = NULL;
-        Status status = STATUS_OK;
-        uint32_t n = old->call.n_args;
-        *out_done = false;
-        for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
-                status = value_map(old->call.args[i], take_twin, layout, &args[i]);
-        if (status == STATUS_OK)
-                status = call_open(NULL, old->overload, args, old->call.given, &call);
-        if (status == STATUS_OK) {
-                *out_done = old->call.op->infer(&call) == STATUS_OK && can_take(old, &call);
-                if (*out_done)
-                        status = recording_add_call(layout->recording, &call, args, &added);
-                call_close(&call);
-        }
-        if (added == NULL) {
-                for (uint32_t i = 0; i < n && (!*out_done || status == STATUS_OK); i++)
-                        value_unref(args[i]);
-                return status;
-        }
-        added->computes = true;
-        old->removed = true;
-        for (uint32_t i = 0; i < old->n_nodes; i++)
-                TRY(recording_add_node(layout->recording, added, old->nodes[i]));
-        TRY(adopt_outs(layout, old, added));
-        return push(layout, added);
-}
-
 static Status visit_call(Layout *layout, RecordedCall *call)
 {
-        bool done = false;
+        layout->at = call;
         if (can_infer_again(layout, call)) {
                 Operands operands = { .layout = layout, .like = &call->outs[0]->tensor.meta };
                 if (is_image_conv(call))
@@ -271,12 +201,10 @@ static Status visit_call(Layout *layout, RecordedCall *call)
                 if (operands.any && (is_image_conv(call) || follows_layout(call))) {
                         if (call->call.op->infer == pointwise_infer)
                                 TRY(recorded_visit_inputs(call, ask_for_alike, &operands));
-                        TRY(infer_again(layout, call, &done));
+                        TRY(infer_again(layout, call));
                 }
         }
-        if (!done)
-                TRY(recorded_visit_inputs(call, ask_for_original, layout));
-        return push(layout, call);
+        return call->removed ? STATUS_OK : recorded_visit_inputs(call, ask_for_original, layout);
 }
 
 // ---- whether it pays ----
@@ -305,18 +233,13 @@ Status pass_choose_layout(Recording *recording, PassContext *context)
                 return fail_memory();
         layout.twins = twins;
         layout.missing = missing;
-        uint32_t n = recording->n_calls;
-        Status status = STATUS_OK;
-        for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
-                status = run_poll(context->poll);
-                if (status == STATUS_OK)
-                        status = visit_call(&layout, recording->calls[i]);
+        uint32_t n = recording->n_calls; // copies for the results come behind
+        for (uint32_t i = 0; i < n; i++) {
+                TRY(run_poll(context->poll));
+                TRY(visit_call(&layout, recording->calls[i]));
         }
-        if (status == STATUS_OK)
-                status = recording_visit_results(recording, ask_for_original, &layout);
-        if (status == STATUS_OK) // every call is in the new order, removed ones as well
-                memcpy(recording->calls, layout.order, layout.n_order * sizeof(RecordedCall *));
-        free(layout.order);
+        layout.at = NULL;
+        TRY(recording_visit_results(recording, ask_for_original, &layout));
         recording_compact(recording);
-        return status;
+        return STATUS_OK;
 }

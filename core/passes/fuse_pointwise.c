@@ -281,75 +281,36 @@ static Status make_args(const Making *making, Value *out_args)
         return STATUS_OK;
 }
 
-static Status put_call(Recording *recording, const Making *making, RecordedCall *added)
-{
-        bool ends = making->n_calls > making->group->n;
-        uint32_t last = ends ? making->group->tail - 1 : making->group->members[making->group->n - 1];
-        added->computes = true;
-        for (uint32_t k = 0; k < making->n_outputs; k++) {
-                added->outs[k] = making->outputs[k];
-                added->outs[k]->call = added;
-                added->outs[k]->out = k;
-        }
-        for (uint32_t i = 0; i < making->n_calls; i++) {
-                making->calls[i]->removed = true;
-                for (uint32_t k = 0; k < making->calls[i]->n_nodes; k++)
-                        TRY(recording_add_node(recording, added, making->calls[i]->nodes[k]));
-        }
-        recording->calls[recording->n_calls - 1] = recording->calls[last];
-        recording->calls[last] = added;
-        return STATUS_OK;
-}
-
-static bool same_results(const Making *making, const OpCall *call)
-{
-        bool same = call->n_outs == making->n_outputs;
-        for (uint32_t k = 0; same && k < call->n_outs; k++) {
-                const TensorMeta *a = &call->outs[k].meta, *b = &making->outputs[k]->tensor.meta;
-                same = a->dtype == b->dtype && meta_same_places(a, b);
-        }
-        return same;
-}
-
 // A group that does not fit one tile program stays as it is.
-static bool fits(const OpCall *call)
+static Status check_fits(const OpCall *call)
 {
         Packed packed = { 0 };
-        if (call->op->pack(call, &(PackContext){ .n_threads = 1 }, &packed) != STATUS_OK)
-                return false;
+        TRY(call->op->pack(call, &(PackContext){ .n_threads = 1 }, &packed));
         packed.free_impl(packed.impl);
-        return true;
+        return STATUS_OK;
 }
 
 static Status fuse(Recording *recording, const Fusing *fusing, Group *group)
 {
         Making making = { .fusing = fusing, .group = group };
-        const Overload *overload = op_find("fxserve::fused");
         Value args[2];
-        OpCall call;
-        RecordedCall *added;
+        RecordedCall *fused;
         qsort(group->members, group->n, sizeof(uint32_t), by_position);
         TRY(gather(&making));
         if (group->tail != 0)
                 TRY(gather_tail(&making));
-        if (making.n_calls < 2 || making.too_many || making.n_outputs == 0 || overload == NULL)
+        if (making.n_calls < 2 || making.too_many || making.n_outputs == 0)
                 return STATUS_OK;
         TRY(make_args(&making, args));
-        Status status = call_open(NULL, overload, args, 3, &call);
-        if (status == STATUS_OK)
-                status = call.op->infer(&call);
-        if (status != STATUS_OK || !same_results(&making, &call) || !fits(&call)) {
-                call_close(&call);
-                value_unref(args[0]);
-                value_unref(args[1]);
-                return status == STATUS_NO_MEMORY ? status : STATUS_OK;
-        }
-        for (uint32_t k = 0; k < making.n_outputs; k++)
-                call.outs[k].meta = making.outputs[k]->tensor.meta;
-        status = recording_add_call(recording, &call, args, &added);
-        call_close(&call);
-        TRY(status);
-        return put_call(recording, &making, added);
+        NewCall new_call = { .overload = op_find("fxserve::fused"),
+                             .take_args = args,
+                             .outs = making.outputs,
+                             .n_outs = making.n_outputs,
+                             .stands_for = making.calls,
+                             .n_stands_for = making.n_calls,
+                             .replaces = true,
+                             .accept = check_fits };
+        return recording_insert(recording, making.calls[making.n_calls - 1], &new_call, &fused);
 }
 
 static Status note_result(void *context, Recorded *value)

@@ -151,24 +151,29 @@ static void move_views(const Turning *turning, const RecordedCall *call)
 
 static Status turn(Turning *turning, RecordedCall *call)
 {
-        Recording *recording = turning->recording;
-        Recorded *base = call->outs[0], *fresh;
-        Buffer *old = recorded_buffer(base), *buffer;
-        Rewritten *state = state_of(turning, base);
-        TRY(recording_add_buffer(recording, BUFFER_RUN, old->n_bytes, &buffer));
-        TRY(recording_add_value(recording, FROM_CALL, buffer->storage, &base->tensor.meta, 0, &fresh));
-        fresh->call = call;
-        const Overload *overload = functional_twin(call);
-        call->overload = overload;
-        call->call.schema = &overload->schema;
-        call->call.inplace = false;
-        call->call.outs[0] = (OutSpec){ .kind = OUT_FRESH, .meta = base->tensor.meta };
-        call->outs[0] = fresh;
+        Value args[SCHEMA_MAX_ARGS];
+        Buffer *old = recorded_buffer(call->outs[0]);
+        Rewritten *state = state_of(turning, call->outs[0]);
+        RecordedCall *turned;
+        for (uint32_t i = 0; i < call->call.n_args; i++)
+                args[i] = value_ref(call->call.args[i]);
+        NewCall new_call = { .overload = functional_twin(call),
+                             .take_args = args,
+                             .given = call->call.given,
+                             .outs = call->outs,
+                             .n_outs = 1,
+                             .results = RESULTS_ALIKE,
+                             .stands_for = &call,
+                             .n_stands_for = 1,
+                             .replaces = true };
+        TRY(recording_insert(turning->recording, call, &new_call, &turned));
+        if (turned == NULL)
+                return fail(STATUS_INTERNAL, "%s has no functional twin after all", call->overload->name);
         old->written = false;
-        buffer->is_output = old->is_output;
+        recorded_buffer(turned->outs[0])->is_output = old->is_output;
         if (state->now != NULL)
                 recorded_buffer(state->now)->is_output = false;
-        state->now = fresh;
+        state->now = turned->outs[0];
         return STATUS_OK;
 }
 
@@ -209,5 +214,7 @@ Status pass_make_functional(Recording *recording, PassContext *context)
                 .recording = recording, .states = states, .n_states = recording->n_buffers, .made = made
         };
         find_refused(&turning);
-        return turn_calls(&turning);
+        TRY(turn_calls(&turning));
+        recording_compact(recording);
+        return STATUS_OK;
 }

@@ -230,5 +230,6 @@ void recording_compact(Recording *recording)
         }
         recording->n_calls = end - at;
         recording->n_inserted = 0;
-        memmove(recording->calls, recording->calls + at, recording->n_calls * sizeof(RecordedCall *));
+        if (at > 0)
+                memmove(recording->calls, recording->calls + at, recording->n_calls * sizeof(RecordedCall *));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording_insert.c: new calls. A recorder appends calls that it has inferred; a pass inserts calls
-// that are inferred here. Inserted calls hang on the call in front of which they stand, so that
+// recording_insert.c: new calls. A recorder appends calls that it has inferred; a pass inserts
+// calls that are inferred here. Those hang on the call in front of which they stand, so that
 // positions stay as they are while a pass runs, until recording_compact writes them all down in one
 // walk. What can decline is asked before anything is made.
 #include "core/program/recording.h"

@@ -2,39 +2,21 @@
 // One HTTP request as a value, and its reply. No sockets, no threads: the server fills an ApiCall,
 // hands it to api/ on any thread and sends the ApiReply.
 #pragma once
+#include "api/route.h"
 #include "core/base/text.h"
 #include "core/engine/engine.h"
 
-typedef enum RouteId {
-#define ROUTE(id, ...) ROUTE_##id,
-#include "api/routes.def"
-#undef ROUTE
-        ROUTE_COUNT,
-        ROUTE_NONE = ROUTE_COUNT
-} RouteId;
-
-typedef struct Route {
-        RouteId id;
-        const char *method, *path, *query, *success, *summary;
-} Route;
-extern const Route routes[ROUTE_COUNT];
-
-enum { CALL_MAX_QUERY = 16, CALL_HEADER_MAX = 256, REPLY_MAX_HEADERS = 10 };
-
-typedef struct QueryParameter {
-        char *key, *value;
-} QueryParameter; // decoded, owned by the call
+enum { CALL_HEADER_MAX = 256, REPLY_MAX_HEADERS = 10 };
 
 typedef enum CallEncoding { CALL_PLAIN, CALL_GZIP, CALL_DEFLATE } CallEncoding;
 
 typedef struct ApiCall {
-        RouteId route;
-        char name[65];   // {name}, trailing .pt2/.json dropped for uploads
-        int64_t version; // {v}; 0: the default one, or what `alias` names
-        char alias[65];  // {v} as a name; "": none
-        char id[65];     // {id}
-        QueryParameter query[CALL_MAX_QUERY];
-        uint32_t n_query;
+        const Route *route;                 // NULL: not known, or none
+        char name[65];                      // {name}, trailing .pt2/.json dropped for uploads
+        int64_t version;                    // {v}; 0: the default one, or what `alias` names
+        char alias[65];                     // {v} as a name; "": none
+        char id[65];                        // {id}
+        char *query[ROUTE_MAX_PARAMETERS];  // of the route's parameters: decoded, owned; NULL: not given
         char content_type[CALL_HEADER_MAX]; // "" if absent; a hint only
         char accept[CALL_HEADER_MAX];
         char if_match[CALL_HEADER_MAX], if_none_match[CALL_HEADER_MAX]; // "" if absent
@@ -89,14 +71,18 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
 // given twice. HEAD is routed as GET. `call` is zeroed by the caller; what was set stays valid on
 // failure (for logs).
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64]);
-// Template of the route for metrics and logs ("/v1/graphs/{name}/run"); "-" for ROUTE_NONE.
-const char *route_template(RouteId route);
 // Whether it may stand where a version's number stands: a name that begins with a letter or '_'.
 bool route_is_alias(const char *text);
 const char *call_query(const ApiCall *call, const char *key); // NULL if absent
-// 1/0/true/false (or empty = true); STATUS_VALUE otherwise. Absent: unchanged.
-Status call_query_bool(const ApiCall *call, const char *key, bool *value);
-Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t max, int64_t *value);
+// A parameter of the query, which the call's route has. Text; NULL: not given.
+const char *param_text(const ApiCall *call, ParameterId id);
+// Its value, or the row's default; without either *out is left alone. STATUS_VALUE with what is
+// allowed. A choice is the index of its name.
+Status param_bool(const ApiCall *call, ParameterId id, bool *out);
+Status param_int(const ApiCall *call, ParameterId id, int64_t *out);
+Status param_choice(const ApiCall *call, ParameterId id, int *out);
+// The index of a name of TYPE_CHOICE. STATUS_VALUE with what is allowed.
+Status param_choose(ParameterId id, const char *name, int *out);
 
 // The failure as a JSON reply: {"error", "code", "node", "details"}; INTERNAL failures show
 // "internal error" and the request id only.
@@ -133,13 +119,8 @@ typedef struct ApiContext {
 // Everything but runs: uploads, info, lists, text, profiles, ops, metrics, probes. May read and
 // write the disk, decode and hash: not for the loop thread, except the probes. Never fails:
 // failures become the reply. Graphs that must be loaded first are acquired by the caller
-// (api_needs_graph) and handed in.
+// (NEEDS_GRAPH) and handed in.
 void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null,
                 ApiReply *reply);
-// Whether the route works on a named graph's version / needs it decoded.
-bool api_needs_version(RouteId route);
 // The version that the path names, counted; its number is in the call from then on.
 Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version);
-bool api_needs_graph(RouteId route);
-// Whether the route answers without its graph when that is damaged: with the state and the reason.
-bool api_shows_damage(RouteId route);

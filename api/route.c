@@ -7,13 +7,6 @@
 #include "api/call.h"
 #include "core/base/limits.h"
 
-const Route routes[ROUTE_COUNT] = {
-#define ROUTE(id, method, path, query, success, summary)                                                     \
-        { ROUTE_##id, method, path, query, success, summary },
-#include "api/routes.def"
-#undef ROUTE
-};
-
 enum { MAX_SEGMENTS = 8, SEGMENT_MAX = 256 };
 
 typedef struct Segments {
@@ -125,9 +118,10 @@ static Status take_name(const char *text, ApiCall *call)
         char name[SEGMENT_MAX];
         snprintf(name, sizeof(name), "%s", text);
         size_t n = strlen(name);
-        if (call->route == ROUTE_GRAPH_PUT && n > 4 && strcmp(name + n - 4, ".pt2") == 0)
+        bool is_file = route_is(call->route, KIND_UPLOAD);
+        if (is_file && n > 4 && strcmp(name + n - 4, ".pt2") == 0)
                 name[n - 4] = '\0';
-        else if (call->route == ROUTE_GRAPH_PUT && n > 5 && strcmp(name + n - 5, ".json") == 0)
+        else if (is_file && n > 5 && strcmp(name + n - 5, ".json") == 0)
                 name[n - 5] = '\0';
         if (!is_name(name))
                 return fail(STATUS_VALUE,
@@ -202,7 +196,7 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
                         continue;
                 known = true;
                 if (strcmp(routes[i].method, method) == 0) {
-                        call->route = routes[i].id;
+                        call->route = &routes[i];
                         out_allow[0] = '\0'; // only a refusal says what there is beside it
                         return STATUS_OK;
                 }
@@ -215,16 +209,22 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
 }
 
 // ---- query ----
-static bool word_in(const char *list, const char *word)
+// The place of a parameter among the route's; -1: it has none of that name.
+static int place_of(const Route *route, const char *name)
 {
-        size_t n = strlen(word);
-        for (const char *at = list; *at != '\0';) {
-                size_t length = strcspn(at, " ");
-                if (length == n && memcmp(at, word, n) == 0)
-                        return true;
-                at += length + (at[length] == ' ');
-        }
-        return false;
+        for (int i = 0; route->parameters[i] != PARAM_NONE; i++)
+                if (strcmp(parameters[route->parameters[i]].name, name) == 0)
+                        return i;
+        return -1;
+}
+
+static Status fail_parameter(const Route *route, const char *name)
+{
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown query parameter \"%s\"; this path takes%s", name,
+                             route->parameters[0] == PARAM_NONE ? " none" : ":");
+        for (int i = 0; route->parameters[i] != PARAM_NONE; i++)
+                failure_append(" %s", parameters[route->parameters[i]].name);
+        return status;
 }
 
 static Status add_query(const char *from, const char *end, ApiCall *call)
@@ -238,17 +238,13 @@ static Status add_query(const char *from, const char *end, ApiCall *call)
                                           "text that is too long");
         if (equals == NULL)
                 value[0] = '\0';
-        const char *known = routes[call->route].query;
-        if (!word_in(known, key))
-                return fail(STATUS_UNKNOWN_MEMBER, "unknown query parameter \"%s\"; %s%s", key,
-                            known[0] == '\0' ? "this path takes none" : "this path takes: ", known);
-        if (call_query(call, key) != NULL)
+        int place = place_of(call->route, key);
+        if (place < 0)
+                return fail_parameter(call->route, key);
+        if (call->query[place] != NULL)
                 return fail(STATUS_VALUE, "query parameter \"%s\" is given twice", key);
-        if (call->n_query == CALL_MAX_QUERY)
-                return fail(STATUS_VALUE, "more than %d query parameters", CALL_MAX_QUERY);
-        QueryParameter parameter = { copy_text(key, strlen(key)), copy_text(value, strlen(value)) };
-        call->query[call->n_query++] = parameter;
-        return parameter.key == NULL || parameter.value == NULL ? fail_memory() : STATUS_OK;
+        call->query[place] = copy_text(value, strlen(value));
+        return call->query[place] == NULL ? fail_memory() : STATUS_OK;
 }
 
 static Status parse_query(const char *query, ApiCall *call)
@@ -265,7 +261,7 @@ static Status parse_query(const char *query, ApiCall *call)
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64])
 {
         Segments path;
-        call->route = ROUTE_NONE;
+        call->route = NULL;
         out_allow[0] = '\0';
         if (strlen(target) > (size_t)limits.max_uri)
                 return fail(STATUS_TOO_LARGE,
@@ -274,55 +270,56 @@ Status route_parse(const char *method, const char *target, ApiCall *call, char o
         const char *query = strchr(target, '?');
         TRY(split_path(target, query == NULL ? target + strlen(target) : query, &path));
         TRY(find_route(method, &path, call, out_allow));
-        TRY(take_placeholders(routes[call->route].path, &path, call));
+        TRY(take_placeholders(call->route->path, &path, call));
         return query == NULL ? STATUS_OK : parse_query(query + 1, call);
 }
 
-const char *route_template(RouteId route)
+// ---- questions ----
+bool route_is(const Route *route, RouteKind kind)
 {
-        return route == ROUTE_NONE ? "-" : routes[route].path;
+        return route != NULL && route->kind == kind;
 }
 
-const char *call_query(const ApiCall *call, const char *key)
+bool route_has(const Route *route, RouteNeed need)
 {
-        for (uint32_t i = 0; i < call->n_query; i++)
-                if (strcmp(call->query[i].key, key) == 0)
-                        return call->query[i].value;
-        return NULL;
+        return route != NULL && (route->needs & need) == need;
 }
 
-Status call_query_bool(const ApiCall *call, const char *key, bool *value)
+const char *route_template(const Route *route)
 {
-        const char *text = call_query(call, key);
-        if (text == NULL)
-                return STATUS_OK;
-        bool yes = strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || text[0] == '\0';
-        if (!yes && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
-                return fail(STATUS_VALUE, "query parameter \"%s\" is true or false, not \"%s\"", key, text);
-        *value = yes;
-        return STATUS_OK;
+        return route == NULL ? "-" : route->path;
 }
 
-Status call_query_int(const ApiCall *call, const char *key, int64_t min, int64_t max, int64_t *value)
+const int64_t *route_limit(const int64_t *const choice[2])
 {
-        const char *text = call_query(call, key);
-        if (text == NULL)
-                return STATUS_OK;
-        size_t n = strspn(text, "0123456789");
-        if (n == 0 || n > 18 || text[n] != '\0' || strtoll(text, NULL, 10) < min ||
-            strtoll(text, NULL, 10) > max)
-                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from %lld to %lld, not \"%s\"",
-                            key, (long long)min, (long long)max, text);
-        *value = strtoll(text, NULL, 10);
-        return STATUS_OK;
+        return choice[1] != NULL && *choice[1] < *choice[0] ? choice[1] : choice[0];
+}
+
+const Route *route_first_with_path(const Route *route)
+{
+        const Route *first = routes;
+        while (strcmp(first->path, route->path) != 0)
+                first++;
+        return first;
+}
+
+const Route *route_next(const Route *route)
+{
+        const Route *end = routes + ROUTE_COUNT, *next = route == NULL ? routes : route + 1;
+        for (; route != NULL && next < end; next++)
+                if (strcmp(next->path, route->path) == 0)
+                        return next;
+        next = route == NULL ? routes : route_first_with_path(route) + 1;
+        while (next < end && route_first_with_path(next) != next)
+                next++;
+        return next < end ? next : NULL;
 }
 
 void api_call_deinit(ApiCall *call)
 {
-        for (uint32_t i = 0; i < call->n_query; i++) {
-                free(call->query[i].key);
-                free(call->query[i].value);
+        for (int i = 0; i < ROUTE_MAX_PARAMETERS; i++) {
+                free(call->query[i]);
+                call->query[i] = NULL;
         }
-        call->n_query = 0;
         call->body = storage_unref(call->body);
 }

@@ -26,5 +26,5 @@ void auth_take(Auth *auth, AuthTokens *tokens);
 // scope. STATUS_TOO_MANY after many wrong tokens from one address; a right token is accepted even
 // then. `out_name`: the token's name for the log, `line-N` if it has none; "" if it is unknown or
 // not needed.
-Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, RouteId route,
+Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, Scope needed,
                   char out_name[AUTH_NAME_MAX + 1]);

@@ -102,7 +102,7 @@ static Status write_reply(const char *path, const ApiReply *reply)
 
 static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
 {
-        ApiCall call = { .route = ROUTE_RUN };
+        ApiCall call = { .route = NULL };
         int64_t now = clock_ns();
         TRY(file_decode(arguments->model, NULL, true, &run->graph));
         size_t n = arguments->body.n;

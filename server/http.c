@@ -80,7 +80,8 @@ static AuthAddress address_of(const Exchange *exchange)
 }
 
 // Before the reply reveals anything about the route: `known` is the result of routing, this
-// thread's failure with it.
+// thread's failure with it. A path without a route needs the scope to read, so that a stranger does
+// not learn which graphs exist.
 static Status check_token(Exchange *exchange, Status known)
 {
         Auth *auth = exchange->http->options.auth;
@@ -88,9 +89,9 @@ static Status check_token(Exchange *exchange, Status known)
                 return known;
         Failure found = *failure_current();
         AuthAddress address = address_of(exchange);
-        Status status =
-                auth_check(auth, header_of(exchange, "Authorization"), &address,
-                           known == STATUS_OK ? exchange->job->call.route : ROUTE_NONE, exchange->token_name);
+        Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
+                                   known == STATUS_OK ? exchange->job->call.route->scope : SCOPE_READ,
+                                   exchange->token_name);
         if (status != STATUS_OK) {
                 exchange->allow[0] = '\0';
                 return status;
@@ -121,8 +122,7 @@ static Status open_request(Exchange *exchange, const char *method)
         copy_header(exchange, "Accept", job->call.accept);
         copy_header(exchange, "If-Match", job->call.if_match);
         copy_header(exchange, "If-None-Match", job->call.if_none_match);
-        job->is_run = job->call.route == ROUTE_RUN || job->call.route == ROUTE_VERSION_RUN ||
-                      job->call.route == ROUTE_RUN_INLINE;
+        job->is_run = route_is(job->call.route, KIND_RUN);
         return body_limit(exchange);
 }
 
@@ -139,7 +139,7 @@ static enum MHD_Result submit(Exchange *exchange)
                 return refuse(exchange);
         job->facts = facts_now(http, job->call.route);
         job->context = (ApiContext){ http->options.engine, &job->facts };
-        if (is_probe(job->call.route)) {
+        if (route_is(job->call.route, KIND_PROBE)) {
                 api_answer(&job->context, &job->call, NULL, NULL, &job->reply);
                 exchange->done = true;
                 return send_reply(exchange);
@@ -218,7 +218,6 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
         exchange->job->received_ns = clock_ns();
         exchange->job->owner = http;
         exchange->job->finished = job_finished;
-        exchange->job->call.route = ROUTE_NONE;
         exchange->next = http->exchanges;
         if (exchange->next != NULL)
                 exchange->next->previous = exchange;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "server/http_private.h"
+#include "server/options.h"
 
 enum { SPOOL_FROM_BYTES = 1 << 20 }; // larger uploads go to disk as they arrive
 
@@ -16,28 +17,17 @@ uint64_t declared_length(const Exchange *exchange)
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-// The route's limit, and the name of its flag.
-static size_t limit_of(const Exchange *exchange, const char **out_flag)
+// The route's limit, and the words that name it: its flag and variable, or where it is listed.
+static size_t limit_of(const Exchange *exchange, char out_words[160])
 {
-        switch (exchange->job->call.route) {
-        case ROUTE_GRAPH_PUT:
-        case ROUTE_GRAPH_POST:
-                *out_flag = " (--max-upload, FXSERVE_MAX_UPLOAD)";
-                return (size_t)limits.max_upload;
-        case ROUTE_RUN:
-        case ROUTE_VERSION_RUN:
-        case ROUTE_RUN_INLINE:
-                // it would never fit, so trying again is useless
-                if (limits.max_body_budget < limits.max_run_body) {
-                        *out_flag = " (--max-body-budget, FXSERVE_MAX_BODY_BUDGET)";
-                        return (size_t)limits.max_body_budget;
-                }
-                *out_flag = " (--max-run-body, FXSERVE_MAX_RUN_BODY)";
-                return (size_t)limits.max_run_body;
-        default:
-                *out_flag = " (max_envelope in GET /v1)";
-                return (size_t)limits.max_envelope;
-        }
+        const int64_t *limit = route_limit(exchange->job->call.route->body->limits);
+        const LimitRow *row = limit_row(limit);
+        char variable[64];
+        if (row->flag != NULL)
+                snprintf(out_words, 160, "--%s, %s", row->flag, options_variable(row->flag, variable));
+        else
+                snprintf(out_words, 160, "%s in GET /v1", row->name);
+        return (size_t)*limit;
 }
 
 // 71,303,168
@@ -56,15 +46,15 @@ static const char *with_commas(uint64_t value, char out[32])
 
 Status body_limit(Exchange *exchange)
 {
-        const char *flag;
-        size_t limit = limit_of(exchange, &flag);
+        char words[160];
+        size_t limit = limit_of(exchange, words);
         char left[32], right[32];
         uint64_t declared = declared_length(exchange);
         uint64_t n = MAX(declared, (uint64_t)exchange->n_body);
         if (n <= limit)
                 return STATUS_OK;
-        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s%s",
-                    declared == 0 ? "over " : "", with_commas(n, left), with_commas(limit, right), flag);
+        return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s (%s)",
+                    declared == 0 ? "over " : "", with_commas(n, left), with_commas(limit, right), words);
 }
 
 static Status charge(Exchange *exchange, size_t n)
@@ -129,9 +119,8 @@ static void turned(void *context)
 
 static bool is_large_upload(const Exchange *exchange, size_t n)
 {
-        RouteId route = exchange->job->call.route;
         bool large = exchange->n_body + n > SPOOL_FROM_BYTES || declared_length(exchange) > SPOOL_FROM_BYTES;
-        return large && (route == ROUTE_GRAPH_PUT || route == ROUTE_GRAPH_POST) &&
+        return large && route_is(exchange->job->call.route, KIND_UPLOAD) &&
                engine_has_folder(exchange->http->options.engine);
 }
 

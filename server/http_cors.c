@@ -74,7 +74,7 @@ Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered
         const char *wanted = header_of(exchange, "Access-Control-Request-Method"),
                    *origin = header_of(exchange, "Origin");
         ApiReply *reply = &exchange->job->reply;
-        ApiCall call = { .route = ROUTE_NONE };
+        ApiCall call = { .route = NULL };
         *out_answered = false;
         if (strcmp(method, "OPTIONS") != 0 || wanted == NULL || origin == NULL ||
             exchange->http->options.allow_origin[0] == '\0')

@@ -213,10 +213,8 @@ Status body_finish(Exchange *exchange);
 void body_deinit(Exchange *exchange);
 
 // http_reply.c
-// answered on the loop thread, even when the server is full or stopping; not logged
-bool is_probe(RouteId route);
 // The server's facts that the route shows.
-ServerFacts facts_now(Http *http, RouteId route);
+ServerFacts facts_now(Http *http, const Route *route);
 // Takes traceparent if it is there once and well-formed.
 void take_trace(Exchange *exchange);
 // Counts and logs a request whose client left before it was answered, as 499.

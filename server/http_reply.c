@@ -11,24 +11,18 @@
 #include "server/process.h"
 #include "server/trace.h"
 
-bool is_probe(RouteId route)
-{
-        return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_HEALTHZ ||
-               route == ROUTE_METRICS;
-}
-
 // ---- facts ----
 enum { SILENCE_NS = 1000000000 };
 
-ServerFacts facts_now(Http *http, RouteId route)
+ServerFacts facts_now(Http *http, const Route *route)
 {
         ServerFacts facts = http->options.facts;
-        if (!is_probe(route) && route != ROUTE_ROOT_INFO)
+        if (!route_has(route, NEEDS_FACTS))
                 return facts;
         facts.uptime_ns = clock_ns() - http->started_ns;
         facts.n_stalled = workers_stalled(http->options.workers, SILENCE_NS);
         facts.ready = !http->leaving && facts.n_stalled < facts.n_workers;
-        if (route != ROUTE_METRICS)
+        if (!route_has(route, NEEDS_COUNTS))
                 return facts;
         const union MHD_DaemonInfo *info =
                 MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
@@ -135,7 +129,7 @@ static void count(Exchange *exchange, int status, const char *code, size_t n_sen
                                      .seconds = (double)took_ns / 1e9,
                                      .run_seconds = (double)job->step_ns[STEP_RUN] / 1e9 });
         metrics->runs_cancelled += job->is_run && (status == 499 || status == 504);
-        if (!exchange->http->options.quiet && !is_probe(job->call.route))
+        if (!exchange->http->options.quiet && !route_is(job->call.route, KIND_PROBE))
                 log_exchange(exchange, status, code, took_ns, n_sent);
 }
 
@@ -148,7 +142,7 @@ void count_unanswered(Exchange *exchange)
 
 void count_slow_head(Http *http)
 {
-        metrics_count_request(&http->metrics, ROUTE_NONE, status_http(STATUS_SLOW),
+        metrics_count_request(&http->metrics, NULL, status_http(STATUS_SLOW),
                               (double)limits.header_timeout_s);
 }
 
@@ -232,7 +226,8 @@ static size_t charge(Exchange *exchange)
         size_t n = reply->body.n;
         for (uint32_t i = 0; i < reply->n_pieces; i++)
                 n += storage_is_mapped(reply->pieces[i].owner) ? 0 : reply->pieces[i].n;
-        if (reply->content_type == NULL || n <= LARGE_REPLY || is_probe(exchange->job->call.route))
+        if (reply->content_type == NULL || n <= LARGE_REPLY ||
+            route_is(exchange->job->call.route, KIND_PROBE))
                 return 0;
         if (budget_take(budget, n))
                 return n;

@@ -237,16 +237,16 @@ static Status step_graph(const Drive *drive, Next *next)
                 job->graph = woken_with;
                 return STATUS_OK;
         }
-        if (job->call.route == ROUTE_RUN_INLINE) {
+        if (route_has(job->call.route, BRINGS_GRAPH)) {
                 // others hold no more than what was sent while they wait for their graph
                 TRY(call_inflate(&job->call));
                 return run_inline_graph(&job->context, &job->call, &job->run);
         }
-        if (!api_needs_version(job->call.route))
+        if (!route_has(job->call.route, NEEDS_VERSION))
                 return STATUS_OK;
         TRY(api_find_version(drive->engine, &job->call, &job->version));
         atomic_store(&job->found_graph, true);
-        if (!api_needs_graph(job->call.route))
+        if (!route_has(job->call.route, NEEDS_GRAPH))
                 return STATUS_OK;
         if (drive->worker == NULL) {
                 job->graph = engine_cached_graph(drive->engine, &job->version->key);
@@ -377,7 +377,8 @@ static Status do_step(const Drive *drive, Next *next)
         switch (job->step) {
         case STEP_GRAPH:
                 status = step_graph(drive, next);
-                return status == STATUS_DAMAGED && api_shows_damage(job->call.route) ? STATUS_OK : status;
+                return status == STATUS_DAMAGED && route_has(job->call.route, SHOWS_DAMAGE) ? STATUS_OK
+                                                                                            : status;
         case STEP_DECODE:
                 return step_decode(job);
         case STEP_BIND:
@@ -500,5 +501,5 @@ static void run_task(Task *task, Worker *worker)
 bool job_try_here(Job *job, Frame *frame)
 {
         Drive drive = { .job = job, .frame = frame, .n_threads = 1, .engine = job->context.engine };
-        return job->is_run && job->call.route != ROUTE_RUN_INLINE && advance(&drive);
+        return job->is_run && !route_has(job->call.route, BRINGS_GRAPH) && advance(&drive);
 }

@@ -22,7 +22,7 @@ static const OptionRow rows[] = {
 #undef OPTION
 };
 
-static const char *variable_of(const char *flag, char out[64])
+const char *options_variable(const char *flag, char out[64])
 {
         size_t n = (size_t)snprintf(out, 64, "FXSERVE_%s", flag);
         for (size_t i = 0; i < n && i < 63; i++)
@@ -88,12 +88,13 @@ static Status read_environment(Options *options)
 {
         char name[64];
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-                const char *text = getenv(variable_of(rows[i].flag, name));
+                const char *text = getenv(options_variable(rows[i].flag, name));
                 set_option(&rows[i], text != NULL ? text : rows[i].fallback, options);
         }
         for (size_t i = 0; i < n_limit_rows; i++) {
-                const char *text =
-                        limit_rows[i].flag == NULL ? NULL : getenv(variable_of(limit_rows[i].flag, name));
+                const char *text = limit_rows[i].flag == NULL
+                                           ? NULL
+                                           : getenv(options_variable(limit_rows[i].flag, name));
                 if (text != NULL)
                         TRY(set_limit(&limit_rows[i], text, name));
         }
@@ -169,7 +170,7 @@ void options_unknown_variables(void (*report)(const char *name, const char *like
                 if (option_named(flag, i) != NULL || limit_named(flag, i) != NULL || is_others_variable(name))
                         continue;
                 const char *near = flag_like(flag);
-                report(name, near == NULL ? like : variable_of(near, like));
+                report(name, near == NULL ? like : options_variable(near, like));
         }
 }
 
@@ -237,11 +238,11 @@ void options_markdown(Text *out)
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
                 text_addf(out, "| `--%s%s%s` | `%s` | %s%s%s | %s |\n", rows[i].flag,
                           rows[i].value == NULL ? "" : " ", rows[i].value == NULL ? "" : rows[i].value,
-                          variable_of(rows[i].flag, name), rows[i].fallback[0] == '\0' ? "" : "`",
+                          options_variable(rows[i].flag, name), rows[i].fallback[0] == '\0' ? "" : "`",
                           rows[i].fallback, rows[i].fallback[0] == '\0' ? "" : "`", rows[i].help);
         for (size_t i = 0; i < n_limit_rows; i++)
                 if (limit_rows[i].flag != NULL)
                         text_addf(out, "| `--%s N` | `%s` | %lld | %s (%s) |\n", limit_rows[i].flag,
-                                  variable_of(limit_rows[i].flag, name), (long long)limit_rows[i].value,
+                                  options_variable(limit_rows[i].flag, name), (long long)limit_rows[i].value,
                                   limit_rows[i].help, limit_rows[i].unit);
 }

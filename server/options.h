@@ -18,6 +18,8 @@ Status options_read(int argc, char **argv, int from, Options *out_options);
 // Calls `report` for each variable FXSERVE_... that names no flag; `like` is one with a similar
 // spelling, or "".
 void options_unknown_variables(void (*report)(const char *name, const char *like));
+// The variable of a flag: "max-run-body" is FXSERVE_MAX_RUN_BODY.
+const char *options_variable(const char *flag, char out[64]);
 // The list for --help, and as the table of docs/configuration.md.
 void options_help(Text *out);
 void options_markdown(Text *out);

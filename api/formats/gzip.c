@@ -12,19 +12,14 @@
 
 enum { PIECE_BYTES = 1 << 17, ROOM_BYTES = 1 << 16, GZIP_FORMAT = 16 + 15, MEMORY_LEVEL = 8 };
 
-static bool is_run(RouteId route)
-{
-        return route == ROUTE_RUN || route == ROUTE_VERSION_RUN || route == ROUTE_RUN_INLINE;
-}
-
 // An ETag of a reply to another method is the graph's, not the reply's.
 static bool may_vary(const ApiCall *call, const ApiReply *reply)
 {
         const char *type = reply->content_type;
         bool suits =
                 type != NULL && (strcmp(type, "application/json") == 0 || strncmp(type, "text/", 5) == 0);
-        bool route = is_run(call->route) ||
-                     (call->route != ROUTE_NONE && strcmp(routes[call->route].method, "GET") == 0);
+        bool route = route_is(call->route, KIND_RUN) ||
+                     (call->route != NULL && strcmp(call->route->method, "GET") == 0);
         return suits && route && limits.gzip_from > 0 && reply->n_pieces == 0 &&
                reply->body.n >= (size_t)limits.gzip_from;
 }
@@ -80,7 +75,7 @@ Status reply_gzip(const ApiCall *call, const RunContext *ctx, ApiReply *reply)
         api_reply_header(reply, "Vary", "Accept-Encoding");
         if (!call->takes_gzip ||
             deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_FORMAT, MEMORY_LEVEL,
-                         is_run(call->route) ? Z_HUFFMAN_ONLY : Z_DEFAULT_STRATEGY) != Z_OK)
+                         route_is(call->route, KIND_RUN) ? Z_HUFFMAN_ONLY : Z_DEFAULT_STRATEGY) != Z_OK)
                 return STATUS_OK;
         Status status = pack(&stream, ctx, &reply->body, &packed, &packed_all);
         deflateEnd(&stream);

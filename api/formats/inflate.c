@@ -2,6 +2,7 @@
 // One zlib stream, checksum included. The output grows by doubling up to its bound. zlib never gets
 // more room than that, so a compression bomb is never expanded.
 #include "api/formats/inflate.h"
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <zlib.h>
@@ -34,24 +35,16 @@ Status encoding_named(const char *text, CallEncoding *out_encoding)
                     "this Content-Encoding is not known; send the body as it is, or with gzip or deflate");
 }
 
-static size_t limit_of(RouteId route, const char **out_limit)
+// The limit that holds for the call's body, in words: its flag, or where it is listed.
+static size_t limit_of(const ApiCall *call, char out_words[64])
 {
-        switch (route) {
-        case ROUTE_GRAPH_PUT:
-        case ROUTE_GRAPH_POST:
-                *out_limit = limits.max_upload < limits.max_upload_in_memory ? "--max-upload"
-                                                                             : "--max-upload-in-memory";
-                // what is inflated is held in memory
-                return (size_t)MIN(limits.max_upload, limits.max_upload_in_memory);
-        case ROUTE_RUN:
-        case ROUTE_VERSION_RUN:
-        case ROUTE_RUN_INLINE:
-                *out_limit = "--max-run-body";
-                return (size_t)limits.max_run_body;
-        default:
-                *out_limit = "max_envelope in GET /v1";
-                return (size_t)limits.max_envelope;
-        }
+        const int64_t *limit = route_limit(call->route->body->inflated);
+        const LimitRow *row = limit_row(limit);
+        if (row->flag != NULL)
+                snprintf(out_words, 64, "--%s", row->flag);
+        else
+                snprintf(out_words, 64, "%s in GET /v1", row->name);
+        return (size_t)*limit;
 }
 
 static Status grow(uint8_t **bytes, size_t *capacity, size_t n, size_t most)
@@ -101,11 +94,11 @@ static Status inflate_all(z_stream *stream, size_t most, const char *limit, uint
 
 Status call_inflate(ApiCall *call)
 {
-        const char *limit;
-        size_t n = 0, grown, n_in = call->body == NULL ? 0 : call->body->n_bytes,
-               most = limit_of(call->route, &limit);
+        char limit[64];
+        size_t n = 0, grown, n_in = call->body == NULL ? 0 : call->body->n_bytes;
         if (call->encoding == CALL_PLAIN || n_in == 0)
                 return STATUS_OK;
+        size_t most = limit_of(call, limit);
         if (n_in > UINT32_MAX)
                 return fail(STATUS_TOO_LARGE, "a body of 4 GiB and more is taken as it is only");
         if (!__builtin_mul_overflow(n_in, (size_t)limits.max_inflate_ratio, &grown))

@@ -82,7 +82,7 @@ static Status check_named(void *context)
 
 static Status store_upload(const Answer *answer, const Upload *upload)
 {
-        const char *model = call_query(answer->call, "model");
+        const char *model = param_text(answer->call, PARAM_MODEL);
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         StoreVersion identified;
@@ -130,13 +130,13 @@ Status put_graph(const Answer *answer)
 // ---- graphs ----
 Status get_list(const Answer *answer)
 {
-        int64_t limit = LIST_DEFAULT;
+        int64_t limit;
         GraphVersion *rows[LIST_MAX];
         uint32_t n;
         bool more;
-        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
-        TRY(engine_list(answer->context->engine, call_query(answer->call, "after"), (uint32_t)limit, rows, &n,
-                        &more));
+        TRY(param_int(answer->call, PARAM_LIMIT, &limit));
+        TRY(engine_list(answer->context->engine, param_text(answer->call, PARAM_AFTER_NAME), (uint32_t)limit,
+                        rows, &n, &more));
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"graphs\": [");
         for (uint32_t i = 0; i < n; i++) {
@@ -168,10 +168,10 @@ Status get_versions(const Answer *answer)
 {
         Engine *engine = answer->context->engine;
         _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
-        int64_t limit = LIST_DEFAULT, after = 0;
+        int64_t limit, after;
         uint32_t i = 0;
-        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
-        TRY(call_query_int(answer->call, "after", 0, INT64_MAX, &after));
+        TRY(param_int(answer->call, PARAM_LIMIT, &limit));
+        TRY(param_int(answer->call, PARAM_AFTER_VERSION, &after));
         TRY(engine_versions(engine, answer->call->name, &list));
         while (i < list.n && list.versions[i]->stored.version <= after)
                 i++;
@@ -336,7 +336,7 @@ Status patch_graph(const Answer *answer)
 // The later stages belong to one specialisation: ?program=ID, or the one that ran last.
 static Status find_program(const Answer *answer, Program **out_program)
 {
-        const char *wish = call_query(answer->call, "program");
+        const char *wish = param_text(answer->call, PARAM_PROGRAM);
         char latest[65] = "";
         if (wish == NULL)
                 engine_latest_program(answer->context->engine, answer->version, latest);
@@ -359,46 +359,39 @@ static Status find_program(const Answer *answer, Program **out_program)
                                       "one shape, or once with \"mode\": \"compiled\"");
 }
 
-static Status print_program(const Program *program, const char *stage, GraphForm form, Text *out)
+static Status print_program(const Program *program, TextStage stage, GraphForm form, Text *out)
 {
-        if (strcmp(stage, "program") == 0) {
+        if (stage == TEXT_OF_PROGRAM) {
                 program_print(program, out);
                 if (out->n > 0 && out->data[out->n - 1] == '\n')
                         out->n--;
                 return text_status(out);
         }
-        return program_print_stage(program, strcmp(stage, "aten") == 0 ? STAGE_ATEN : STAGE_OPTIMISED, form,
-                                   out);
+        return program_print_stage(program, stage == TEXT_ATEN ? STAGE_ATEN : STAGE_OPTIMISED, form, out);
 }
 
-static Status print_stage(const Answer *answer, const char *stage, GraphForm form, Text *out)
+static Status print_stage(const Answer *answer, TextStage stage, GraphForm form, Text *out)
 {
         _cleanup_(program_unrefp) Program *program = NULL;
-        if (strcmp(stage, "aten") != 0 && strcmp(stage, "optimised") != 0 && strcmp(stage, "program") != 0)
-                return fail(STATUS_VALUE, "\"stage\" is authored, aten, optimised or program, not \"%s\"",
-                            stage);
         TRY(find_program(answer, &program));
         return print_program(program, stage, form, out);
 }
 
 Status get_text(const Answer *answer)
 {
-        const char *form = call_query(answer->call, "form"), *stage = call_query(answer->call, "stage");
-        int chosen = 0;
-        while (form != NULL && chosen < GRAPH_FORM_COUNT && strcmp(form, graph_form_names[chosen]) != 0)
-                chosen++;
-        if (chosen == GRAPH_FORM_COUNT)
-                return fail(STATUS_VALUE, "\"form\" is graph, code, tabular or json, not \"%s\"", form);
-        bool authored = stage == NULL || strcmp(stage, "authored") == 0, unchanged = false;
-        if (authored && call_query(answer->call, "program") != NULL)
+        int form, stage;
+        bool unchanged = false;
+        TRY(param_choice(answer->call, PARAM_TEXT_FORM, &form));
+        TRY(param_choice(answer->call, PARAM_STAGE, &stage));
+        if (stage == TEXT_AUTHORED && param_text(answer->call, PARAM_PROGRAM) != NULL)
                 return fail(STATUS_VALUE, "\"program\" goes with stage=aten, optimised or program");
-        if (authored) // the other stages belong to a program
+        if (stage == TEXT_AUTHORED) // the other stages belong to a program
                 TRY(check_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
-        Text *out = answer_begin(answer, chosen == GRAPH_FORM_JSON ? json_type : text_type);
-        TRY(authored ? graph_print(answer->graph, (GraphForm)chosen, out)
-                     : print_stage(answer, stage, (GraphForm)chosen, out));
+        Text *out = answer_begin(answer, form == GRAPH_FORM_JSON ? json_type : text_type);
+        TRY(stage == TEXT_AUTHORED ? graph_print(answer->graph, (GraphForm)form, out)
+                                   : print_stage(answer, (TextStage)stage, (GraphForm)form, out));
         text_add_char(out, '\n');
         return STATUS_OK;
 }
@@ -437,10 +430,9 @@ static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedT
 Status get_weights(const Answer *answer)
 {
         const Graph *graph = answer->graph;
-        const char *form = call_query(answer->call, "as");
-        bool unchanged, npz = form != NULL && strcmp(form, "npz") == 0;
-        if (form != NULL && !npz && strcmp(form, "safetensors") != 0)
-                return fail(STATUS_VALUE, "\"as\" is safetensors or npz, not \"%s\"", form);
+        int as;
+        bool unchanged;
+        TRY(param_choice(answer->call, PARAM_WEIGHTS_AS, &as));
         TRY(check_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
@@ -449,8 +441,8 @@ Status get_weights(const Answer *answer)
         NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
         if (tensors == NULL)
                 return fail_memory();
-        Status status =
-                write_weights(graph, npz ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget, tensors, answer->reply);
+        Status status = write_weights(graph, as == WEIGHTS_NPZ ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget,
+                                      tensors, answer->reply);
         for (uint32_t i = 0; i < graph->n_state; i++)
                 tensor_unref(tensors[i].tensor);
         free(tensors);

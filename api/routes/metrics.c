@@ -12,19 +12,14 @@ const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001
 
 // ---- counting ----
 // Looked up once: this is asked for every request.
-static RouteId first_with_path(Metrics *metrics, RouteId route)
+static const Route *first_with_path(Metrics *metrics, const Route *route)
 {
         if (!metrics->knows_paths) {
-                for (int i = 0; i <= ROUTE_COUNT; i++) {
-                        int first = 0;
-                        while (first < i &&
-                               (i == ROUTE_NONE || strcmp(routes[first].path, routes[i].path) != 0))
-                                first++;
-                        metrics->first_with_path[i] = (RouteId)first;
-                }
+                for (int i = 0; i < ROUTE_COUNT; i++)
+                        metrics->first_with_path[i] = route_first_with_path(&routes[i]);
                 metrics->knows_paths = true;
         }
-        return metrics->first_with_path[route];
+        return route == NULL ? NULL : metrics->first_with_path[route - routes];
 }
 
 static void observe(Histogram *histogram, double seconds)
@@ -36,11 +31,11 @@ static void observe(Histogram *histogram, double seconds)
         histogram->sum += seconds;
 }
 
-void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds)
+void metrics_count_request(Metrics *metrics, const Route *route, int status, double seconds)
 {
         uint32_t i = 0;
         route = first_with_path(metrics, route);
-        observe(&metrics->request_seconds[route], seconds);
+        observe(&metrics->request_seconds[route == NULL ? ROUTE_COUNT : route - routes], seconds);
         while (i < metrics->n_requests &&
                (metrics->requests[i].route != route || metrics->requests[i].status != status))
                 i++;
@@ -195,9 +190,10 @@ static void add_requests(const Metrics *metrics, Text *out)
                "From the request line to the reply handed over, by route.");
         for (int i = 0; i <= ROUTE_COUNT; i++)
                 if (total_of(&metrics->request_seconds[i]) > 0)
-                        add_histogram(out, "fxserve_request_duration_seconds",
-                                      &(Label){ "route", route_template((RouteId)i) },
-                                      &metrics->request_seconds[i], 1);
+                        add_histogram(
+                                out, "fxserve_request_duration_seconds",
+                                &(Label){ "route", route_template(i == ROUTE_COUNT ? NULL : &routes[i]) },
+                                &metrics->request_seconds[i], 1);
         family(out, "fxserve_queue_wait_seconds", "histogram",
                "What requests waited until a worker took them.");
         add_histogram(out, "fxserve_queue_wait_seconds", NULL, &metrics->wait_seconds, 1);

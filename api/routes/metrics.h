@@ -26,12 +26,12 @@ typedef struct MetricsGraph {
 
 struct Metrics {
         struct {
-                RouteId route; // the first one with this path
+                const Route *route; // the first one with this path
                 int status;
                 uint64_t n;
         } requests[METRICS_MAX_COUNTS];
         uint32_t n_requests;
-        // by the first route with that path; the last is ROUTE_NONE
+        // by the first route with that path; the last is of no route
         Histogram request_seconds[ROUTE_COUNT + 1];
         Histogram run_seconds;
         Histogram wait_seconds;
@@ -39,7 +39,7 @@ struct Metrics {
         MetricsGraph graphs[METRICS_MAX_GRAPHS + 2];
         uint32_t n_graphs;
         uint64_t runs_cancelled;
-        RouteId first_with_path[ROUTE_COUNT + 1];
+        const Route *first_with_path[ROUTE_COUNT];
         bool knows_paths;
 };
 typedef struct Metrics Metrics;
@@ -51,7 +51,8 @@ struct ProcessFacts {
 };
 typedef struct ProcessFacts ProcessFacts;
 
-void metrics_count_request(Metrics *metrics, RouteId route, int status, double seconds);
+// `route` may be NULL.
+void metrics_count_request(Metrics *metrics, const Route *route, int status, double seconds);
 
 typedef struct RunCount {
         const char *graph; // "": sent along with its inputs

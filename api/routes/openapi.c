@@ -1,160 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation per row of routes.def, its parameters from the row's template and query, its bodies
-// and replies from the tables below, its failures from errors.def. Schemas describe what a client
-// must know to send and read; API details stand in their descriptions.
+// The OpenAPI document: operations from routes.def, parameters from parameters.def, failures from
+// errors.def. Schemas describe what a client must know to send and read; API details stand in their
+// descriptions.
 #include "api/routes/openapi.h"
 #include <string.h>
 
-// ---- tables ----
-typedef struct ParameterText {
-        const char *name, *schema, *text;
-} ParameterText;
-static const ParameterText parameter_texts[] = {
-        { "name", "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$\"}",
-          "a graph's name" },
-        { "v", "{\"type\": [\"integer\", \"string\"]}", "a version's number or alias" },
-        { "id", "{\"type\": \"string\"}", "a request's id (X-Request-Id)" },
-        { "limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}", "at most so many entries" },
-        { "after", "{\"type\": \"string\"}", "go on after this name (\"next\" of the page before)" },
-        { "model", "{\"type\": \"string\"}", "one of several models in an archive" },
-        { "profile", "{\"type\": \"boolean\"}", "put the profile into the reply" },
-        { "outputs", "{\"type\": \"string\"}", "nodes to fetch instead of the outputs, separated by commas" },
-        { "mode", "{\"enum\": [\"auto\", \"compiled\", \"eager\"]}",
-          "auto: eager at the first sight of an input shape, compiled from the second on; compiled waits for "
-          "the program" },
-        { "deadline_ms", "{\"type\": \"integer\", \"minimum\": 1}",
-          "milliseconds after which the answer is 504; at most the server's --run-deadline-ms" },
-        { "seed", "{\"type\": \"integer\", \"minimum\": 0}",
-          "makes the random numbers of the run the same each time" },
-        { "encoding", "{\"enum\": [\"list\", \"flat\", \"b64\"]}", "how tensor data is written in JSON" },
-        { "reply", "{\"enum\": [\"full\", \"bare\"]}", "bare: the graph's own structure as plain lists" },
-        { "stage", "{\"enum\": [\"authored\", \"aten\", \"optimised\", \"program\"]}", "what to print" },
-        { "program", "{\"type\": \"string\"}", "id of a program; else the one that ran last" },
-        { "slowest", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}",
-          "so many entries, the slowest first" },
-        { "by", "{\"enum\": [\"instruction\", \"node\", \"target\", \"op\", \"module\", \"kernel\"]}",
-          "what rows are summed up by" },
-};
-
-// Of "form" and "as", whose values differ from route to route.
-static const char *form_schema(RouteId id)
-{
-        if (id == ROUTE_WEIGHTS || id == ROUTE_VERSION_WEIGHTS)
-                return "{\"enum\": [\"safetensors\", \"npz\"]}";
-        if (id == ROUTE_RUN || id == ROUTE_VERSION_RUN || id == ROUTE_RUN_INLINE)
-                return "{\"enum\": [\"json\", \"npy\", \"npz\", \"safetensors\"]}";
-        bool text = id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT;
-        return text ? "{\"enum\": [\"graph\", \"code\", \"tabular\", \"json\"]}"
-                    : "{\"enum\": [\"json\", \"text\", \"chrome\", \"folded\"]}";
-}
-
-// Media types of a success, each with its schema.
-typedef struct Media {
-        const char *type, *schema;
-} Media;
-
-static const Media json_object[] = { { "application/json", "{\"type\": \"object\"}" }, { NULL, NULL } };
-static const Media graph_info[] = { { "application/json", "{\"$ref\": \"#/components/schemas/GraphInfo\"}" },
-                                    { NULL, NULL } };
-static const Media run_reply[] = { { "application/json", "{}" },
-                                   { "application/x-npy", "{}" },
-                                   { "application/x-npz", "{}" },
-                                   { "application/x-safetensors", "{}" },
-                                   { NULL, NULL } };
-static const Media run_body[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
-                                  { "application/x-npy", "{}" },
-                                  { "application/x-npz", "{}" },
-                                  { "application/x-safetensors", "{}" },
-                                  { "multipart/form-data", "{\"type\": \"object\"}" },
-                                  { NULL, NULL } };
-static const Media inline_body[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
-                                     { "multipart/form-data", "{\"type\": \"object\"}" },
-                                     { NULL, NULL } };
-static const Media upload_body[] = { { "application/octet-stream", "{}" },
-                                     { "application/json", "{\"type\": \"object\"}" },
-                                     { "multipart/form-data", "{\"type\": \"object\"}" },
-                                     { NULL, NULL } };
-static const Media change_body[] = {
-        { "application/json",
-          "{\"type\": \"object\", \"properties\": {\"default_version\": {\"type\": \"integer\"}, "
-          "\"aliases\": "
-          "{\"description\": \"null removes\", "
-          "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
-        { NULL, NULL }
-};
-static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
-                                    { "application/json", "{\"type\": \"object\"}" },
-                                    { NULL, NULL } };
-static const Media plain_reply[] = { { "text/plain", "{\"type\": \"string\"}" }, { NULL, NULL } };
-static const Media weights_reply[] = { { "application/x-safetensors", "{}" },
-                                       { "application/x-npz", "{}" },
-                                       { NULL, NULL } };
-
-static const Media *body_of(RouteId id)
-{
-        switch (id) {
-        case ROUTE_GRAPH_PUT:
-        case ROUTE_GRAPH_POST:
-                return upload_body;
-        case ROUTE_GRAPH_PATCH:
-                return change_body;
-        case ROUTE_RUN:
-        case ROUTE_VERSION_RUN:
-                return run_body;
-        case ROUTE_RUN_INLINE:
-                return inline_body;
-        default:
-                return NULL;
-        }
-}
-
-static const Media *reply_of(RouteId id)
-{
-        switch (id) {
-        case ROUTE_GRAPH_PUT:
-        case ROUTE_GRAPH_POST:
-        case ROUTE_GRAPH_GET:
-        case ROUTE_GRAPH_PATCH:
-        case ROUTE_VERSION_GET:
-                return graph_info;
-        case ROUTE_RUN:
-        case ROUTE_VERSION_RUN:
-        case ROUTE_RUN_INLINE:
-                return run_reply;
-        case ROUTE_TEXT:
-        case ROUTE_VERSION_TEXT:
-        case ROUTE_PROFILE_STATS:
-        case ROUTE_VERSION_PROFILE_STATS:
-        case ROUTE_PROFILE_GET:
-                return text_reply;
-        case ROUTE_WEIGHTS:
-        case ROUTE_VERSION_WEIGHTS:
-                return weights_reply;
-        case ROUTE_METRICS:
-                return plain_reply;
-        default:
-                return json_object;
-        }
-}
-
 // ---- parameters ----
-static void add_parameter(const char *name, size_t n, bool in_path, RouteId id, Text *out)
+static void add_names(const Parameter *row, Text *out)
 {
-        const char *schema = form_schema(id), *text = "form of the reply";
-        for (size_t i = 0; i < ARRAY_LENGTH(parameter_texts); i++) {
-                const ParameterText *known = &parameter_texts[i];
-                if (strlen(known->name) == n && memcmp(known->name, name, n) == 0) {
-                        schema = known->schema;
-                        text = known->text;
-                }
-        }
-        text_addf(
-                out,
-                "%s{\"name\": \"%.*s\", \"in\": \"%s\", \"required\": %s, \"schema\": %s, \"description\": ",
-                out->data[out->n - 1] == '[' ? "" : ", ", (int)n, name, in_path ? "path" : "query",
-                in_path ? "true" : "false", schema);
-        text_add_json(out, text);
+        text_add(out, "{\"enum\": [");
+        for (int i = 0; i < row->n_names; i++)
+                text_addf(out, "%s\"%s\"", i == 0 ? "" : ", ", row->names[i]);
+        text_add_char(out, ']');
+        if (row->fallback != NO_DEFAULT)
+                text_addf(out, ", \"default\": \"%s\"", row->names[row->fallback]);
         text_add_char(out, '}');
+}
+
+static void add_range(const Parameter *row, Text *out)
+{
+        int64_t most = row->limit != NULL ? *row->limit : row->max,
+                fallback = row->limit != NULL ? *row->limit : row->fallback;
+        text_addf(out, "{\"type\": \"integer\", \"minimum\": %lld", (long long)row->min);
+        if (most != INT64_MAX)
+                text_addf(out, ", \"maximum\": %lld", (long long)most);
+        if (fallback != NO_DEFAULT)
+                text_addf(out, ", \"default\": %lld", (long long)fallback);
+        text_add_char(out, '}');
+}
+
+static void add_schema(const Parameter *row, bool in_body, Text *out)
+{
+        switch (row->type) {
+        case TYPE_SCHEMA:
+                text_add(out, row->schema);
+                break;
+        case TYPE_BOOL:
+                text_addf(out, "{\"type\": \"boolean\", \"default\": %s}", row->fallback ? "true" : "false");
+                break;
+        case TYPE_INT:
+                add_range(row, out);
+                break;
+        case TYPE_CHOICE:
+                add_names(row, out);
+                break;
+        case TYPE_TEXT:
+        case TYPE_NAMES:
+                text_add(out, row->type == TYPE_NAMES && in_body
+                                      ? "{\"type\": \"array\", \"items\": {\"type\": \"string\"}}"
+                                      : "{\"type\": \"string\"}");
+        }
+}
+
+static void add_parameter(const Parameter *row, Text *out)
+{
+        text_addf(out, "%s{\"name\": \"%s\", \"in\": \"%s\", \"required\": %s, \"schema\": ",
+                  out->data[out->n - 1] == '[' ? "" : ", ", row->name,
+                  row->place == IN_PATH ? "path" : "query", row->place == IN_PATH ? "true" : "false");
+        add_schema(row, false, out);
+        text_add(out, ", \"description\": ");
+        text_add_json(out, row->words);
+        text_add_char(out, '}');
+}
+
+// A placeholder of a path.
+static const Parameter *placeholder(const char *name, size_t n)
+{
+        for (size_t i = 1; i < PARAM_COUNT; i++)
+                if (parameters[i].place == IN_PATH && strlen(parameters[i].name) == n &&
+                    memcmp(parameters[i].name, name, n) == 0)
+                        return &parameters[i];
+        return NULL;
 }
 
 static void add_parameters(const Route *route, Text *out)
@@ -162,13 +78,10 @@ static void add_parameters(const Route *route, Text *out)
         text_add(out, ", \"parameters\": [");
         for (const char *at = strchr(route->path, '{'); at != NULL; at = strchr(at, '{')) {
                 size_t n = strcspn(++at, "}");
-                add_parameter(at, n, true, route->id, out);
+                add_parameter(placeholder(at, n), out);
         }
-        for (const char *at = route->query; *at != '\0';) {
-                size_t n = strcspn(at, " ");
-                add_parameter(at, n, false, route->id, out);
-                at += n + (at[n] == ' ');
-        }
+        for (int i = 0; route->parameters[i] != PARAM_NONE; i++)
+                add_parameter(&parameters[route->parameters[i]], out);
         text_add_char(out, ']');
 }
 
@@ -182,93 +95,61 @@ static void add_content(const Media *media, Text *out)
         text_add_char(out, '}');
 }
 
-static bool shows_tag(RouteId id)
-{
-        return id == ROUTE_TEXT || id == ROUTE_VERSION_TEXT || id == ROUTE_EXAMPLE ||
-               id == ROUTE_VERSION_EXAMPLE || id == ROUTE_WEIGHTS || id == ROUTE_VERSION_WEIGHTS;
-}
-
 static void add_responses(const Route *route, Text *out)
 {
         text_add(out, ", \"responses\": {");
-        for (const char *at = route->success; *at != '\0';) {
-                size_t n = strcspn(at, " ");
-                bool empty = n == 3 && memcmp(at, "204", 3) == 0;
-                text_addf(out, "\"%.*s\": {\"description\": ", (int)n, at);
-                text_add_json(out, empty ? "done" : route->summary);
-                if (!empty)
-                        add_content(reply_of(route->id), out);
+        for (const int *status = route->statuses; *status != 0; status++) {
+                bool has_body = *status != 204 && *status != 304;
+                text_addf(out, "\"%d\": {\"description\": ", *status);
+                text_add_json(out, *status == 204   ? "done"
+                                   : *status == 304 ? "the client has it (If-None-Match)"
+                                                    : route->words);
+                if (has_body)
+                        add_content(route->reply, out);
                 text_add(out, "}, ");
-                at += n + (at[n] == ' ');
         }
-        if (shows_tag(route->id))
-                text_add(out, "\"304\": {\"description\": \"the client has it (If-None-Match)\"}, ");
         text_add(out, "\"default\": {\"$ref\": \"#/components/responses/Error\"}}");
 }
 
-static void add_operation_id(const Route *route, Text *out)
+static void add_lower(const char *text, Text *out)
 {
-        static const char *const ids[ROUTE_COUNT] = {
-#define ROUTE(id, ...) #id,
-#include "api/routes.def"
-#undef ROUTE
-        };
-        for (const char *at = ids[route->id]; *at != '\0'; at++)
-                text_add_char(out, (char)(*at >= 'A' && *at <= 'Z' ? *at + 32 : *at));
+        for (; *text != '\0'; text++)
+                text_add_char(out, (char)(*text >= 'A' && *text <= 'Z' ? *text + 32 : *text));
 }
 
 static void add_operation(const Route *route, Text *out)
 {
-        static const char *const methods[][2] = { { "GET", "get" },
-                                                  { "POST", "post" },
-                                                  { "PUT", "put" },
-                                                  { "PATCH", "patch" },
-                                                  { "DELETE", "delete" } };
-        const char *method = "get";
-        for (size_t i = 0; i < ARRAY_LENGTH(methods); i++)
-                if (strcmp(methods[i][0], route->method) == 0)
-                        method = methods[i][1];
-        text_addf(out, "\"%s\": {\"operationId\": \"", method);
-        add_operation_id(route, out);
+        text_add_char(out, '"');
+        add_lower(route->method, out);
+        text_add(out, "\": {\"operationId\": \"");
+        add_lower(route->id, out);
         text_add(out, "\", \"summary\": ");
-        text_add_json(out, route->summary);
+        text_add_json(out, route->words);
         add_parameters(route, out);
-        if (body_of(route->id) != NULL) {
+        if (route->body->media != NULL) {
                 text_add(out, ", \"requestBody\": {\"required\": true");
-                add_content(body_of(route->id), out);
+                add_content(route->body->media, out);
                 text_add_char(out, '}');
         }
         add_responses(route, out);
         text_add_char(out, '}');
 }
 
-static bool path_seen_before(size_t index)
-{
-        for (size_t i = 0; i < index; i++)
-                if (strcmp(routes[i].path, routes[index].path) == 0)
-                        return true;
-        return false;
-}
-
 static void add_paths(Text *out)
 {
-        bool first_path = true;
-        for (size_t i = 0; i < ROUTE_COUNT; i++) {
-                if (path_seen_before(i))
-                        continue;
-                text_add(out, first_path ? "\n" : ",\n");
-                first_path = false;
-                text_add_json(out, routes[i].path);
-                text_add(out, ": {");
-                bool first = true;
-                for (size_t k = i; k < ROUTE_COUNT; k++)
-                        if (strcmp(routes[k].path, routes[i].path) == 0) {
-                                text_add(out, first ? "" : ", ");
-                                first = false;
-                                add_operation(&routes[k], out);
-                        }
-                text_add_char(out, '}');
+        const Route *before = NULL;
+        for (const Route *route = route_next(NULL); route != NULL; route = route_next(route)) {
+                if (before != NULL && strcmp(before->path, route->path) == 0) {
+                        text_add(out, ", ");
+                } else {
+                        text_add(out, before == NULL ? "\n" : "},\n");
+                        text_add_json(out, route->path);
+                        text_add(out, ": {");
+                }
+                add_operation(route, out);
+                before = route;
         }
+        text_add_char(out, '}');
 }
 
 // ---- components ----
@@ -281,6 +162,19 @@ static const ErrorText error_texts[] = {
 #include "api/errors.def"
 #undef ERROR
 };
+
+static void add_run_body(Text *out)
+{
+        text_add(out, "\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "
+                      "{\"inputs\": {\"description\": \"by argument name, or one entry per argument\", "
+                      "\"type\": [\"object\", \"array\"]}");
+        for (size_t i = 1; i < PARAM_COUNT; i++)
+                if (parameters[i].place == IN_BOTH) {
+                        text_addf(out, ", \"%s\": ", parameters[i].name);
+                        add_schema(&parameters[i], true, out);
+                }
+        text_add(out, ", \"graph\": {\"description\": \"POST /v1/run: FX JSON\", \"type\": \"object\"}}}");
+}
 
 static void add_components(Text *out)
 {
@@ -314,17 +208,9 @@ static void add_components(Text *out)
                  "\"integer\"}}, \"inputs\": "
                  "{\"type\": \"array\"}, \"outputs\": {\"type\": \"array\"}, \"ops\": {\"type\": "
                  "\"object\"}, \"programs\": {\"type\": "
-                 "\"array\"}}},\n\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, "
-                 "\"properties\": {\"inputs\": {\"description\": \"by argument name, or "
-                 "one entry per argument\", \"type\": [\"object\", \"array\"]}, \"outputs\": {\"type\": "
-                 "\"array\", \"items\": {\"type\": "
-                 "\"string\"}}, \"profile\": {\"type\": \"boolean\"}, \"mode\": {\"enum\": [\"auto\", "
-                 "\"compiled\", "
-                 "\"eager\"]}, \"deadline_ms\": {\"type\": \"integer\", \"minimum\": 1}, \"seed\": "
-                 "{\"type\": \"integer\", "
-                 "\"minimum\": 0}, \"reply\": {\"enum\": [\"full\", \"bare\"]}, \"encoding\": {\"enum\": "
-                 "[\"list\", \"flat\", \"b64\"]}, \"graph\": {\"description\": \"POST /v1/run: FX JSON\", "
-                 "\"type\": \"object\"}}}}}");
+                 "\"array\"}}},\n");
+        add_run_body(out);
+        text_add(out, "}}");
 }
 
 Status openapi_write(const char *version, Text *out)

@@ -7,43 +7,27 @@
 #include "core/base/limits.h"
 
 // ---- profiles ----
-static Status take_form(const ApiCall *call, ProfileForm *out_form)
-{
-        const char *form = call_query(call, "form");
-        int chosen = 0;
-        while (form != NULL && chosen < PROFILE_FORM_COUNT && strcmp(form, profile_form_names[chosen]) != 0)
-                chosen++;
-        if (chosen == PROFILE_FORM_COUNT)
-                return fail(STATUS_VALUE, "\"form\" is json, text, chrome or folded, not \"%s\"", form);
-        *out_form = (ProfileForm)chosen;
-        return STATUS_OK;
-}
-
-static Text *begin_form(const Answer *answer, ProfileForm form)
+static Text *begin_form(const Answer *answer, int form)
 {
         return answer_begin(answer, form == PROFILE_JSON || form == PROFILE_CHROME ? json_type : text_type);
 }
 
-static Status take_view(const ApiCall *call, ProfileForm form, StatsView *out_view)
+static Status take_view(const ApiCall *call, int form, StatsView *out_view)
 {
-        const char *by = call_query(call, "by");
         int64_t slowest = 0;
-        int chosen = 0;
-        TRY(call_query_int(call, "slowest", 1, LIST_MAX, &slowest));
-        while (by != NULL && chosen < PROFILE_BY_COUNT && strcmp(by, profile_by_names[chosen]) != 0)
-                chosen++;
-        if (chosen == PROFILE_BY_COUNT)
-                return fail(STATUS_VALUE,
-                            "\"by\" is instruction, node, target, op, module or kernel, not \"%s\"", by);
-        if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) && (by != NULL || slowest > 0))
+        int by;
+        TRY(param_int(call, PARAM_SLOWEST, &slowest));
+        TRY(param_choice(call, PARAM_BY, &by));
+        if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) &&
+            (param_text(call, PARAM_BY) != NULL || slowest > 0))
                 return fail(STATUS_VALUE,
                             "\"by\" and \"slowest\" go with form=json and form=text; form=%s shows every row",
                             profile_form_names[form]);
-        *out_view = (StatsView){ .by = (ProfileBy)chosen, .slowest = (uint32_t)slowest };
+        *out_view = (StatsView){ .by = (ProfileBy)by, .slowest = (uint32_t)slowest };
         return STATUS_OK;
 }
 
-static Status write_stats(const Answer *answer, ProfileForm form, const StatsView *view,
+static Status write_stats(const Answer *answer, int form, const StatsView *view,
                           const SignatureSummary *signatures, uint32_t n)
 {
         Text *out = begin_form(answer, form);
@@ -63,9 +47,9 @@ Status get_stats(const Answer *answer)
 {
         SignatureSummary *signatures;
         uint32_t n;
-        ProfileForm form;
+        int form;
         StatsView view;
-        TRY(take_form(answer->call, &form));
+        TRY(param_choice(answer->call, PARAM_PROFILE_FORM, &form));
         TRY(take_view(answer->call, form, &view));
         TRY(profile_stats_read(answer->version->stats, view.by, &signatures, &n));
         Status status = write_stats(answer, form, &view, signatures, n);
@@ -75,10 +59,10 @@ Status get_stats(const Answer *answer)
 
 Status get_profiles(const Answer *answer)
 {
-        int64_t slowest = 0, limit = LIST_DEFAULT;
+        int64_t slowest = 0, limit;
         RunProfile *rows[LIST_MAX];
-        TRY(call_query_int(answer->call, "slowest", 1, LIST_MAX, &slowest));
-        TRY(call_query_int(answer->call, "limit", 1, LIST_MAX, &limit));
+        TRY(param_int(answer->call, PARAM_SLOWEST, &slowest));
+        TRY(param_int(answer->call, PARAM_LIMIT, &limit));
         uint32_t n = profile_ring_list(engine_profiles(answer->context->engine), slowest > 0,
                                        (uint32_t)(slowest > 0 ? slowest : limit), rows);
         Text *out = answer_begin(answer, json_type);
@@ -102,8 +86,8 @@ Status get_profiles(const Answer *answer)
 
 Status get_profile(const Answer *answer)
 {
-        ProfileForm form;
-        TRY(take_form(answer->call, &form));
+        int form;
+        TRY(param_choice(answer->call, PARAM_PROFILE_FORM, &form));
         _cleanup_(run_profile_unrefp) RunProfile *profile =
                 profile_ring_find(engine_profiles(answer->context->engine), answer->call->id);
         if (profile == NULL)

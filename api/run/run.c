@@ -110,9 +110,9 @@ Status run_options(const ApiCall *call, RunCall *run)
         if (run->version != NULL)
                 TRY(condition_check(call, condition_tag(&run->version->stored).hex));
         TRY(take_as(call, run));
-        TRY(call_query_bool(call, "profile", &run->profile_in_reply));
-        TRY(call_query_int(call, "deadline_ms", 1, limits.run_deadline_ms, &run->deadline_ms));
-        TRY(call_query_int(call, "seed", 0, INT64_MAX, &seed));
+        TRY(param_bool(call, PARAM_PROFILE, &run->profile_in_reply));
+        TRY(param_int(call, PARAM_DEADLINE_MS, &run->deadline_ms));
+        TRY(param_int(call, PARAM_SEED, &seed));
         if (seed >= 0) {
                 run->seed = (uint64_t)seed;
                 run->seeded = true;
@@ -147,8 +147,8 @@ static Status list_inputs(RunCall *run)
 static Status open_body(const ApiCall *call, Arena *arena, JsonReader **out_reader)
 {
         const char *text = (const char *)call->body->data;
-        int64_t depth = call->route == ROUTE_RUN_INLINE ? limits.max_json_depth_model
-                                                        : limits.max_json_depth_run + MAX_RANK;
+        int64_t depth = route_has(call->route, BRINGS_GRAPH) ? limits.max_json_depth_model
+                                                             : limits.max_json_depth_run + MAX_RANK;
         TRY(run_check_lists(text, call->body->n_bytes));
         return json_open(text, call->body->n_bytes, (int)depth, 0, arena, out_reader);
 }
@@ -161,7 +161,7 @@ static Status decode_json(const ApiCall *call, RunCall *run)
         Status status = open_body(call, &arena, &reader);
         if (status == STATUS_OK)
                 status = run_read_body(reader, (ByteSpan){ call->body->data, call->body->n_bytes },
-                                       call->route == ROUTE_RUN_INLINE, run);
+                                       route_has(call->route, BRINGS_GRAPH), run);
         if (status != STATUS_OK)
                 run_add_list_hint(run, status);
         json_close(reader);

@@ -164,7 +164,7 @@ Status run_open_multipart(const ApiCall *call, Multipart *out_multipart)
 // Of POST /v1/run: run_inline.c has taken them.
 static bool is_graph_part(const ApiCall *call, const char *name)
 {
-        return call->route == ROUTE_RUN_INLINE &&
+        return route_has(call->route, BRINGS_GRAPH) &&
                (strcmp(name, "graph") == 0 || strcmp(name, "weights") == 0);
 }
 

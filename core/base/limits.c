@@ -15,3 +15,11 @@ const LimitRow limit_rows[] = {
 };
 
 const size_t n_limit_rows = sizeof(limit_rows) / sizeof(limit_rows[0]);
+
+const LimitRow *limit_row(const int64_t *field)
+{
+        const LimitRow *row = limit_rows;
+        while ((const int64_t *)(const void *)((const char *)&limits + row->offset) != field)
+                row++;
+        return row;
+}

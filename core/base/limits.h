@@ -19,3 +19,6 @@ typedef struct LimitRow {
 extern Limits limits;
 extern const LimitRow limit_rows[];
 extern const size_t n_limit_rows;
+
+// The row of a field of `limits`.
+const LimitRow *limit_row(const int64_t *field);

@@ -16,7 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
 from operations import promtool, read_metrics  # noqa: E402
-from service import ROOT, Failed, Server, Tally  # noqa: E402
+from service import ROOT, Failed, Server, Tally, routes  # noqa: E402
 
 DEPLOY = os.path.join(ROOT, "deploy")
 METRIC_NAME = re.compile(r"\b((?:fxserve|process)_[a-z_]+)\b")
@@ -73,7 +73,7 @@ class Program:
                 raise Failed("the server does not run a graph")
             ask("POST", "/v1/run", relu.replace(b'"x": [', b'"y": ['))
             self.metrics = read_metrics(ask("GET", "/metrics").body.decode())
-            self.routes = set(re.findall(r'^ROUTE\(\w+, "GET", "([^"]+)"', read("api/routes.def"), re.M))
+            self.routes = {path for _, method, path, _ in routes() if method == "GET"}
             if server.stop():
                 raise Failed("the server does not end well")
         finally:

@@ -29,11 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
                 require(call.name[plain] == '\0' && call.name[0] != '.' && call.name[0] != '-',
                         "a name like \"%s\"", call.name);
-                require(call.n_query <= CALL_MAX_QUERY, "%u parameters", call.n_query);
                 if (status != STATUS_OK)
                         require_told(status);
                 else
-                        require(call.route < ROUTE_COUNT, "no route, and no failure");
+                        require(call.route != NULL, "no route, and no failure");
                 api_call_deinit(&call);
         }
         free(line);

@@ -70,7 +70,7 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         char allow[64];
         memset(&call, 0, sizeof(call));
         Status status = route_parse("POST", target, &call, allow);
-        if (status == STATUS_OK && call.route == ROUTE_RUN) {
+        if (status == STATUS_OK && call.route == &routes[ROUTE_RUN]) {
                 snprintf(call.content_type, sizeof(call.content_type), "%s", type);
                 call.body = fuzz_storage(body, n);
                 run_call_init(&run_call);

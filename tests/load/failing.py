@@ -15,7 +15,7 @@ import time
 
 import failing_cases
 from parts import Failed, Report, Server, Tally, memory
-from service import ROOT
+from service import routes
 
 CALLS, LONG_CALLS, LEAK_CALLS = 3000, 100000, 20
 SECONDS, LONG_SECONDS = 3, 120  # of a case that is slow
@@ -25,14 +25,9 @@ NO_SUCH = "an unknown parameter"
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.I)
 
 
-def routes():
-    with open(os.path.join(ROOT, "api/routes.def"), encoding="utf-8") as file:
-        return re.findall(r'^ROUTE\((\w+), "(\w+)", "([^"]*)"', file.read(), re.M)
-
-
 def unknown_parameters():
     """Every route, each with a parameter that none of them has."""
-    for route, method, path in routes():
+    for route, method, path, _ in routes():
         target = path.replace("{name}",
                               "digits").replace("{v}", "1").replace("{id}", "none") + "?no_such_parameter=1"
         yield route, NO_SUCH, 400, method, target, b"{}" if method in ("PUT", "POST", "PATCH") else b"", ()

@@ -22,7 +22,7 @@ import failing_cases
 from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, connect_from, descriptors,
                    gauge, graph, call, memory, more_descriptors, percentile, reset, run, settle,
                    slow_graph, upload)
-from service import ROOT, tensor_of, write_npy
+from service import routes, tensor_of, write_npy
 
 MB = 1 << 20
 MOST_CLIENTS = 700  # of one address; the server takes 1,000
@@ -416,8 +416,7 @@ def good_requests():
 
 
 def all_routes():
-    with open(os.path.join(ROOT, "api/routes.def"), encoding="utf-8") as file:
-        return set(re.findall(r"^ROUTE\((\w+)", file.read(), re.M))
+    return {name for name, *_ in routes()}
 
 
 class Soak:

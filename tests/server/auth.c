@@ -45,15 +45,22 @@ Test(auth, scopes_open_the_routes_they_name)
         write_tokens(text, sizeof(text) - 1);
         cr_assert_eq(auth_new(path, &auth), STATUS_OK);
         cr_assert_eq(load(auth), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_RUN, name), STATUS_SCOPE);
-        cr_assert_eq(auth_check(auth, "BEARER bbbbbbbbbbbbbbbb", &here, ROUTE_RUN, name), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_PUT, name), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_GET, name), STATUS_SCOPE);
-        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, ROUTE_GRAPH_DELETE, name), STATUS_OK);
-        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_LIVEZ, name), STATUS_OK);
-        cr_assert_eq(auth_check(auth, NULL, &here, ROUTE_METRICS, name), STATUS_TOKEN);
-        cr_assert_eq(auth_check(auth, "Bearer ", &here, ROUTE_METRICS, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, routes[ROUTE_RUN].scope, name),
+                     STATUS_SCOPE);
+        cr_assert_eq(auth_check(auth, "BEARER bbbbbbbbbbbbbbbb", &here, routes[ROUTE_RUN].scope, name),
+                     STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, routes[ROUTE_GRAPH_PUT].scope, name),
+                     STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_SCOPE);
+        cr_assert_eq(
+                auth_check(auth, "Bearer cccccccccccccccc", &here, routes[ROUTE_GRAPH_DELETE].scope, name),
+                STATUS_OK);
+        cr_assert_eq(auth_check(auth, NULL, &here, routes[ROUTE_LIVEZ].scope, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, NULL, &here, routes[ROUTE_METRICS].scope, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer ", &here, routes[ROUTE_METRICS].scope, name), STATUS_TOKEN);
         auth_free(auth);
 }
 
@@ -64,11 +71,14 @@ Test(auth, a_token_is_known_by_its_name_or_its_line)
         write_tokens(text, sizeof(text) - 1);
         cr_assert_eq(auth_new(path, &auth), STATUS_OK);
         cr_assert_eq(load(auth), STATUS_OK);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_OK);
         cr_assert_str_eq(name, "ci-1.a_B");
-        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, ROUTE_GRAPH_GET, name), STATUS_SCOPE);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_SCOPE);
         cr_assert_str_eq(name, "line-3");
-        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, ROUTE_GRAPH_GET, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_TOKEN);
         cr_assert_str_eq(name, "");
         auth_free(auth);
 }
@@ -82,10 +92,13 @@ Test(auth, a_burst_is_counted_per_address_and_the_right_token_is_taken_during_it
         cr_assert_eq(auth_new(path, &auth), STATUS_OK);
         cr_assert_eq(load(auth), STATUS_OK);
         for (int64_t i = 0; i < limits.max_wrong_tokens; i++)
-                cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET, name), STATUS_TOKEN);
-        cr_assert_eq(auth_check(auth, "Bearer x", &here, ROUTE_GRAPH_GET, name), STATUS_TOO_MANY);
-        cr_assert_eq(auth_check(auth, "Bearer x", &other, ROUTE_GRAPH_GET, name), STATUS_TOKEN);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
+                cr_assert_eq(auth_check(auth, "Bearer x", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                             STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer x", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_TOO_MANY);
+        cr_assert_eq(auth_check(auth, "Bearer x", &other, routes[ROUTE_GRAPH_GET].scope, name), STATUS_TOKEN);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_OK);
         auth_free(auth);
 }
 
@@ -111,6 +124,7 @@ Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
         }
         write_tokens("aaaaaaaaaaaaaaaa read\0x\n", 24);
         cr_assert_eq(load(auth), STATUS_USAGE);
-        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, ROUTE_GRAPH_GET, name), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, routes[ROUTE_GRAPH_GET].scope, name),
+                     STATUS_OK);
         auth_free(auth);
 }

@@ -16,7 +16,7 @@ import threading
 
 import limits
 from scenario import Scenario, matching
-from service import HERE, ROOT, Tally
+from service import HERE, ROOT, Tally, routes
 
 # Codes no request can bring about in this version, and why. A code that is seen must not stand
 # here.
@@ -40,8 +40,7 @@ class Coverage:
     def __init__(self):
         self.lock, self.seen, self.codes = threading.Lock(), set(), set()
         self.routes = [(method, re.compile(re.sub(r"\\\{\w+\\\}", "[^/?]+", re.escape(path)) + r"(\?.*)?$"),
-                        path, statuses.split()) for method, path, statuses in table(
-                            "api/routes.def", r'^ROUTE\(\w+, "(\w+)", "([^"]*)", "[^"]*", "([^"]*)"')]
+                        path, statuses) for _, method, path, statuses in routes()]
 
     def add(self, method, target, status, code):
         with self.lock:

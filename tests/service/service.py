@@ -378,6 +378,22 @@ def write_safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + b"".join(tensor.data for tensor in tensors.values())
 
 
+def routes():
+    """The routes of api/routes.def in the order of its rows, versioned forms after their plain ones:
+    (id, method, path, success statuses).
+    """
+    with open(os.path.join(ROOT, "api", "routes.def"), encoding="utf-8") as file:
+        rows = re.findall(r'^(VERSIONED_)?ROUTE\((\w+), (?:(\w+), )?"(\w+)", "([^"]*)", "([^"]*)".*?'
+                          r"STATUSES\(([\d, ]+)\)", file.read(), re.M | re.S)
+    out = []
+    for versioned, name, of_version, method, path, part, statuses in rows:
+        forms = [(name, path + part), (of_version, path + "/versions/{v}" + part)] if versioned else [(name, path)]
+        out += [(form, method, place, statuses.split(", ")) for form, place in forms]
+    if not out:
+        raise Failed("api/routes.def has no rows")
+    return out
+
+
 def write_npy(tensor):
     dims = "".join(f"{size}, " for size in tensor.shape)
     text = f"{{'descr': '{NUMPY[tensor.dtype]}', 'fortran_order': False, 'shape': ({dims}), }}"

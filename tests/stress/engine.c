@@ -178,7 +178,7 @@ static void run(GraphVersion *version, Graph *graph, Frame *frame, unsigned *see
 {
         Text body = { 0 };
         RunCall run_call;
-        ApiCall call = { .route = ROUTE_RUN };
+        ApiCall call = { .route = &routes[ROUTE_RUN] };
         int size = 2 + rand_r(seed) % N_SIZES;
         text_add(&body, "{\"inputs\": {\"x\": [3.0, -4.0");
         for (int i = 2; i < size; i++)

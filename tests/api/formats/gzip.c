@@ -36,7 +36,7 @@ Test(gzip, what_is_packed_is_the_body_at_every_size_around_the_pieces)
         static char out[2000000];
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
                 for (int run = 0; run < 2; run++) {
-                        ApiCall call = { .route = run ? ROUTE_RUN : ROUTE_OPS, .takes_gzip = true };
+                        ApiCall call = { .route = &routes[run ? ROUTE_RUN : ROUTE_OPS], .takes_gzip = true };
                         ApiReply reply = { .status = 0 }, before = { .status = 0 };
                         RunContext ctx;
                         run_context_init(&ctx);
@@ -55,7 +55,7 @@ Test(gzip, what_is_packed_is_the_body_at_every_size_around_the_pieces)
 
 Test(gzip, what_would_not_become_smaller_goes_as_it_is)
 {
-        ApiCall call = { .route = ROUTE_OPS, .takes_gzip = true };
+        ApiCall call = { .route = &routes[ROUTE_OPS], .takes_gzip = true };
         ApiReply reply = { .status = 0 };
         RunContext ctx;
         run_context_init(&ctx);
@@ -70,7 +70,7 @@ Test(gzip, what_would_not_become_smaller_goes_as_it_is)
 
 Test(gzip, a_client_that_left_and_a_deadline_stop_it)
 {
-        ApiCall call = { .route = ROUTE_RUN, .takes_gzip = true };
+        ApiCall call = { .route = &routes[ROUTE_RUN], .takes_gzip = true };
         ApiReply reply = { .status = 0 };
         RunContext ctx;
         run_context_init(&ctx);

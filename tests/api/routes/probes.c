@@ -6,7 +6,7 @@
 static void expect_readyz(ServerFacts facts, int status, const char *body)
 {
         ApiContext context = { NULL, &facts };
-        ApiCall call = { .route = ROUTE_READYZ };
+        ApiCall call = { .route = &routes[ROUTE_READYZ] };
         ApiReply reply = { 0 };
         api_answer(&context, &call, NULL, NULL, &reply);
         cr_assert_eq(reply.status, status);

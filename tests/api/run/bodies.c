@@ -318,7 +318,7 @@ Test(bodies, preconditions_hold_or_do_not)
                 { "W/", "", "a", false },      { ", ,", "", "a", false },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-                ApiCall call = { .route = ROUTE_GRAPH_PUT };
+                ApiCall call = { .route = &routes[ROUTE_GRAPH_PUT] };
                 snprintf(call.if_match, sizeof(call.if_match), "%s", rows[i].if_match);
                 snprintf(call.if_none_match, sizeof(call.if_none_match), "%s", rows[i].if_none_match);
                 cr_expect_eq(condition_check(&call, rows[i].id),

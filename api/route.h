@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two tables that say what the wire offers: routes (routes.def) and their parameters
+// (parameters.def). Routing, tokens, limits, loading, messages, labels of metrics and the OpenAPI
+// document ask a row; no code outside a route's handler tests which route it has.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+typedef enum RouteKind {
+        KIND_ANSWER, // a handler answers, on a worker
+        KIND_UPLOAD, // the same; a large body goes to disk, and a name loses ".pt2" or ".json" at its end
+        KIND_RUN,    // run by server/job.c
+        KIND_PROBE   // a handler answers on the loop thread, even when the server is full or stopping
+} RouteKind;
+
+// What a token may do; a token's scopes are a sum of these.
+typedef enum Scope { SCOPE_NONE = 0, SCOPE_READ = 1, SCOPE_RUN = 2, SCOPE_WRITE = 4 } Scope;
+
+typedef enum RouteNeed {
+        NEEDS_NOTHING = 0,
+        NEEDS_VERSION = 1,               // the version that the path names
+        NEEDS_GRAPH = 2 | NEEDS_VERSION, // that version, decoded
+        SHOWS_DAMAGE = 4,                // answers without its graph when that is damaged
+        BRINGS_GRAPH = 8,                // the graph stands in the body
+        NEEDS_FACTS = 16,                // ServerFacts: uptime, readiness
+        NEEDS_COUNTS = 32 | NEEDS_FACTS  // ServerFacts: all of it
+} RouteNeed;
+
+// A media type and its JSON schema; lists end with a NULL type.
+typedef struct Media {
+        const char *type, *schema;
+} Media;
+
+// What may be sent. Of two limits the smaller one holds; of equal ones the first. They are fields
+// of `limits`; the second may be NULL.
+typedef struct RouteBody {
+        const Media *media;         // NULL: no body is expected
+        const int64_t *limits[2];   // of the body as it comes
+        const int64_t *inflated[2]; // of a body with a Content-Encoding, inflated
+} RouteBody;
+
+typedef enum ParameterId {
+        PARAM_NONE, // ends a list
+#define PARAMETER(id, ...) PARAM_##id,
+#include "api/parameters.def"
+#undef PARAMETER
+        PARAM_COUNT
+} ParameterId;
+
+typedef enum ParameterPlace { IN_PATH, IN_QUERY, IN_BOTH } ParameterPlace;
+typedef enum ParameterType {
+        TYPE_SCHEMA,
+        TYPE_TEXT,
+        TYPE_NAMES,
+        TYPE_BOOL,
+        TYPE_INT,
+        TYPE_CHOICE
+} ParameterType;
+
+#define NO_DEFAULT INT64_MIN
+
+typedef struct Parameter {
+        const char *name;
+        ParameterPlace place;
+        ParameterType type;
+        int64_t min, max;         // TYPE_INT
+        const int64_t *limit;     // TYPE_INT: instead of `max` and `fallback`; or NULL
+        const char *const *names; // TYPE_CHOICE
+        int n_names;
+        int64_t fallback;   // of TYPE_BOOL, TYPE_INT, TYPE_CHOICE (an index); NO_DEFAULT
+        const char *schema; // TYPE_SCHEMA
+        const char *words;
+} Parameter;
+extern const Parameter parameters[PARAM_COUNT]; // [PARAM_NONE] is empty
+
+typedef enum RouteId {
+#define ROUTE(id, ...)                       ROUTE_##id,
+#define VERSIONED_ROUTE(id, of_version, ...) ROUTE_##id, ROUTE_##of_version,
+#include "api/routes.def"
+#undef ROUTE
+#undef VERSIONED_ROUTE
+        ROUTE_COUNT
+} RouteId;
+
+enum { ROUTE_MAX_STATUSES = 3, ROUTE_MAX_PARAMETERS = 8 };
+
+typedef struct Answer Answer;
+typedef Status (*RouteHandler)(const Answer *answer);
+
+typedef struct Route {
+        const char *id; // "GRAPH_GET"
+        const char *method, *path, *words;
+        RouteKind kind;
+        Scope scope;
+        unsigned needs; // of RouteNeed
+        const RouteBody *body;
+        const Media *reply;
+        RouteHandler handler;                         // NULL for KIND_RUN
+        int statuses[ROUTE_MAX_STATUSES + 1];         // of success; 0 ends
+        uint8_t parameters[ROUTE_MAX_PARAMETERS + 1]; // ParameterId of the query; PARAM_NONE ends
+} Route;
+extern const Route routes[ROUTE_COUNT];
+
+// The questions that are asked about a call's route, which is NULL while it is not known.
+bool route_is(const Route *route, RouteKind kind);
+bool route_has(const Route *route, RouteNeed need); // all of it
+// Path template for metrics and logs ("/v1/graphs/{name}/run"); "-" for NULL.
+const char *route_template(const Route *route);
+// The limit that holds for a body, of `body->limits` or `body->inflated`.
+const int64_t *route_limit(const int64_t *const limits[2]);
+// The first route with the same path.
+const Route *route_first_with_path(const Route *route);
+// All routes, those with one path one after the other. NULL begins; NULL: that was the last one.
+const Route *route_next(const Route *route);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of routes.def and parameters.def, and what they refer to: bodies and replies with their
+// schemas for the OpenAPI document, and arrays of names.
+#include "api/formats/profile_text.h"
+#include "api/routes/answer.h"
+#include "api/run/run.h"
+#include "core/base/limits.h"
+#include "core/graph/print.h"
+
+// ---- media ----
+#define OBJECT "{\"type\": \"object\"}"
+
+static const Media json_object[] = { { "application/json", OBJECT }, { NULL, NULL } };
+static const Media graph_info[] = { { "application/json", "{\"$ref\": \"#/components/schemas/GraphInfo\"}" },
+                                    { NULL, NULL } };
+static const Media run_reply[] = { { "application/json", "{}" },
+                                   { "application/x-npy", "{}" },
+                                   { "application/x-npz", "{}" },
+                                   { "application/x-safetensors", "{}" },
+                                   { NULL, NULL } };
+static const Media run_media[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
+                                   { "application/x-npy", "{}" },
+                                   { "application/x-npz", "{}" },
+                                   { "application/x-safetensors", "{}" },
+                                   { "multipart/form-data", OBJECT },
+                                   { NULL, NULL } };
+static const Media inline_media[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
+                                      { "multipart/form-data", OBJECT },
+                                      { NULL, NULL } };
+static const Media upload_media[] = { { "application/octet-stream", "{}" },
+                                      { "application/json", OBJECT },
+                                      { "multipart/form-data", OBJECT },
+                                      { NULL, NULL } };
+static const Media change_media[] = {
+        { "application/json",
+          "{\"type\": \"object\", \"properties\": {\"default_version\": {\"type\": \"integer\"}, "
+          "\"aliases\": "
+          "{\"description\": \"null removes\", "
+          "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
+        { NULL, NULL }
+};
+static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
+                                    { "application/json", OBJECT },
+                                    { NULL, NULL } };
+static const Media plain_reply[] = { { "text/plain", "{\"type\": \"string\"}" }, { NULL, NULL } };
+static const Media weights_reply[] = { { "application/x-safetensors", "{}" },
+                                       { "application/x-npz", "{}" },
+                                       { NULL, NULL } };
+
+// ---- bodies ----
+// A run's body is held within the budget of all bodies: beyond that it would never fit. Uploads go
+// to disk; what is inflated is held in memory.
+#define RUN_LIMITS                                                                                           \
+        { &limits.max_run_body, &limits.max_body_budget },                                                   \
+        {                                                                                                    \
+                &limits.max_run_body                                                                         \
+        }
+#define ENVELOPE_LIMITS                                                                                      \
+        { &limits.max_envelope },                                                                            \
+        {                                                                                                    \
+                &limits.max_envelope                                                                         \
+        }
+
+static const RouteBody no_body = { NULL, ENVELOPE_LIMITS };
+static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
+static const RouteBody run_body = { run_media, RUN_LIMITS };
+static const RouteBody inline_body = { inline_media, RUN_LIMITS };
+static const RouteBody upload_body = { upload_media,
+                                       { &limits.max_upload },
+                                       { &limits.max_upload_in_memory, &limits.max_upload } };
+
+// ---- names ----
+static const char *const run_mode_names[] = {
+        [RUN_MODE_AUTO] = "auto", [RUN_MODE_COMPILED] = "compiled", [RUN_MODE_EAGER] = "eager"
+};
+static const char *const run_reply_names[] = { [false] = "full", [true] = "bare" }; // RunCall.bare
+static const char *const run_encoding_names[] = {
+        [RUN_ENCODING_LIST] = "list", [RUN_ENCODING_FLAT] = "flat", [RUN_ENCODING_B64] = "b64"
+};
+static const char *const run_as_names[RUN_AS_COUNT] = { [RUN_AS_JSON] = "json",
+                                                        [RUN_AS_NPY] = "npy",
+                                                        [RUN_AS_NPZ] = "npz",
+                                                        [RUN_AS_SAFETENSORS] = "safetensors" };
+static const char *const weights_as_names[WEIGHTS_AS_COUNT] = {
+        [WEIGHTS_SAFETENSORS] = "safetensors", [WEIGHTS_NPZ] = "npz"
+};
+static const char *const stage_names[TEXT_STAGE_COUNT] = { [TEXT_AUTHORED] = "authored",
+                                                           [TEXT_ATEN] = "aten",
+                                                           [TEXT_OPTIMISED] = "optimised",
+                                                           [TEXT_OF_PROGRAM] = "program" };
+
+// ---- parameters ----
+#define SCHEMA(text)            .type = TYPE_SCHEMA, .schema = (text)
+#define TEXT                    .type = TYPE_TEXT
+#define NAMES                   .type = TYPE_NAMES
+#define BOOL(value)             .type = TYPE_BOOL, .fallback = (value)
+#define INT(least, most, value) .type = TYPE_INT, .min = (least), .max = (most), .fallback = (value)
+#define INT_TO(least, most)     .type = TYPE_INT, .min = (least), .limit = &(most)
+#define CHOICE(words, value)                                                                                 \
+        .type = TYPE_CHOICE, .names = (words), .n_names = ARRAY_LENGTH(words), .fallback = (value)
+
+const Parameter parameters[PARAM_COUNT] = {
+#define PARAMETER(id, text, where, kind, does)                                                               \
+        [PARAM_##id] = { .name = (text), .place = (where), kind, .words = (does) },
+#include "api/parameters.def"
+#undef PARAMETER
+};
+
+// ---- routes ----
+#undef TEXT // is an id here
+#define STATUSES(...)   (__VA_ARGS__)
+#define PARAMETERS(...) (__VA_ARGS__)
+#define RUN_PARAMETERS                                                                                       \
+        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_DEADLINE_MS, PARAM_SEED, PARAM_ENCODING,            \
+         PARAM_REPLY, PARAM_RUN_AS)
+#define LIST(...)                                                                                            \
+        {                                                                                                    \
+                __VA_ARGS__                                                                                  \
+        }
+
+const Route routes[ROUTE_COUNT] = {
+#define ROUTE(id, method, path, words, kind, scope, body, needs, statuses, reply, handler, parameters)       \
+        [ROUTE_##id] = { #id,   method, path,  words,   kind,          scope,                                \
+                         needs, body,   reply, handler, LIST statuses, LIST parameters },
+#define VERSIONED_ROUTE(id, of_version, method, path, part, words, version_words, ...)                       \
+        ROUTE(id, method, path part, words, __VA_ARGS__)                                                     \
+        ROUTE(of_version, method, path "/versions/{v}" part, version_words, __VA_ARGS__)
+#include "api/routes.def"
+#undef ROUTE
+#undef VERSIONED_ROUTE
+};

@@ -4,6 +4,7 @@ passed, N failed`.
 
   arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core
              room by room
+  routes     no route's id outside its row (api/routes.def) and the tests
   headers    every header compiles alone
   budget     functions <= 70 lines, p90 <= 26, median <= 11; files <= 700, p90 <= 420, median <= 220
              (.def tables and tests aside)
@@ -90,6 +91,19 @@ def arrows(sources):
                 findings.append(f"{path}: includes {local.group(1)}, which is in no room")
             elif target != room and HEIGHT[target] >= HEIGHT[room]:
                 findings.append(f"{path}: {room} may not include {target} ({local.group(1)})")
+    return findings
+
+
+def route_ids(sources):
+    """A route is known by its row only: no code tests which route it has."""
+    ids = set()
+    for name, of_version in re.findall(r"^(?:VERSIONED_)?ROUTE\((\w+), (?:(\w+), )?", read("api/routes.def"), re.M):
+        ids |= {name, of_version} - {""}
+    findings = [] if ids else ["api/routes.def: no rows were found"]
+    named = re.compile(rf"\bROUTE_({'|'.join(ids)})\b|route->(?:id|path), \"")
+    for path in (p for p in sources if p.startswith(("api/", "core/", "server/"))):
+        findings += [f"{path}: names the route {found.group()}; ask a property of its row (api/route.h)"
+                     for found in named.finditer(read(path))]
     return findings
 
 
@@ -184,7 +198,7 @@ def formatting(sources):
 
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
-    checks = [("arrows", arrows), ("headers", headers), ("budget", budget), ("words", words),
+    checks = [("arrows", arrows), ("routes", route_ids), ("headers", headers), ("budget", budget), ("words", words),
               ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:

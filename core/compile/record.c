@@ -19,7 +19,7 @@
 Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor)
 {
         TRY(tensor_new_view(value->tensor.storage, &value->tensor.meta, value->tensor.offset, out_tensor));
-        (*out_tensor)->recorded = (Recorded *)(uintptr_t)value;
+        (*out_tensor)->tag = (Tag *)(uintptr_t)&value->tag;
         return STATUS_OK;
 }
 
@@ -86,7 +86,7 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
 // expansion made by itself.
 static Status value_of(Recorder *recorder, Tensor *tensor, Recorded **out_value)
 {
-        Recorded *value = tensor->recorded;
+        Recorded *value = recorded_of(tensor);
         if (value != NULL && value->tensor.storage == tensor->storage &&
             same_geometry(&value->tensor, tensor)) {
                 *out_value = value;
@@ -94,15 +94,15 @@ static Status value_of(Recorder *recorder, Tensor *tensor, Recorded **out_value)
         }
         if (tensor->storage == NULL)
                 return fail(STATUS_INTERNAL, "a tensor without storage in a recording");
-        if (value == NULL && tensor->storage->buffer == NULL)
+        if (value == NULL && tensor_is_known(tensor))
                 return recording_add_value(recorder->recording, FROM_LITERAL, tensor->storage, &tensor->meta,
                                            tensor->offset, out_value);
         if (value == NULL || value->tensor.storage != tensor->storage)
-                value = tensor->storage->buffer == NULL ? NULL : tensor->storage->buffer->base;
+                value = tensor_is_known(tensor) ? NULL : buffer_of(tensor->storage)->base;
         if (value == NULL)
                 return fail(STATUS_INTERNAL, "a tensor of unknown origin in a recording");
         TRY(add_restrided(recorder, tensor, value, &value));
-        tensor->recorded = value;
+        tensor->tag = &value->tag;
         *out_value = value;
         return STATUS_OK;
 }
@@ -153,13 +153,14 @@ static bool is_number_buffer(const Recording *recording, const Buffer *buffer)
 
 static Status check_written(const Recording *recording, const OpCall *call, const Tensor *self)
 {
-        if (self->storage == NULL || self->storage->buffer == NULL)
+        Buffer *buffer = self->storage == NULL ? NULL : buffer_of(self->storage);
+        if (buffer == NULL)
                 return fail(STATUS_DYNAMIC, "%s writes to a constant",
                             call == NULL ? "an assignment" : call->schema->name);
-        if (is_number_buffer(recording, self->storage->buffer))
+        if (is_number_buffer(recording, buffer))
                 return fail(STATUS_DYNAMIC, "%s writes to a number",
                             call == NULL ? "an assignment" : call->schema->name);
-        self->storage->buffer->written = true;
+        buffer->written = true;
         return STATUS_OK;
 }
 
@@ -465,7 +466,7 @@ static Status record_inputs(Recorder *recorder, const Graph *graph, ValueSpan in
                 InputLeaves leaves = { .recorder = recorder, .name = graph->nodes[i]->name };
                 TRY(value_map(inputs.items[at], input_leaf, &leaves, &out_inputs[at]));
                 if (at < OPEN_MAX && (recorder->open >> at & 1) != 0)
-                        out_inputs[at].slot = at + 1;
+                        out_inputs[at].tag = at + 1; // record_number.c
                 at++;
         }
         recorder->recording->n_tensor_inputs = recorder->recording->n_inputs;
@@ -516,7 +517,7 @@ static void settle_state(Recording *recording)
 {
         for (uint32_t i = 0; i < recording->n_values; i++) {
                 Tensor *tensor = &recording->values[i]->tensor;
-                Buffer *buffer = tensor->storage->buffer;
+                const Buffer *buffer = buffer_of(tensor->storage);
                 if (buffer == NULL || buffer->kind != BUFFER_STATE || buffer->written)
                         continue;
                 Storage *origin = storage_ref(buffer->origin);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // record_number.c: a number among the inputs whose value stays open is a 0-dim wrapped tensor in an
-// input slot of its own, made when the first operator takes it.
+// input slot of its own, made when the first operator takes it. Such a number's tag (Value.tag) is its
+// placeholder's position + 1.
 #include "core/compile/recorder.h"
 
 Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
 {
         Recorder *recorder = recorder_of(emitter);
         Recording *recording = recorder->recording;
-        uint32_t at = number.slot - 1;
+        uint32_t at = number.tag - 1;
         if (recorder->numbers[at] == NULL) {
                 TensorMeta meta;
                 Buffer *buffer;
@@ -33,5 +34,5 @@ Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
 
 void record_number_read(Emitter *emitter, Value number)
 {
-        recorder_of(emitter)->read |= (uint64_t)1 << (number.slot - 1);
+        recorder_of(emitter)->read |= (uint64_t)1 << (number.tag - 1);
 }

@@ -189,7 +189,7 @@ static Status grow_slots(Split *split)
 // NULL stands for all state that may be written.
 static const Storage *storage_key(const Tensor *tensor)
 {
-        const Buffer *buffer = tensor->storage->buffer;
+        const Buffer *buffer = buffer_of(tensor->storage);
         return buffer != NULL && buffer->kind == BUFFER_STATE ? NULL : tensor->storage;
 }
 
@@ -282,7 +282,7 @@ static bool runs_by_itself(const Node *node, Value value)
         if (node->op != OP_PLACEHOLDER || value_is_sequence(value) || value.kind == VALUE_DICT)
                 return false;
         return value.kind != VALUE_TENSOR ||
-               (value.tensor->recorded != NULL && value.tensor->recorded->from == FROM_STATE);
+               (recorded_of(value.tensor) != NULL && recorded_of(value.tensor)->from == FROM_STATE);
 }
 
 Status split_keep(Split *split, const Node *node, Value value)
@@ -326,7 +326,7 @@ static void note_touched(Split *split, const BytesSet *reads, uint32_t at, bool 
 static Status note_number(void *context, Node *input)
 {
         const Leaving *leaving = context;
-        leaving->split->asks_number |= leaving->values[input->index].slot != 0;
+        leaving->split->asks_number |= leaving->values[input->index].tag != 0;
         return STATUS_OK;
 }
 
@@ -517,7 +517,7 @@ static Status mark_written(Split *split)
                 const Bytes *bytes = &split->bytes[i];
                 if (bytes->written == NEVER || bytes->storage == NULL)
                         continue;
-                Buffer *buffer = bytes->storage->buffer;
+                Buffer *buffer = buffer_of(bytes->storage);
                 if (buffer == NULL)
                         return fail(STATUS_DYNAMIC, "a node that runs on real numbers writes to a constant");
                 buffer->written = buffer->written_later = true;

@@ -20,7 +20,7 @@ const WalkSplit *split_walk(const Split *split);
 Status split_settle(Split *split, bool *out_again);
 // Some node was tried and left out in the middle: its traces are still in the recording.
 bool split_gave_up(const Split *split);
-// One of those tried takes an open number (Value.slot): with its value known it might have been
+// One of those tried takes an open number: with its value known it might have been
 // recorded.
 bool split_asks_number(const Split *split);
 // Nothing is left out: the recording is the whole graph.

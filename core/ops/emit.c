@@ -82,7 +82,7 @@ static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first
                     dtype_words(meta->dtype));
 }
 
-static Status check_dtypes(const OpCall *call)
+Status call_check_dtypes(const OpCall *call)
 {
         DtypeSet allowed = call->op->dtypes;
         if (allowed == 0 || allowed == (DtypeSet)DTYPES_ALL)
@@ -201,7 +201,7 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         TRY(call_open(emitter, overload, args, given, &call));
         Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);
         if (status == STATUS_OK)
-                status = check_dtypes(&call);
+                status = call_check_dtypes(&call);
         if (status == STATUS_OK && overload->inplace && args[0].kind != VALUE_TENSOR)
                 status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s",
                               call.schema->name, value_kind_name(args[0].kind));
@@ -241,7 +241,7 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
                                 schema->name,
                                 strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name,
                                 i + 1, value_kind_name(args[i].kind));
-                else if (args[i].slot != 0 && emitter->open_numbers)
+                else if (args[i].tag != 0 && emitter->open_numbers)
                         status = emitter->vtbl->number(emitter, args[i], &tensor);
                 else
                         status = value_wrap_number(
@@ -292,12 +292,12 @@ static const Overload *with_open_numbers(Emitter *emitter, const Overload *overl
         uint32_t n = overload->schema.n_args;
         for (uint32_t i = 0; i < n; i++) {
                 const Overload *twin =
-                        args[i].slot == 0 || stays_open(overload, i) ? NULL : tensor_twin(overload);
+                        args[i].tag == 0 || stays_open(overload, i) ? NULL : tensor_twin(overload);
                 if (twin != NULL && twin->schema.n_args == n && stays_open(twin, i))
                         overload = twin;
         }
         for (uint32_t i = 0; i < n; i++) {
-                if (args[i].slot != 0 && !stays_open(overload, i))
+                if (args[i].tag != 0 && !stays_open(overload, i))
                         emitter_number_read(emitter, args[i]);
                 for (uint32_t k = 0; value_is_sequence(args[i]) && k < args[i].seq->n; k++)
                         emitter_number_read(emitter, args[i].seq->items[k]);

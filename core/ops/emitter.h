@@ -34,7 +34,7 @@ typedef struct EmitterVtbl {
         Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
                        ValueSpan additional, Value *out);
         // With Emitter.open_numbers only. The 0-dim wrapped tensor (counted) that stands for an
-        // open number; an open number is looked at.
+        // open number (a tagged one); an open number is looked at.
         Status (*number)(Emitter *emitter, Value number, Tensor **out_tensor);
         void (*number_read)(Emitter *emitter, Value number);
 } EmitterVtbl;
@@ -48,7 +48,7 @@ struct Emitter {
         const OpDef *last_op;    // kernel that ran last: for profiles
         const char *last_kernel; // its name; static
         bool measure;            // sum up what the kernels of a node cost
-        bool open_numbers;       // some values may be open numbers (Value.slot)
+        bool open_numbers;       // some numbers may be tagged: their values are left open
         Cost cost;
 };
 
@@ -57,6 +57,8 @@ struct Emitter {
 Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
                  OpCall *out_call);
 void call_close(OpCall *call);
+// Whether the row takes the dtypes of the call's tensors: STATUS_DTYPE.
+Status call_check_dtypes(const OpCall *call);
 // What the call gives as a Value of the schema's kind: tensors[k] where output k is a tensor
 // (taken, set to NULL), else its plain value.
 Status call_outs_take(OpCall *call, Tensor **tensors, Value *out);
@@ -77,7 +79,7 @@ Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32
 // its value.
 static inline void emitter_number_read(Emitter *emitter, Value number)
 {
-        if (number.slot != 0 && emitter->open_numbers)
+        if (number.tag != 0 && emitter->open_numbers)
                 emitter->vtbl->number_read(emitter, number);
 }
 

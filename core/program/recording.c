@@ -63,9 +63,11 @@ Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_byte
         Buffer *buffer = arena_alloc(&recording->arena, sizeof(*buffer));
         if (buffer == NULL)
                 return fail_memory();
-        *buffer = (Buffer){ .kind = kind, .index = recording->n_buffers, .n_bytes = n_bytes };
+        *buffer = (Buffer){
+                .tag = { TAG_BUFFER }, .kind = kind, .index = recording->n_buffers, .n_bytes = n_bytes
+        };
         TRY(storage_adopt(NULL, n_bytes, false, NULL, NULL, &buffer->storage));
-        buffer->storage->buffer = buffer;
+        buffer->storage->tag = &buffer->tag;
         recording->buffers[recording->n_buffers++] = buffer;
         *out_buffer = buffer;
         return STATUS_OK;
@@ -83,11 +85,12 @@ Status recording_add_value(Recording *recording, RecordedFrom from, Storage *sto
         value->tensor.meta = *meta;
         value->tensor.storage = storage_ref(storage);
         value->tensor.offset = offset;
-        value->tensor.recorded = value;
+        value->tensor.tag = &value->tag;
+        value->tag.kind = TAG_RECORDED;
         value->from = from;
         value->index = recording->n_values;
-        if (storage->buffer != NULL && storage->buffer->base == NULL)
-                storage->buffer->base = value;
+        if (buffer_of(storage) != NULL && buffer_of(storage)->base == NULL)
+                buffer_of(storage)->base = value;
         recording->values[recording->n_values++] = value;
         *out_value = value;
         return STATUS_OK;
@@ -200,18 +203,19 @@ void standing_deinit(Standing *standing)
 
 void standing_move(Standing *standing, const Storage *from, Storage *to)
 {
+        const Buffer *left = buffer_of(from), *taken = buffer_of(to);
         Recorded *next;
-        for (Recorded *value = standing->first[from->buffer->index]; value != NULL; value = next) {
+        for (Recorded *value = standing->first[left->index]; value != NULL; value = next) {
                 next = standing->next[value->index];
                 storage_ref(to);
                 storage_unref(value->tensor.storage);
                 value->tensor.storage = to;
-                if (to->buffer == NULL)
+                if (taken == NULL)
                         continue;
-                standing->next[value->index] = standing->first[to->buffer->index];
-                standing->first[to->buffer->index] = value;
+                standing->next[value->index] = standing->first[taken->index];
+                standing->first[taken->index] = value;
         }
-        standing->first[from->buffer->index] = NULL;
+        standing->first[left->index] = NULL;
 }
 
 // From the back: no call moves to a lower position than its own before all in front of it are read.

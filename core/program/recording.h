@@ -25,7 +25,10 @@ typedef enum BufferKind {
 
 typedef struct Recorded Recorded;
 typedef struct RecordedCall RecordedCall;
+enum { TAG_BUFFER = 1, TAG_RECORDED }; // Tag.kind
+
 typedef struct Buffer {
+        Tag tag; // of its storage
         BufferKind kind;
         uint32_t index; // in recording->buffers
         uint32_t input; // INPUT: leaf
@@ -40,7 +43,8 @@ typedef struct Buffer {
 
 typedef enum RecordedFrom { FROM_CALL, FROM_INPUT, FROM_STATE, FROM_LITERAL } RecordedFrom;
 struct Recorded {
-        Tensor tensor; // first: a Tensor * in a call's arguments is a Recorded *
+        Tensor tensor; // what calls and the result hold
+        Tag tag;       // of `tensor`, and of live tensors that stand for the value while recording
         RecordedFrom from;
         uint32_t index;     // in recording->values
         RecordedCall *call; // FROM_CALL: who makes it
@@ -108,17 +112,30 @@ Status recording_new(const Graph *graph, Recording **out_recording);
 Recording *recording_free(Recording *recording);
 DEFINE_CLEANUP(Recording, recording_free)
 
+// The value that a tensor is, or stands for while recording; NULL: none of a recording. Tensors in the
+// arguments of calls and in results are always Recorded.tensor.
 static inline Recorded *recorded_of(const Tensor *tensor)
 {
-        return (Recorded *)(uintptr_t)tensor;
+        Tag *tag = tensor->tag;
+        return tag != NULL && tag->kind == TAG_RECORDED
+                       ? (Recorded *)(uintptr_t)((char *)tag - offsetof(Recorded, tag))
+                       : NULL;
+}
+// NULL: its bytes are there.
+static inline Buffer *buffer_of(const Storage *storage)
+{
+        Tag *tag = storage->tag;
+        return tag != NULL && tag->kind == TAG_BUFFER
+                       ? (Buffer *)(uintptr_t)((char *)tag - offsetof(Buffer, tag))
+                       : NULL;
 }
 static inline Buffer *recorded_buffer(const Recorded *value)
 {
-        return value->tensor.storage->buffer;
+        return buffer_of(value->tensor.storage);
 }
 static inline bool recorded_is_constant(const Recorded *value)
 {
-        return value->tensor.storage->buffer == NULL;
+        return tensor_is_known(&value->tensor);
 }
 
 Status recording_add_buffer(Recording *recording, BufferKind kind, size_t n_bytes, Buffer **out_buffer);

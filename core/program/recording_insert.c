@@ -37,11 +37,29 @@ static Status fill_call(Recording *recording, const OpCall *call, RecordedCall *
         return STATUS_OK;
 }
 
+static Status check_leaf(void *context, const Value *leaf)
+{
+        (void)context;
+        const Recorded *value = leaf->kind == VALUE_TENSOR ? recorded_of(leaf->tensor) : NULL;
+        return leaf->kind != VALUE_TENSOR || (value != NULL && &value->tensor == leaf->tensor)
+                       ? STATUS_OK
+                       : fail(STATUS_INTERNAL, "an argument of a recorded call is no value of a recording");
+}
+
+static Status check_args(const Value *args, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                TRY(value_walk(args[i], check_leaf, NULL));
+        return STATUS_OK;
+}
+
 // A call that stands nowhere yet; there is room for it in `calls`.
 static Status make_call(Recording *recording, const OpCall *call, Value *take_args, RecordedCall **out_call)
 {
         RecordedCall *made = arena_alloc(&recording->arena, sizeof(*made));
-        Status status = made == NULL ? fail_memory() : fill_call(recording, call, made);
+        Status status = made == NULL ? fail_memory() : check_args(take_args, call->n_args);
+        if (status == STATUS_OK)
+                status = fill_call(recording, call, made);
         if (status == STATUS_OK)
                 status =
                         array_reserve(&recording->calls, &recording->calls_capacity,
@@ -188,7 +206,9 @@ static bool declines(Status status)
 // *out_fits false: declined.
 static Status infer(const NewCall *new_call, OpCall *call, bool *out_fits)
 {
-        Status status = call->op->infer(call);
+        Status status = call_check_dtypes(call);
+        if (status == STATUS_OK)
+                status = call->op->infer(call);
         *out_fits = status == STATUS_OK && results_fit(new_call, call);
         if (*out_fits && new_call->accept != NULL)
                 status = new_call->accept(call);

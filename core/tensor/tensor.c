@@ -26,7 +26,7 @@ Status tensor_new_view(Storage *storage, const TensorMeta *meta, int64_t offset,
         tensor->meta = *meta;
         tensor->storage = storage == NULL ? NULL : storage_ref(storage);
         tensor->offset = offset;
-        tensor->recorded = NULL;
+        tensor->tag = NULL;
         *out_tensor = tensor;
         return STATUS_OK;
 }

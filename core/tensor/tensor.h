@@ -12,6 +12,12 @@
 
 enum { MAX_RANK = 8, STORAGE_ALIGN = 64 };
 
+// A mark on tensors and storages that only the room which set it can read: it stands inside what that
+// room knows of them (core/program: values and buffers of a recording), and `kind` says inside what.
+typedef struct Tag {
+        int kind;
+} Tag;
+
 typedef struct Storage Storage;
 struct Storage {
         RefCount ref;
@@ -21,8 +27,7 @@ struct Storage {
         // adopted bytes are a file's: they cost no memory of our own
         bool mapped;
         bool in_block; // `data` lies behind this header, in the same allocation
-        // while recording: bytes that are not there yet, known by this (borrowed); else NULL
-        struct Buffer *buffer;
+        Tag *tag;      // borrowed; set: the bytes are not there yet. NULL: they are
         // counted; the storage whose bytes `data` points into, NULL if own bytes
         Storage *origin;
         // borrowed; own bytes were taken from it (NULL: none). Must outlive the storage.
@@ -48,15 +53,15 @@ typedef struct TensorMeta {
 typedef struct Tensor {
         RefCount ref;
         TensorMeta meta;
-        Storage *storage;          // counted
-        int64_t offset;            // elements
-        struct Recorded *recorded; // while recording: the value this tensor stands for (borrowed); else NULL
+        Storage *storage; // counted
+        int64_t offset;   // elements
+        Tag *tag;         // borrowed; NULL: nobody's
 } Tensor;
 
 // Whether its numbers can be read now. While recording, only those of constants can.
 static inline bool tensor_is_known(const Tensor *tensor)
 {
-        return tensor->storage != NULL && tensor->storage->buffer == NULL;
+        return tensor->storage != NULL && tensor->storage->tag == NULL;
 }
 
 // ---- storages ----

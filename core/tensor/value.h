@@ -52,9 +52,9 @@ struct Node;
 
 typedef struct Value {
         ValueKind kind;
-        // recording only: a number that is input slot - 1 and is left open where a Tensor slot
-        // takes it (Emitter); else 0
-        uint32_t slot;
+        // a mark on a number that only the emitter which set it can read (Emitter.open_numbers);
+        // copies keep it; 0: none
+        uint32_t tag;
         union {
                 bool b;
                 int64_t i;

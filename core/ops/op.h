@@ -59,7 +59,7 @@ enum OpTraits {
         // Results are laid out as the operands are (contiguous or channels_last), and their elements
         // have the same bits in both layouts.
         TRAIT_LAYOUT = 1 << 4,
-        // The same, but sums are taken in another order: elements are equal within rounding.
+        // The same, but sums are taken in another order: finite elements are equal within rounding.
         TRAIT_LAYOUT_NEAR = 1 << 5,
         // The one result has the elements of argument 0, cast to its dtype.
         TRAIT_COPIES = 1 << 6,

@@ -106,10 +106,12 @@ const char *dtype_c_name(Dtype dtype);
 // Rows of the tables. `description` is the initialiser of a PointOp.
 #define POINT_OP(schema_, flags_, ...) POINT_AS(.role = ROLE_NONE, schema_, flags_, __VA_ARGS__)
 // `as_`: the row's role or activation.
-#define POINT_AS(as_, schema_, flags_, ...)                                                                  \
+#define POINT_AS(as_, schema_, flags_, ...) POINT_ROW(as_, TRAIT_LAYOUT, schema_, flags_, __VA_ARGS__)
+// `layout_`: TRAIT_LAYOUT or TRAIT_LAYOUT_NEAR.
+#define POINT_ROW(as_, layout_, schema_, flags_, ...)                                                        \
         {                                                                                                    \
                 as_, .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_),  \
-                     .traits = TRAIT_FRESH | TRAIT_LAYOUT, .infer = pointwise_infer,                         \
+                     .traits = TRAIT_FRESH | (layout_), .infer = pointwise_infer,                            \
                      .prepare = pointwise_prepare, .run = pointwise_run_op, .pack = pointwise_pack,          \
                      .cost = pointwise_cost, .row = &(const PointOp)                                         \
                 {                                                                                            \

@@ -209,8 +209,10 @@ static const PointOp *select_gelu(const OpCall *call)
 }
 
 const OpDef pointwise_activation_ops[] = {
-        POINT_AS(.activation = "gelu", "gelu(Tensor self, *, str approximate=\"none\") -> Tensor", OP_INPLACE,
-                 .select = select_gelu),
+        // Of an infinity PyTorch gives NaN or not, depending on the layout.
+        POINT_ROW(.activation = "gelu", TRAIT_LAYOUT_NEAR,
+                  "gelu(Tensor self, *, str approximate=\"none\") -> Tensor", OP_INPLACE,
+                  .select = select_gelu),
         POINT_AS(.activation = "silu", "silu(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_silu,
                  .args = "t"),
         SAME("mish", mish),
